@@ -1,0 +1,34 @@
+"""What can go wrong in a way that its reader can put right.
+
+    TandemError                one clear sentence for the user
+    └── DefinitionError        a source, view or project that cannot mean anything
+
+Each message carries the value, its place and what would be valid. The command line prints the sentence and exits 1.
+"""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+
+class TandemError(Exception):
+    """One clear sentence for the user: the value, the place, and what would be valid."""
+
+
+class DefinitionError(TandemError):
+    """A definition that cannot be used: a wrong field, type, name or expression."""
+
+
+def nearest_first(value: str, valid: Iterable[str]) -> list[str]:
+    """Order the valid names so that the likeliest meant one stands first; equally near ones keep their order."""
+
+    def distance(name: str) -> float:
+        return -SequenceMatcher(None, value.casefold(), name.casefold()).ratio()
+
+    return sorted(valid, key=distance)
+
+
+def listed(value: str, valid: Iterable[str], *, limit: int = 12) -> str:
+    """Write the valid names as a sentence's end, nearest to `value` first, `none` if there are none."""
+    names = nearest_first(value, valid)
+    more = f", ... ({len(names) - limit} more)" if len(names) > limit else ""
+    return (", ".join(names[:limit]) or "none") + more

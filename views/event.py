@@ -1,0 +1,196 @@
+"""An event type: typed, immutable, and the Arrow columns that its fields become.
+
+| field                       | JSON                            | column                                  |
+| --------------------------- | ------------------------------- | --------------------------------------- |
+| bool                        | true, false                     | bool                                    |
+| int                         | integer of 64 bits              | int64                                   |
+| float                       | finite number                   | float64                                 |
+| Annotated[Decimal, Scale(s)]| number or string                | decimal128(38, s)                       |
+| str                         | string                          | string                                  |
+| bytes                       | base64 string                   | binary                                  |
+| date                        | "2026-11-01"                    | date32                                  |
+| datetime                    | RFC 3339 with a zone            | timestamp(us, UTC)                      |
+| UUID                        | string                          | string, lower case with hyphens         |
+| Enum, Literal               | one of the values               | string or int64, as its values are      |
+| list[T]                     | array                           | list                                    |
+| msgspec.Struct, Event       | object                          | struct                                  |
+| Optional[T]                 | null, or absent with a default  | the same column, null                   |
+"""
+
+import enum
+import types
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from uuid import UUID
+
+import msgspec
+import pyarrow as pa
+
+from views.errors import DefinitionError
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+DECIMAL_DIGITS = 38
+
+_SCALARS: dict[type, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    date: pa.date32(),
+    datetime: TIMESTAMP,
+    UUID: pa.string(),
+}
+SUPPORTED = (
+    "bool, int, float, Annotated[Decimal, Scale(n)], str, bytes, date, datetime, UUID, Enum, Literal, Optional, list, "
+    "msgspec.Struct"
+)
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One typed record of a source: derive from it and annotate the fields.
+
+    `__post_init__` may raise ValueError to send a record to quarantine; msgspec.Meta constraints are honoured.
+    """
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How many digits after the point a Decimal field has: `Annotated[Decimal, Scale(2)]`; 0 to 38."""
+
+    digits: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.digits <= DECIMAL_DIGITS:
+            raise DefinitionError(f"Scale({self.digits}): a decimal has 0 to {DECIMAL_DIGITS} digits after the point")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an event type or of a struct nested in it.
+
+    `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
+    Optional; `items` describes a list's elements, `fields` a struct's fields.
+    """
+
+    name: str
+    key: str
+    type: Any
+    arrow: pa.DataType
+    optional: bool = False
+    required: bool = True
+    items: "Field | None" = None
+    fields: "tuple[Field, ...]" = ()
+
+
+@lru_cache(maxsize=256)
+def event_fields(event: type[msgspec.Struct]) -> tuple[Field, ...]:
+    """The fields of an event type in their declared order; raises DefinitionError on a type that is not supported."""
+    if not (isinstance(event, type) and issubclass(event, msgspec.Struct)):
+        raise DefinitionError(f"{event!r} is not an event type: derive a class from views.Event")
+    return _struct_fields(event, event.__name__, ())
+
+
+def event_schema(event: type[msgspec.Struct]) -> pa.Schema:
+    """The Arrow columns of an event type, in the order of its fields."""
+    return pa.schema([(field.name, field.arrow) for field in event_fields(event)])
+
+
+def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, ...]) -> tuple[Field, ...]:
+    if struct in outer:
+        raise DefinitionError(f"{place}: {struct.__name__} contains itself; a column needs a fixed depth")
+    try:
+        # Resolves the annotations now, while the project's modules are importable, and lets msgspec refuse its part.
+        msgspec.json.Decoder(struct)
+        infos = msgspec.structs.fields(struct)
+    except (TypeError, NameError) as error:
+        raise DefinitionError(f"{place}: {error}") from error
+    if not infos:
+        raise DefinitionError(f"{place} has no fields")
+    seen: dict[str, str] = {}
+    fields = []
+    for info in infos:
+        if info.name.startswith("_"):
+            raise DefinitionError(f"{place}.{info.name}: a field's name does not start with _")
+        if (other := seen.setdefault(info.name.casefold(), info.name)) != info.name:
+            raise DefinitionError(f"{place}: fields {other} and {info.name} differ only in case, which SQL ignores")
+        fields.append(_field(info, f"{place}.{info.name}", (*outer, struct)))
+    return tuple(fields)
+
+
+def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...]) -> Field:
+    item = _described(info.type, place, outer)
+    return Field(
+        name=info.name,
+        key=info.encode_name,
+        type=item.type,
+        arrow=item.arrow,
+        optional=item.optional,
+        required=info.required,
+        items=item.items,
+        fields=item.fields,
+    )
+
+
+def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
+    bare, scale, optional = _bare(annotation, place)
+    origin, arguments = get_origin(bare), get_args(bare)
+    if bare is Decimal:
+        if scale is None:
+            raise DefinitionError(f"{place}: a Decimal declares its scale, for example Annotated[Decimal, Scale(2)]")
+        return Field("", "", Decimal, pa.decimal128(DECIMAL_DIGITS, scale.digits), optional)
+    if scale is not None:
+        raise DefinitionError(f"{place}: Scale belongs to a Decimal, not to {_name(bare)}")
+    if origin is list or bare is list:
+        if not arguments:
+            raise DefinitionError(f"{place}: a list declares what it holds, for example list[str]")
+        items = _described(arguments[0], f"{place}[]", outer)
+        return Field("", "", list, pa.list_(items.arrow), optional, items=items)
+    if origin is Literal:
+        return Field("", "", bare, _choice_type(arguments, place), optional)
+    if isinstance(bare, type) and issubclass(bare, enum.Enum):
+        return Field("", "", bare, _choice_type([member.value for member in bare], place), optional)
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        fields = _struct_fields(bare, place, outer)
+        return Field("", "", bare, pa.struct([(f.name, f.arrow) for f in fields]), optional, fields=fields)
+    if isinstance(bare, type) and bare in _SCALARS:
+        return Field("", "", bare, _SCALARS[bare], optional)
+    raise DefinitionError(f"{place}: type {_name(bare)} is not supported; supported are {SUPPORTED}")
+
+
+def _bare(annotation: Any, place: str) -> tuple[Any, Scale | None, bool]:
+    """Take off Annotated and Optional: the type below, its Scale if it has one, whether it may be null."""
+    scale, optional = None, False
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            annotation, *marks = get_args(annotation)
+            scale = next((mark for mark in marks if isinstance(mark, Scale)), scale)
+            if any(isinstance(mark, msgspec.Meta) and mark.tz is False for mark in marks):
+                raise DefinitionError(f"{place}: a datetime has a zone; Meta(tz=False) contradicts that")
+        elif origin in (Union, types.UnionType):
+            others = [a for a in get_args(annotation) if a is not type(None)]
+            if len(others) != 1 or len(others) == len(get_args(annotation)):
+                raise DefinitionError(f"{place}: type {_name(annotation)} is not supported; supported are {SUPPORTED}")
+            annotation, optional = others[0], True
+        elif origin is Literal and None in get_args(annotation):
+            values = tuple(value for value in get_args(annotation) if value is not None)
+            annotation, optional = Literal[values], True  # type: ignore[assignment]  # built at run time on purpose
+        else:
+            return annotation, scale, optional
+
+
+def _choice_type(values: Any, place: str) -> pa.DataType:
+    kinds = {type(value) for value in values}
+    if kinds == {str}:
+        return pa.string()
+    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values):
+        return pa.int64()
+    raise DefinitionError(f"{place}: the values of an Enum or Literal are all strings or all 64-bit integers")
+
+
+def _name(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)

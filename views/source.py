@@ -1,0 +1,116 @@
+"""A source: the topic, the event type that flows through it, and how a record becomes an event."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from views.errors import DefinitionError, listed
+from views.event import TIMESTAMP, Event, event_fields, event_schema
+
+DecoderName = Literal["json", "apache_combined"]
+DECODER_NAMES: tuple[str, ...] = get_args(DecoderName)
+
+POSITION_SCHEMA = pa.schema(
+    [
+        ("_topic_id", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        ("_append_time", TIMESTAMP),
+    ]
+)
+RECORDS_SCHEMA = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIMESTAMP),
+        ("timestamp_type", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+REJECTS_SCHEMA = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIMESTAMP),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("first_bytes", pa.binary()),
+    ]
+)
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+_IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or Literal"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What flows through a topic.
+
+    `event_time` names the datetime field that says when an event happened; events outside the half-open `plausible`
+    range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
+    record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
+    all the same. `name` is the variable's in definitions.py unless it is given.
+    """
+
+    topic: str
+    event: type[Event]
+    event_time: str
+    identity: tuple[str, ...] = ()
+    decoder: DecoderName = "json"
+    plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+    lateness: timedelta = timedelta(seconds=10)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic) or self.topic in (".", ".."):
+            raise DefinitionError(
+                f"topic {self.topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
+            )
+        if self.decoder not in DECODER_NAMES:
+            raise DefinitionError(f"no decoder {self.decoder!r}; decoders: {listed(str(self.decoder), DECODER_NAMES)}")
+        self._check_fields()
+        self._check_times()
+
+    def _check_fields(self) -> None:
+        fields = {field.name: field for field in event_fields(self.event)}
+        if isinstance(self.identity, str) or not isinstance(self.identity, tuple):
+            raise DefinitionError(f"identity {self.identity!r} is not a tuple of field names, such as ('request_id',)")
+        for role, name in (("event_time", self.event_time), *(("identity", name) for name in self.identity)):
+            if name not in fields:
+                raise DefinitionError(
+                    f"{role}: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}"
+                )
+        time = fields[self.event_time]
+        if time.type is not datetime or time.optional:
+            times = [name for name, field in fields.items() if field.type is datetime and not field.optional]
+            raise DefinitionError(
+                f"event_time: field {self.event_time!r} of {self.event.__name__} is not a datetime that is always "
+                f"there; such fields: {listed(self.event_time, times)}"
+            )
+        for name in self.identity:
+            field = fields[name]
+            if field.optional or field.type is float or field.items is not None or field.fields:
+                # A null would make strangers copies of one another; floats, lists and structs have no safe equality.
+                raise DefinitionError(
+                    f"identity: field {name!r} of {self.event.__name__} cannot tell events apart; an identity is made "
+                    f"of fields that are always there, of the types {_IDENTITY_TYPES}"
+                )
+
+    def _check_times(self) -> None:
+        low, high = self.plausible
+        if low.tzinfo is None or high.tzinfo is None or not low < high:
+            raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
+        if self.lateness < timedelta(0):
+            raise DefinitionError(f"lateness {self.lateness!r} is negative")
+
+
+def events_schema(source: Source) -> pa.Schema:
+    """The columns of the source's events: where each was in the log, then the event's fields."""
+    return pa.schema([*POSITION_SCHEMA, *event_schema(source.event)])
