@@ -1,0 +1,1 @@
+"""What numbers mean: events, sources and views, and the pure functions that compute every answer."""
