@@ -73,7 +73,7 @@ class Field:
     """One field of an event type or of a struct nested in it.
 
     `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
-    Optional; `items` describes a list's elements, `fields` a struct's fields.
+    Optional; `default` is NODEFAULT without one or with a factory; `items` describes a list's elements, `fields` a struct's fields.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Field:
     arrow: pa.DataType
     optional: bool = False
     required: bool = True
+    default: Any = msgspec.NODEFAULT
     items: "Field | None" = None
     fields: "tuple[Field, ...]" = ()
 
@@ -130,6 +131,7 @@ def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...])
         arrow=item.arrow,
         optional=item.optional,
         required=info.required,
+        default=info.default,
         items=item.items,
         fields=item.fields,
     )

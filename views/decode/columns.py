@@ -1,0 +1,113 @@
+"""Structs to Arrow columns: the checks that a JSON type cannot express, made while the columns are built.
+
+A column is built whole, which is fast, and taken apart only when it fails, to find the rows that are to blame.
+"""
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.decode.reasons import Reject
+from views.event import Field
+
+Convert = Callable[[Any], Any]
+
+
+def column(field: Field, values: Sequence[Any]) -> pa.Array:
+    """One field's values as its column; raises what Arrow raises, or Reject, if any of them does not fit."""
+    if field.type is float:
+        array = pa.array(values, field.arrow)
+        if pc.all(pc.is_finite(array), min_count=0).as_py() is False:
+            raise Reject("out_of_range", f"field {field.name} is not a finite number")
+        return pc.add(array, 0.0)  # -0.0 becomes 0.0
+    convert = _convert(field)
+    return pa.array(values if convert is None else [convert(value) for value in values], field.arrow)
+
+
+def misfits(field: Field, values: Sequence[Any]) -> dict[int, Reject]:
+    """The rows whose value the column cannot hold, found by halving; empty if the column can be built."""
+    try:
+        column(field, values)
+    except MemoryError:
+        raise
+    except Exception as error:
+        if len(values) == 1:
+            return {0: error if isinstance(error, Reject) else _misfit(field, error)}
+        middle = len(values) // 2
+        right = misfits(field, values[middle:])
+        return misfits(field, values[:middle]) | {middle + row: reject for row, reject in right.items()}
+    return {}
+
+
+def _misfit(field: Field, error: Exception) -> Reject:
+    if isinstance(error, OverflowError):
+        return Reject("out_of_range", f"field {field.name} does not fit 64 bits")
+    if field.type is Decimal and isinstance(error, pa.ArrowInvalid):
+        digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
+        return Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}")
+    return Reject("invalid_value", f"field {field.name}: {error}")
+
+
+def _convert(field: Field) -> Convert | None:
+    """What turns one value into what Arrow takes; None if Arrow takes it as it is."""
+    convert = _convert_present(field)
+    if convert is None or not field.optional:
+        return convert
+    return lambda value: None if value is None else convert(value)
+
+
+def _convert_present(field: Field) -> Convert | None:
+    if field.type is float:
+        return lambda value: _finite(field, value)
+    if field.type is datetime:
+        return lambda value: _zoned(field, value)
+    if field.type is UUID:
+        return str
+    if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
+        return attrgetter("_value_")
+    if field.items is not None:
+        return _convert_list(field.items)
+    if field.fields:
+        return _convert_struct(field.fields)
+    return None
+
+
+def _convert_list(items: Field) -> Convert | None:
+    convert = _convert(items)
+    return None if convert is None else lambda values: [convert(value) for value in values]
+
+
+def _convert_struct(fields: Sequence[Field]) -> Convert:
+    parts = [(field.name, _convert(field)) for field in fields]
+
+    def convert_struct(value: Any) -> dict[str, Any]:
+        return {
+            name: getattr(value, name) if convert is None else convert(getattr(value, name)) for name, convert in parts
+        }
+
+    return convert_struct
+
+
+def _finite(field: Field, value: float) -> float:
+    if not math.isfinite(value):
+        raise Reject("out_of_range", f"field {field.name} is not a finite number")
+    return value + 0.0
+
+
+def _zoned(field: Field, value: datetime) -> datetime:
+    if value.tzinfo is None:
+        raise Reject("no_zone", f"field {field.name} has no zone: {value.isoformat()}")
+    if value.year in (MINYEAR, MAXYEAR):
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            raise Reject("out_of_range", f"field {field.name} is not a year of UTC: {value.isoformat()}") from None
+    return value

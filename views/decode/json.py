@@ -1,0 +1,113 @@
+"""Strict JSON: one value is one object of the event type, or it is no event.
+
+msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. Added here:
+the whole value must be UTF-8, a declared key may stand only once in an object, and nesting has a fixed bound (msgspec's
+own depends on how deep the caller's stack is, so one record could be an event here and a reject there).
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from views.decode.reasons import Parse, Reason, Reject
+from views.event import Event, Field, event_fields
+
+MAX_DEPTH = 128
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]+", re.ASCII)
+
+
+def parser(event: type[Event]) -> Parse:
+    """A function from one value to one event; unknown fields are ignored, whatever they hold."""
+    fields = event_fields(event)
+    decode = msgspec.json.Decoder(event).decode
+    keys = frozenset(_keys(fields))
+    plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
+    written = re.compile(rb'"(?:' + b"|".join(re.escape(key.encode()) for key in sorted(keys)) + rb')"')
+    # Every colon that a value without repeats cannot do without: no more of them, no repeated key.
+    colons = _colons(fields) if plain else -1
+
+    def parse(value: bytes) -> Any:
+        try:
+            if not value.isascii():
+                value.decode()
+            if len(value) > MAX_DEPTH and value.count(b"[") + value.count(b"{") > MAX_DEPTH:
+                _check_depth(value)
+            parsed = decode(value)
+        except Reject:
+            raise
+        except msgspec.ValidationError as error:
+            raise Reject(_reason(error), str(error)) from error
+        except UnicodeDecodeError as error:
+            raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+        except msgspec.DecodeError as error:
+            raise Reject("json", str(error)) from error
+        if value.count(b":") > colons:
+            found = written.findall(value)
+            if not plain or b"\\u" in value or len(found) > len(set(found)):
+                _check_repeats(value, keys)
+        return parsed
+
+    return parse
+
+
+def _keys(fields: Sequence[Field]) -> list[str]:
+    return [key for field in fields for key in (field.key, *_keys(_inner(field)))]
+
+
+def _inner(field: Field) -> Sequence[Field]:
+    return field.fields or (_inner(field.items) if field.items else ())
+
+
+def _colons(fields: Sequence[Field]) -> int:
+    """Colons that every accepted value holds at least: one a required key, two in a time of day."""
+    count = 0
+    for field in fields:
+        if field.required:
+            count += 1
+            if not field.optional:
+                count += 2 if field.type is datetime else _colons(field.fields)
+    return count
+
+
+def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
+    """Refuse a declared key that stands twice in one object, at any depth."""
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in items if name in keys]
+        if len(names) > len(set(names)):
+            name = next(name for name in names if names.count(name) > 1)
+            raise Reject("repeated_key", f"key {name!r} stands {names.count(name)} times in one object")
+
+    # Numbers stay text: an ignored integer of ten thousand digits is not worth parsing.
+    json.loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)
+
+
+def _check_depth(value: bytes) -> None:
+    depth = 0
+    for byte in _STRING.sub(b"", value):
+        if byte in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Reject("json", f"nested more than {MAX_DEPTH} deep")
+        elif byte in b"]}":
+            depth -= 1
+
+
+def _reason(error: msgspec.ValidationError) -> Reason:
+    """Which code msgspec's message stands for; a cause means that the event type's own check raised."""
+    text = str(error)
+    if error.__cause__ is not None:
+        return "refused"
+    if text.startswith("Object missing required field"):
+        return "missing_field"
+    if "value out of range" in text or "Number out of range" in text:
+        return "out_of_range"
+    if text.startswith("Expected `") and ", got `" in text:
+        return "wrong_type"
+    return "invalid_value"

@@ -1,0 +1,132 @@
+"""The kernel's decode: records of the log to events and rejects, each record by itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.decode import apache_combined, json
+from views.decode.columns import column, misfits
+from views.decode.reasons import Parse, Reject
+from views.errors import DefinitionError
+from views.event import Event, Field, event_fields
+from views.source import REJECTS_SCHEMA, DecoderName, Source, events_schema
+
+PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
+    "json": json.parser,
+    "apache_combined": apache_combined.parser,
+}
+FIRST_BYTES = 256
+
+_POSITION = ("topic_id", "partition", "offset", "timestamp")
+_BATCH_ROWS = 16_384  # bounds the objects that are alive at once
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """`events` as events_schema(source) has them, `rejects` as REJECTS_SCHEMA; both in the order of the records."""
+
+    events: pa.Table
+    rejects: pa.Table
+
+
+def decode(source: Source, records: pa.Table) -> Decoded:
+    """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
+
+    `records` holds at least topic_id, partition, offset, timestamp and value, as RECORDS_SCHEMA types them. A record
+    with several faults has the reason of the first: as text, then by field, then its event time.
+    """
+    parse = parser(source.event, source.decoder)
+    fields = event_fields(source.event)
+    events, rejects = [events_schema(source).empty_table()], [REJECTS_SCHEMA.empty_table()]
+    for batch in records.select([*_POSITION, "value"]).to_batches(max_chunksize=_BATCH_ROWS):
+        structs, rejected = _parse(parse, batch.column("value").to_pylist())
+        typed = _typed(fields, structs, rejected)
+        plausible = _plausible(source, typed, rejected)
+        positions = batch.select(_POSITION).take(plausible.column("_row"))
+        events.append(
+            pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source))
+        )
+        rejects.append(_rejects(batch, rejected))
+    return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
+
+
+@lru_cache(maxsize=256)
+def parser(event: type[Event], decoder: DecoderName) -> Parse:
+    """The decoder made for an event type; raises DefinitionError if the two do not go together."""
+    for field in event_fields(event):
+        if field.default is not msgspec.NODEFAULT and (misfit := misfits(field, [field.default])):
+            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {misfit[0].detail}")
+    return PARSERS[decoder](event)
+
+
+def _parse(parse: Parse, values: Sequence[bytes | None]) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """Decode each value: the structs and the rejects, by row."""
+    structs: dict[int, Any] = {}
+    rejected: dict[int, Reject] = {}
+    for row, value in enumerate(values):
+        try:
+            if not value:
+                raise Reject("empty", "the record has no value" if value is None else "the value has no bytes")
+            structs[row] = parse(value)
+        except Reject as reject:
+            rejected[row] = reject
+        except MemoryError:
+            raise  # the machine's fault, not the record's
+        except Exception as error:  # the event type's own code may raise anything
+            rejected[row] = Reject("refused", f"{type(error).__name__}: {error}")
+    return structs, rejected
+
+
+def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[int, Reject]) -> pa.RecordBatch:
+    """The structs as columns, after their row; what does not fit a column goes to `rejected`."""
+    while True:
+        rows, found = list(structs), list(structs.values())
+        columns = [pa.array(rows, pa.int64())]
+        misfit: dict[int, Reject] = {}
+        for field in fields:
+            values = list(map(attrgetter(field.name), found))
+            try:
+                columns.append(column(field, values))
+            except MemoryError:
+                raise
+            except Exception:  # which ones, and why, is found out below
+                for index, reject in misfits(field, values).items():
+                    misfit.setdefault(rows[index], reject)
+        if not misfit:
+            return pa.RecordBatch.from_arrays(columns, names=["_row", *(field.name for field in fields)])
+        rejected.update(misfit)
+        structs = {row: struct for row, struct in structs.items() if row not in misfit}
+
+
+def _plausible(source: Source, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
+    """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
+    low, high = (pa.scalar(bound, typed.schema.field(source.event_time).type) for bound in source.plausible)
+    times = typed.column(source.event_time)
+    inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
+    if pc.all(inside, min_count=0).as_py():
+        return typed
+    outside = typed.filter(pc.invert(inside))
+    for row, time in zip(outside.column("_row").to_pylist(), outside.column(source.event_time), strict=True):
+        first, last = (bound.isoformat() for bound in source.plausible)
+        rejected[row] = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
+    return typed.filter(inside)
+
+
+def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:
+    rows = sorted(rejected)
+    bad = batch.take(pa.array(rows, pa.int64()))
+    return pa.Table.from_arrays(
+        [
+            *bad.select(_POSITION).columns,
+            pa.array([rejected[row].reason for row in rows], pa.string()),
+            pa.array([rejected[row].detail for row in rows], pa.string()),
+            pa.array([(value or b"")[:FIRST_BYTES] for value in bad.column("value").to_pylist()], pa.binary()),
+        ],
+        schema=REJECTS_SCHEMA,
+    )
