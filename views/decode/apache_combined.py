@@ -26,6 +26,7 @@ fields or a closing quote is refused. Spaces in `user` are refused too: which fi
 """
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any
@@ -35,46 +36,43 @@ import pyarrow as pa
 
 from views.decode.reasons import Parse, Reject
 from views.errors import DefinitionError, listed
-from views.event import TIMESTAMP, Event, event_fields
+from views.event import TIMESTAMP, Event, Field, event_fields
 
-_QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
-_PARTS = {
-    "host": r"(\S+)",
-    "ident": r"(\S+)",
-    "user": r"(\S+)",
+# Possessive quantifiers: no line, however crafted, makes the search try again what it has passed.
+_QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+_LINE_FIELDS = {
+    "host": r"(\S++)",
+    "ident": r"(\S++)",
+    "user": r"(\S++)",
     "time": r"\[(\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4})\]",
     "request": _QUOTED,
     "status": r"(\d{3})",
-    "bytes": r"(\d+|-)",
+    "bytes": r"(\d++|-)",
     "referer": _QUOTED,
     "agent": _QUOTED,
 }
-_LINE = re.compile(" ".join(_PARTS.values()) + r"\r?\n?", re.ASCII)
-_REQUEST = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+|\S.*(?= HTTP/))(?: (HTTP/\d+(?:\.\d+)?))?", re.ASCII)
+_END = r"\r?\n?"
+_LINE = re.compile(" ".join(_LINE_FIELDS.values()) + _END, re.ASCII)
+_REQUEST = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]++) (\S++|\S.*(?= HTTP/))(?: (HTTP/\d+(?:\.\d+)?))?", re.ASCII)
+_REQUEST_FIELDS = ("method", "path", "protocol")
+_NO_REQUEST = (None, None, None)
+_NAMES = (*_LINE_FIELDS, *_REQUEST_FIELDS)
+_TYPES = dict.fromkeys(_NAMES, pa.string()) | {"time": TIMESTAMP, "status": pa.int64(), "bytes": pa.int64()}
+
 _MONTHS = dict(zip("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), range(1, 13), strict=True))
 _INT_DIGITS = 19
 
-_REQUEST_PARTS = ("method", "path", "protocol")
-_COLUMNS: dict[str, pa.DataType] = {
-    **dict.fromkeys((*_PARTS, *_REQUEST_PARTS), pa.string()),
-    "time": TIMESTAMP,
-    "status": pa.int64(),
-    "bytes": pa.int64(),
-}
+Read = Callable[[str], Any]
 
 
 def parser(event: type[Event]) -> Parse:
     """A function from one line to one event; raises DefinitionError if the event type asks for what no line has."""
     fields = event_fields(event)
     for field in fields:
-        place = f"{event.__name__}.{field.name}"
-        if field.name in _COLUMNS and field.arrow != _COLUMNS[field.name]:
-            raise DefinitionError(f"{place}: the combined log format gives this field as {_COLUMNS[field.name]}")
-        if field.name not in _COLUMNS and field.required:
-            valid = listed(field.name, _COLUMNS)
-            raise DefinitionError(f"{place}: the combined log format has no such field; fields: {valid}")
-    wanted = [field for field in fields if field.name in _COLUMNS]
-    splits = any(field.name in _REQUEST_PARTS for field in wanted)
+        _check_field(field, f"{event.__name__}.{field.name}")
+    wanted = [(field.key, _NAMES.index(field.name), _read(field)) for field in fields if field.name in _NAMES]
+    needed = [_NAMES.index(f.name) for f in fields if f.name in _REQUEST_FIELDS and not f.optional]
+    splits = any(field.name in _REQUEST_FIELDS for field in fields)
 
     def parse(value: bytes) -> Any:
         try:
@@ -83,61 +81,73 @@ def parser(event: type[Event]) -> Parse:
             raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
         match = _LINE.fullmatch(line)
         if match is None:
-            raise Reject("format", _first_missing(line))
-        found: dict[str, Any] = dict(zip(_PARTS, match.groups(), strict=True))
+            raise Reject("format", _first_fault(line))
+        logged = match.groups()
         if splits:
-            request = _REQUEST.fullmatch(found["request"])
-            found.update(zip(_REQUEST_PARTS, request.groups() if request else (None, None, None), strict=True))
-        given = {}
-        for field in wanted:
-            logged = found[field.name]
-            if logged is None and not field.optional:
-                raise Reject("request", f"request {found['request']!r} has no {field.name}")
-            given[field.key] = None if field.optional and logged in ("-", None) else _typed(field.name, logged)
+            request = _REQUEST.fullmatch(match[5])
+            logged += request.groups() if request else _NO_REQUEST
+            for index in needed:
+                if logged[index] is None:
+                    raise Reject("request", f"request {match[5]!r} has no {_NAMES[index]}")
         try:
-            return msgspec.convert(given, event)
+            return msgspec.convert({key: read(logged[i]) if read else logged[i] for key, i, read in wanted}, event)
         except msgspec.ValidationError as error:
             raise Reject("refused" if error.__cause__ else "invalid_value", str(error)) from error
 
     return parse
 
 
-def _typed(name: str, logged: str) -> Any:
-    if name == "time":
-        return _time(logged)
-    if name in ("status", "bytes"):
-        if len(logged) > _INT_DIGITS:
-            raise Reject("out_of_range", f"{name} has {len(logged)} digits")
-        return 0 if logged == "-" else int(logged)
-    return logged
+def _check_field(field: Field, place: str) -> None:
+    if field.name not in _NAMES:
+        if field.required:
+            valid = listed(field.name, _NAMES)
+            raise DefinitionError(f"{place}: the combined log format has no such field; fields: {valid}")
+    elif field.arrow != _TYPES[field.name]:
+        raise DefinitionError(
+            f"{place}: the combined log format gives this field as {_TYPES[field.name]}, not {field.arrow}"
+        )
 
 
-@lru_cache(maxsize=1024)  # neighbouring lines share their second
-def _time(logged: str) -> datetime:
+def _read(field: Field) -> Read | None:
+    """What turns a field's text into its value; None if the text is the value."""
+    read = {"time": _time, "status": int, "bytes": _size}.get(field.name)
+    if not field.optional:
+        return read
+    return lambda text: None if text in ("-", None) else read(text) if read else text
+
+
+def _size(text: str) -> int:
+    if len(text) > _INT_DIGITS:
+        raise Reject("out_of_range", f"bytes has {len(text)} digits")
+    return 0 if text == "-" else int(text)
+
+
+def _time(text: str) -> datetime:
     """Read `17/May/2015:10:05:03 +0000`."""
     try:
-        minutes = int(logged[22:24]) * 60 + int(logged[24:26])
-        zone = timezone(timedelta(minutes=-minutes if logged[21] == "-" else minutes))
-        return datetime(
-            int(logged[7:11]),
-            _MONTHS[logged[3:6]],
-            int(logged[0:2]),
-            int(logged[12:14]),
-            int(logged[15:17]),
-            int(logged[18:20]),
-            tzinfo=zone,
-        )
+        year, month, day = _day(text[:11])
+        return datetime(year, month, day, int(text[12:14]), int(text[15:17]), int(text[18:20]), 0, _zone(text[21:]))
     except (KeyError, ValueError) as error:
-        raise Reject("invalid_value", f"time {logged!r} does not exist") from error
+        raise Reject("invalid_value", f"time {text!r} does not exist") from error
 
 
-def _first_missing(line: str) -> str:
+@lru_cache(maxsize=256)
+def _day(text: str) -> tuple[int, int, int]:
+    return int(text[7:]), _MONTHS[text[3:6]], int(text[:2])
+
+
+@lru_cache(maxsize=256)
+def _zone(text: str) -> timezone:
+    minutes = int(text[1:3]) * 60 + int(text[3:5])
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+
+
+def _first_fault(line: str) -> str:
     """Say which of the nine fields is the first that is not as the format has it."""
     pattern = ""
-    for name, part in _PARTS.items():
+    for name, part in _LINE_FIELDS.items():
         pattern += part
-        # What follows a field is a space, or the end after the last.
-        if not re.match(pattern + (r"\r?\n?\Z" if name == "agent" else " "), line, re.ASCII):
-            return f"field {name} is missing, incomplete or not followed by what the combined log format has next"
+        if not re.match(pattern + (f"{_END}\\Z" if name == "agent" else " "), line, re.ASCII):
+            return f"field {name} is missing, incomplete, or not followed by what comes next in the format"
         pattern += " "
     return "not the nine fields of the combined log format"
