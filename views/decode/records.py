@@ -49,9 +49,7 @@ def decode(source: Source, records: pa.Table) -> Decoded:
         typed = _typed(fields, structs, rejected)
         plausible = _plausible(source, typed, rejected)
         positions = batch.select(_POSITION).take(plausible.column("_row"))
-        events.append(
-            pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source))
-        )
+        events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
         rejects.append(_rejects(batch, rejected))
     return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
 

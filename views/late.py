@@ -1,0 +1,53 @@
+"""The kernel's late: which events came well after newer ones of their partition.
+
+Late is a label: a late event counts like any other, in the window of its event time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.log_order import log_order
+from views.source import Source
+
+_MICROSECOND = timedelta(microseconds=1)
+_NONE_YET = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Late:
+    """`count` events were late; `maxima` is the newest event time of each partition so far, in microseconds of UTC."""
+
+    count: int
+    maxima: Mapping[tuple[str, int], int]
+
+
+def late(source: Source, events: pa.Table, maxima: Mapping[tuple[str, int], int] = MappingProxyType({})) -> Late:
+    """Count the events more than `source.lateness` behind the running maximum of their partition, in offset order.
+
+    `maxima` is what an earlier range ended with: the log taken in pieces, in offset order, gives what it gives whole.
+    """
+    lateness = source.lateness // _MICROSECOND
+    order = log_order(events)
+    times = events[source.event_time].cast(pa.int64()).to_numpy()[order]
+    partitions = events.select(["_topic_id", "_partition"]).take(pa.array(order))
+    count, newest = 0, dict(maxima)
+    for start, end in _runs(partitions):
+        partition = (partitions["_topic_id"][start].as_py(), partitions["_partition"][start].as_py())
+        running = np.maximum(np.maximum.accumulate(times[start:end]), newest.get(partition, _NONE_YET))
+        count += int(np.count_nonzero(running - times[start:end] > lateness))
+        newest[partition] = int(running[-1])
+    return Late(count, newest)
+
+
+def _runs(partitions: pa.Table) -> Iterator[tuple[int, int]]:
+    """Where each run of equal (topic id, partition) begins and ends."""
+    topics = pc.dictionary_encode(partitions["_topic_id"].combine_chunks()).indices.to_numpy()
+    changed = (np.diff(topics, prepend=-1) != 0) | (np.diff(partitions["_partition"].to_numpy(), prepend=-1) != 0)
+    starts = np.flatnonzero(changed).tolist()
+    return zip(starts, [*starts[1:], len(topics)], strict=True)
