@@ -1,0 +1,1 @@
+"""Projects to copy, and the traffic that their generators share."""

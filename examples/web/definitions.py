@@ -1,0 +1,75 @@
+"""A shop's requests: what is looked at, by whom, how fast it was answered and how much was sent."""
+
+from datetime import datetime
+
+from views import Event, Source, View, all_time, count, distinct, maximum, mean, minimum, quantiles, total, tumbling
+
+
+class Request(Event):
+    request_id: str
+    at: datetime
+    user: str
+    path: str
+    status: int
+    bytes: int
+    ms: float
+
+
+requests = Source(topic="requests", event=Request, event_time="at", identity=("request_id",))
+
+page_traffic = View(
+    source=requests,
+    where="status < 500",
+    keys={"page": "path"},
+    window=tumbling(minutes=1),
+    measures={
+        "hits": count(),
+        "bytes": total("bytes"),
+        "visitors": distinct('"user"'),
+        "latency": quantiles("ms", (0.5, 0.99)),
+    },
+)
+
+section_visitors = View(
+    source=requests,
+    keys={"section": "split_part(path, '/', 2)"},
+    window=tumbling(hours=1),
+    measures={"visitors": distinct('"user"'), "requests": count()},
+)
+
+route_latency = View(
+    source=requests,
+    keys={"route": "regexp_replace(path, '[0-9]+', ':id', 'g')"},
+    window=tumbling(minutes=15),
+    measures={"latency": quantiles("ms", (0.5, 0.95, 0.99)), "slowest": maximum("ms"), "requests": count()},
+)
+
+status_counts = View(
+    source=requests,
+    keys={"status": "status"},
+    window=tumbling(minutes=1),
+    measures={"requests": count()},
+)
+
+user_bytes = View(
+    source=requests,
+    keys={"user": '"user"'},
+    window=tumbling(days=1),
+    measures={"bytes": total("bytes"), "largest": maximum("bytes"), "requests": count()},
+)
+
+totals = View(
+    source=requests,
+    window=all_time(),
+    measures={
+        "requests": count(),
+        "bytes": total("bytes"),
+        "mean_bytes": mean("bytes"),
+        "users": distinct('"user"'),
+        "first": minimum("at"),
+        "last": maximum("at"),
+    },
+)
+
+SOURCES = (requests,)
+VIEWS = (page_traffic, section_visitors, route_latency, status_counts, user_bytes, totals)

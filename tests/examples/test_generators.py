@@ -1,0 +1,128 @@
+"""What an example's generator sends is what it says: reproducible, shaped as documented, and its truth is the kernel's answer."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
+from views.decode import decode
+from views.kernel import partial, present, unique
+from views.project import Project, load
+from views.ranges import Ranges
+from views.rows import to_rows
+from views.source import RECORDS_SCHEMA
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
+
+pytestmark = pytest.mark.parametrize("name", ["web", "access_log"])
+
+
+def generator(name: str) -> Any:
+    return import_module(f"examples.{name}.generator")
+
+
+def records(values: list[bytes]) -> pa.Table:
+    """The values as the log would hold them, in one partition."""
+    count = len(values)
+    columns = [
+        *(["t"] * count, [0] * count, list(range(count)), [BASE] * count, [0] * count, [None] * count, values),
+        [[]] * count,
+    ]
+    return pa.table(dict(zip(RECORDS_SCHEMA.names, columns, strict=True)), schema=RECORDS_SCHEMA)
+
+
+def answers(project: Project, values: list[bytes]) -> tuple[dict[str, list[dict[str, Any]]], Counter[str]]:
+    """Every view's rows for these values, and how many of them were refused, by reason."""
+    (source,) = project.sources.values()
+    decoded = decode(source, records(values))
+    events = unique(source, decoded.events).events
+    ranges = Ranges.of({("t", 0): (0, len(values))})
+    return (
+        {name: to_rows(view, present(view, partial(view, events, ranges))) for name, view in project.views.items()},
+        Counter(decoded.rejects.column("reason").to_pylist()),
+    )
+
+
+def keyed(rows: list[dict[str, Any]], measures: set[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    return {
+        tuple(sorted((k, str(v)) for k, v in row.items() if k not in measures)): {
+            k: v for k, v in row.items() if k in measures
+        }
+        for row in rows
+    }
+
+
+def test_more_samples_start_with_the_same_ones(name: str) -> None:
+    generate = generator(name).generate
+    for duplicates in (0.0, 0.05):
+        few = list(generate(3, 700, base=BASE, duplicates=duplicates))
+        many = generate(3, 6_000, base=BASE, duplicates=duplicates)
+        assert few == list(islice(many, 700))
+    assert few != list(generate(4, 700, base=BASE, duplicates=0.05))
+
+
+def test_malformed_samples_are_few_of_many_kinds_and_all_refused(name: str) -> None:
+    module = generator(name)
+    samples = list(module.generate(5, 12_000, base=BASE))
+    malformed = [value for _, value, facts in samples if facts is None]
+    assert 0.001 < len(malformed) / len(samples) < 0.003
+    assert len(module.BREAKS) >= 10
+    good = next(value for _, value, facts in samples if facts)
+    assert len({brk(good) for brk in module.BREAKS} - {good}) == len(module.BREAKS), "a break breaks nothing"
+    _, rejects = answers(load(EXAMPLES / name), [brk(good) for brk in module.BREAKS])
+    assert sum(rejects.values()) == len(module.BREAKS)
+
+
+@pytest.mark.parametrize("duplicates", [0.0, 0.05])
+def test_the_truth_is_what_the_kernel_answers(name: str, duplicates: float) -> None:
+    project, module = load(EXAMPLES / name), generator(name)
+    samples = list(module.generate(5, 8_000, base=BASE, duplicates=duplicates))
+    truth = module.Truth()
+    for _, _, facts in samples:
+        if facts is not None:
+            truth.add(facts)
+    found, rejects = answers(project, [value for _, value, _ in samples])
+    assert sum(rejects.values()) == sum(facts is None for _, _, facts in samples)
+    manifest = truth.manifest()
+    assert set(manifest) == set(project.views), "every view has a truth"
+    for view, rows in manifest.items():
+        exact = set(rows[0]) & set(project.views[view].measures)
+        assert exact, view
+        left_out = set(project.views[view].measures) - exact
+        shown = [{k: v for k, v in row.items() if k not in left_out} for row in found[view]]
+        assert keyed(shown, exact) == keyed(rows, exact), view
+
+
+def test_event_times_are_late_as_documented_and_have_bursts(name: str) -> None:
+    del name
+    count = 20_000
+    times = list(islice(event_times(Random(1), 0, 20.0), count))
+    newest = 0
+    late: Counter[str] = Counter()
+    for position, when in enumerate(times):
+        if BURST_FROM <= position % BURST_EVERY < BURST_FROM + BURST_LENGTH:
+            assert when < newest - DAY // 2
+            late["burst"] += 1
+        elif newest - when >= MINUTE - SECOND:
+            late["hours"] += 1
+        elif newest - when >= SECOND // 2:
+            late["seconds"] += 1
+        newest = max(newest, when)
+    assert late["burst"] / count == 0.02
+    assert 0.007 < late["hours"] / count < 0.013
+    assert 0.08 < late["seconds"] / count < 0.1
+
+
+def test_keys_are_zipf_distributed(name: str) -> None:
+    del name
+    drawn = Counter(islice(zipf(Random(1), range(100), 1.0), 50_000))
+    assert 1.8 < drawn[0] / drawn[1] < 2.2
+    assert 8 < drawn[0] / drawn[9] < 12

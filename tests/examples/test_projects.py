@@ -1,0 +1,37 @@
+"""Every example is a project that works where it is copied to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTED = sorted(test.parent for test in (ROOT / "examples").glob("*/test_*.py"))
+
+
+@pytest.mark.parametrize("project", TESTED, ids=lambda project: project.name)
+def test_its_own_tests_pass(project: Path) -> None:
+    """In a process of their own, as a user runs them: `definitions` is then this project's and no other's."""
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(project),
+            "-c",
+            os.devnull,
+            ".",
+        ],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
