@@ -1,0 +1,5 @@
+"""What is where: positions, Delta tables and conditional commits, locks, releases, publications.
+
+No Spark and no Kafka. Pure decisions (`tiling`, `cuts.choose`, `compaction.plan`) stand apart from the thin modules that
+read and commit Delta tables through delta-rs.
+"""

@@ -1,0 +1,62 @@
+"""What became of the records of a range: the numbers that answers, `status` and the audit show beside a view."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Counts over one range of one source; they add up over disjoint ranges.
+
+    `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
+    records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
+    those among them whose content differed. events + duplicates + quarantined + holes make the length of the range.
+    """
+
+    events: int = 0
+    quarantined: Mapping[str, int] = field(default_factory=dict, hash=False)
+    holes: int = 0
+    late: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        return {
+            "events": self.events,
+            "quarantined": dict(sorted(self.quarantined.items())),
+            "holes": self.holes,
+            "late": self.late,
+            "duplicates": self.duplicates,
+            "conflicts": self.conflicts,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Counts":
+        """Inverse of `to_json`."""
+        return cls(**document)
+
+
+NOTHING: Final = Counts()
+
+
+def plus(*several: Counts) -> Counts:
+    """The counts of the united ranges; of none, NOTHING."""
+    return Counts(
+        events=sum(counts.events for counts in several),
+        quarantined=add(*(counts.quarantined for counts in several)),
+        holes=sum(counts.holes for counts in several),
+        late=sum(counts.late for counts in several),
+        duplicates=sum(counts.duplicates for counts in several),
+        conflicts=sum(counts.conflicts for counts in several),
+    )
+
+
+def add(*several: Mapping[str, int]) -> dict[str, int]:
+    """Add numbers by name, names in order."""
+    total: dict[str, int] = {}
+    for numbers in several:
+        for name, number in numbers.items():
+            total[name] = total.get(name, 0) + number
+    return dict(sorted(total.items()))

@@ -1,0 +1,197 @@
+"""Delta tables through delta-rs: open, create, read whole files, append on a condition, replace files on a condition.
+
+    TandemError
+    ├── Conflict        the table moved on since the handle was read: read again, decide again
+    ├── Unreadable      the table or one of its files cannot be read
+    └── Unwritable      a commit failed; whether it landed must be looked up
+
+All tables keep the plain protocol (reader 1, writer 2), so any Delta reader opens them, and no commit expires log
+entries by itself. A *handle* is a DeltaTable at the version it was read at; a conditional commit succeeds only if that is
+still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebase a stale append in silence).
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final, NoReturn
+from urllib.parse import unquote, urlparse
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+from deltalake._internal import RemoveAction  # the package exports only its other half, AddAction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction
+from deltalake.writer.properties import ColumnProperties
+from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+
+from ledger.tables import Tables
+from views.errors import TandemError
+
+PLAIN: Final = {
+    # Positions are columns, yet history is kept too: nobody but the table's owner, on purpose, expires log entries.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 36500 days",
+}
+
+_ONCE: Final = CommitProperties(max_commit_retries=0)
+_HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+# One file of a few rows per commit: dictionaries and page statistics cost more than they save.
+_SMALL: Final = WriterProperties(
+    compression="ZSTD",
+    compression_level=1,
+    default_column_properties=ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE"),
+)
+
+
+_FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
+"""What delta-rs and Arrow raise for damaged logs and files, absent servers and full disks."""
+
+
+class Conflict(TandemError):
+    """The table has a newer version than the handle that a commit was decided on; nothing was committed."""
+
+
+class Unreadable(TandemError):
+    """A table, or a file of it, cannot be read."""
+
+
+class Unwritable(TandemError):
+    """A commit ended in an error; it may have landed all the same."""
+
+
+def open_table(tables: Tables, address: str) -> DeltaTable | None:
+    """The table at its newest version, None if there is none. Raises Unreadable."""
+    try:
+        return DeltaTable(address, storage_options=dict(tables.options))
+    except TableNotFoundError:
+        return None
+    except _FAILURES as error:
+        unreadable(address, error)
+
+
+def create_table(tables: Tables, address: str, schema: pa.Schema, settings: Mapping[str, str]) -> DeltaTable:
+    """The table at its newest version, made empty if there is none, whoever makes it first."""
+    if (handle := open_table(tables, address)) is not None:
+        return handle
+    try:
+        DeltaTable.create(
+            address, schema, storage_options=dict(tables.options), configuration={**PLAIN, **settings}, commit_properties=_ONCE
+        )
+    except _FAILURES as error:
+        if (handle := open_table(tables, address)) is not None:
+            return handle
+        raise Unwritable(f"table {address} cannot be made: {_reason(error)}") from error
+    handle = open_table(tables, address)
+    if handle is None:
+        raise Unreadable(f"table {address} is gone as soon as it was made; is its folder being deleted?")
+    return handle
+
+
+def refresh(handle: DeltaTable) -> DeltaTable:
+    """Bring the handle to the newest version; a fresh handle if the log entries in between are gone. Raises Unreadable."""
+    try:
+        handle.update_incremental()
+    except _FAILURES:  # entries that were cleaned up, or a damaged log: only a fresh look can tell which
+        return reopen(handle)
+    return handle
+
+
+def reopen(handle: DeltaTable) -> DeltaTable:
+    """A new handle of the same table at its newest version. Raises Unreadable, also if the table is gone."""
+    try:
+        return DeltaTable(handle.table_uri, storage_options=handle._storage_options)
+    except _FAILURES as error:
+        unreadable(handle.table_uri, error)
+
+
+def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
+    """Commit the rows as one file if `handle` is at the newest version; the handle is then at the new one.
+
+    Raises Conflict if it was not. After Unwritable the caller looks up whether the commit landed.
+    """
+    try:
+        write_deltalake(
+            handle,
+            rows,
+            mode="append",
+            commit_properties=_ONCE,
+            post_commithook_properties=_HOOKS,
+            writer_properties=_SMALL,
+        )
+    except CommitFailedError as error:
+        raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
+
+
+def conditional_replace(handle: DeltaTable, old: Iterable[str], rows: Iterable[pa.Table], *, at: datetime) -> None:
+    """In one commit, take the files `old` out of the table and put one file for each of `rows` in, if `handle` is newest.
+
+    The handle stays where it was: `refresh` it. Old files stay on disk for those who are reading them. `at` is the time of
+    the removal. Raises Conflict, Unwritable.
+    """
+    sizes = files(handle)
+    milliseconds = int(at.timestamp() * 1000)
+    removed = [RemoveAction(path, False, milliseconds, sizes[path], {}) for path in old]
+    try:
+        added = [_write_file(handle, table, milliseconds) for table in rows]
+        handle.create_write_transaction(
+            [*added, *removed],
+            "append",
+            handle.schema(),
+            commit_properties=_ONCE,
+            post_commithook_properties=_HOOKS,
+        )
+    except CommitFailedError as error:
+        raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
+
+
+def files(handle: DeltaTable) -> dict[str, int]:
+    """The table's active files at the handle's version: path relative to the table, size in bytes."""
+    actions = pa.table(handle.get_add_actions())
+    return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+
+
+def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -> pa.Table:
+    """The rows of one active file, in the order written. Raises FileNotFoundError if it is gone, else Unreadable."""
+    try:
+        with file_system(handle).open_input_file(path) as opened:
+            return pq.ParquetFile(opened).read(columns)
+    except FileNotFoundError:
+        raise
+    except _FAILURES as error:
+        unreadable(f"{handle.table_uri}: file {path}", error)
+
+
+def file_system(handle: DeltaTable) -> FileSystem:
+    """A file system rooted at the table, wherever it is stored."""
+    address = urlparse(handle.table_uri)
+    if address.scheme in ("", "file"):
+        return SubTreeFileSystem(unquote(address.path), LocalFileSystem())
+    return PyFileSystem(DeltaStorageHandler.from_table(handle._table, handle._storage_options))
+
+
+def unreadable(what: str, error: BaseException) -> NoReturn:
+    """Raise Unreadable with the place and the first line of the reason."""
+    raise Unreadable(f"cannot read table {what}: {_reason(error)}; restore it, or remove it if it can be rebuilt") from error
+
+
+def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int) -> AddAction:
+    path = f"part-{uuid4()}.parquet"
+    places = file_system(handle)
+    with places.open_output_stream(path) as stream:
+        pq.write_table(rows, stream, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False)
+    size = places.get_file_info([path])[0].size
+    return AddAction(path, size, {}, milliseconds, False, json.dumps({"numRecords": rows.num_rows}))
+
+
+def _reason(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+

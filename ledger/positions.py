@@ -1,0 +1,107 @@
+"""Where in a log something stands: per partition the next offset to read.
+
+Positions form a lattice under component-wise comparison. A missing partition means the log's first offset, whatever
+that is: it lies at or below every offset, so it compares as offset 0 (Kafka's smallest) and an entry of 0 is dropped.
+Equal positions are then equal values, and a partition or a topic that is added later needs no rewriting of what was
+stored before. What the log's first offset really is, is known where the log is read, not here.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Self
+
+from views.errors import TandemError
+from views.ranges import Offsets, Partition, Ranges
+
+
+@dataclass(frozen=True)
+class Position(Mapping[Partition, int]):
+    """A frozen mapping of partition to the next offset, in one normal form: sorted, without zeros. Make one with `of`."""
+
+    offsets: tuple[tuple[Partition, int], ...] = ()
+
+    @classmethod
+    def of(cls, offsets: Offsets) -> Self:
+        """The position at these offsets. Raises TandemError on a negative one."""
+        for (topic, partition), offset in offsets.items():
+            if offset < 0:
+                raise TandemError(f"offset {offset} of partition {partition} of topic {topic} is not a position: 0 or more is")
+        return cls(tuple(sorted((partition, offset) for partition, offset in offsets.items() if offset)))
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> Self:
+        """Inverse of `to_json`."""
+        return cls.of(
+            {
+                (topic, int(partition)): offset
+                for topic, partitions in document.items()
+                for partition, offset in partitions.items()
+            }
+        )
+
+    def to_json(self) -> dict[str, dict[str, int]]:
+        """A JSON document `{topic id: {partition: offset}}`, in order of topic id and partition."""
+        document: dict[str, dict[str, int]] = {}
+        for (topic, partition), offset in self.offsets:
+            document.setdefault(topic, {})[str(partition)] = offset
+        return document
+
+    def at_or_below(self, other: "Position") -> bool:
+        """Whether every component of `self` is at or below `other`'s. Two positions may be neither above nor below."""
+        return all(offset <= other.get(partition, 0) for partition, offset in self.offsets)
+
+    @cached_property
+    def _by_partition(self) -> dict[Partition, int]:
+        return dict(self.offsets)
+
+    def __getitem__(self, partition: Partition) -> int:
+        return self._by_partition[partition]
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (partition for partition, _ in self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __str__(self) -> str:
+        """The short form that error messages use: `{T/0: 5, T/1: 7}`, or the words for the start."""
+        if not self.offsets:
+            return "the log's start"
+        return "{" + ", ".join(f"{topic}/{partition}: {offset}" for (topic, partition), offset in self.offsets) + "}"
+
+
+LOG_START: Final = Position()
+"""The log's first offset on every partition, of which none need be known yet."""
+
+
+def upper(*positions: Position) -> Position:
+    """The smallest position that all of these are at or below: the component-wise maximum."""
+    offsets: dict[Partition, int] = {}
+    for position in positions:
+        for partition, offset in position.offsets:
+            offsets[partition] = max(offset, offsets.get(partition, 0))
+    return Position.of(offsets)
+
+
+def lower(*positions: Position) -> Position:
+    """The largest position at or below all of these: the component-wise minimum. Of none, the log's start."""
+    first, *rest = positions or (LOG_START,)
+    return Position.of({p: min(offset, *(other.get(p, 0) for other in rest)) if rest else offset for p, offset in first.items()})
+
+
+def ranges(start: Position, end: Position, firsts: Offsets | None = None) -> Ranges:
+    """The offsets of `[start, end)`.
+
+    `firsts` gives the log's first offsets where they are known, for partitions that `start` lacks; else they count as 0.
+    Raises TandemError if `end` does not lie at or above `start` on every partition.
+    """
+    if not start.at_or_below(end):
+        raise TandemError(f"[{start}, {end}) is not a range: its end must lie at or above its start on every partition")
+    known = firsts or {}
+    return Ranges.of({p: (start.get(p, min(known.get(p, 0), to)), to) for p, to in end.items()})
+
+
+def distance(start: Position, end: Position) -> int:
+    """How many offsets `end` is ahead of `start`, over the partitions where it is ahead at all."""
+    return sum(max(0, offset - start.get(partition, 0)) for partition, offset in end.items())

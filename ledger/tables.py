@@ -1,0 +1,63 @@
+"""Which Delta table is where, under one root folder or object-store URI."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlparse
+
+from views.errors import TandemError
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The addresses of all tables under `root`, a folder or a URI; `options` are delta-rs storage options.
+
+    An address is what both delta-rs and Spark take: an absolute path for a folder, else the URI itself. Nothing is read
+    or made here; a table exists from its first commit on.
+    """
+
+    root: str
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.local and "%" in str(Path(self.root).absolute()):
+            # delta-rs decodes such a path twice and then does not find what it has just written.
+            raise TandemError(f"the state folder {self.root} cannot be used: its path holds a '%'; use one without")
+
+    def archive(self, source: str) -> str:
+        """The source's records byte for byte; written by Spark."""
+        return self._at("log", source, "archive")
+
+    def events(self, source: str, decoder: str) -> str:
+        """The archive decoded under one decoder fingerprint; written by Spark."""
+        return self._at("log", source, decoder, "events")
+
+    def quarantine(self, source: str, decoder: str) -> str:
+        """What did not decode under one decoder fingerprint; written by Spark."""
+        return self._at("log", source, decoder, "quarantine")
+
+    def view(self, view: str, fingerprint: str) -> str:
+        """The batch versions of one meaning of a view; written by Spark."""
+        return self._at("views", view, fingerprint)
+
+    def realtime(self, release: int, source: str) -> str:
+        """The commits of one release's speed layer for one source; written by delta-rs."""
+        return self._at("realtime", str(release), source)
+
+    def control(self, *names: str) -> str:
+        """A journal: `releases`, `publications`, `gaps`, `runs/<source>`, ...; written by delta-rs."""
+        return self._at("control", *names)
+
+    def lock(self, name: str) -> Path:
+        """The file whose OS lock is held by the one process that writes the named tables; local roots only."""
+        return Path(self._at("locks", f"{name}.lock"))
+
+    @property
+    def local(self) -> bool:
+        """Whether the root is a folder of this machine."""
+        return len(urlparse(self.root).scheme) < 2
+
+    def _at(self, *names: str) -> str:
+        if self.local:
+            return str(Path(self.root).absolute().joinpath(*names))
+        return "/".join((self.root.rstrip("/"), *names))
