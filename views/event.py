@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin
 from uuid import UUID
 
 import msgspec
@@ -50,6 +50,7 @@ SUPPORTED = (
 )
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Event(msgspec.Struct, frozen=True):
     """One typed record of a source: derive from it and annotate the fields.
 
@@ -73,7 +74,8 @@ class Field:
     """One field of an event type or of a struct nested in it.
 
     `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
-    Optional; `default` is NODEFAULT without one or with a factory; `items` describes a list's elements, `fields` a struct's fields.
+    Optional; `default` is NODEFAULT without one or with a factory; `items` describes a list's elements, `fields` a
+    struct's fields.
     """
 
     name: str
@@ -104,8 +106,6 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
     if struct in outer:
         raise DefinitionError(f"{place}: {struct.__name__} contains itself; a column needs a fixed depth")
     try:
-        # Resolves the annotations now, while the project's modules are importable, and lets msgspec refuse its part.
-        msgspec.json.Decoder(struct)
         infos = msgspec.structs.fields(struct)
     except (TypeError, NameError) as error:
         raise DefinitionError(f"{place}: {error}") from error
@@ -119,6 +119,11 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
         if (other := seen.setdefault(info.name.casefold(), info.name)) != info.name:
             raise DefinitionError(f"{place}: fields {other} and {info.name} differ only in case, which SQL ignores")
         fields.append(_field(info, f"{place}.{info.name}", (*outer, struct)))
+    try:
+        # msgspec refuses its part, and resolves the annotations now, while the project's modules can be imported.
+        msgspec.json.Decoder(struct)
+    except TypeError as error:
+        raise DefinitionError(f"{place}: {error}") from error
     return tuple(fields)
 
 
@@ -180,7 +185,7 @@ def _bare(annotation: Any, place: str) -> tuple[Any, Scale | None, bool]:
             annotation, optional = others[0], True
         elif origin is Literal and None in get_args(annotation):
             values = tuple(value for value in get_args(annotation) if value is not None)
-            annotation, optional = Literal[values], True  # type: ignore[assignment]  # built at run time on purpose
+            annotation, optional = Literal[values], True
         else:
             return annotation, scale, optional
 

@@ -3,9 +3,10 @@
 Late is a label: a late event counts like any other, in the window of its event time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.log_order import log_order
+from views.ranges import Offsets
 from views.source import Source
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -24,10 +26,10 @@ class Late:
     """`count` events were late; `maxima` is the newest event time of each partition so far, in microseconds of UTC."""
 
     count: int
-    maxima: Mapping[tuple[str, int], int]
+    maxima: Offsets
 
 
-def late(source: Source, events: pa.Table, maxima: Mapping[tuple[str, int], int] = MappingProxyType({})) -> Late:
+def late(source: Source, events: pa.Table, maxima: Offsets = MappingProxyType({})) -> Late:
     """Count the events more than `source.lateness` behind the running maximum of their partition, in offset order.
 
     `maxima` is what an earlier range ended with: the log taken in pieces, in offset order, gives what it gives whole.
@@ -49,5 +51,5 @@ def _runs(partitions: pa.Table) -> Iterator[tuple[int, int]]:
     """Where each run of equal (topic id, partition) begins and ends."""
     topics = pc.dictionary_encode(partitions["_topic_id"].combine_chunks()).indices.to_numpy()
     changed = (np.diff(topics, prepend=-1) != 0) | (np.diff(partitions["_partition"].to_numpy(), prepend=-1) != 0)
-    starts = np.flatnonzero(changed).tolist()
-    return zip(starts, [*starts[1:], len(topics)], strict=True)
+    bounds = [*np.flatnonzero(changed).tolist(), len(topics)]
+    return pairwise(bounds)

@@ -104,11 +104,12 @@ class Source:
                 )
 
     def _check_times(self) -> None:
-        low, high = self.plausible
-        if low.tzinfo is None or high.tzinfo is None or not low < high:
+        bounds = self.plausible if isinstance(self.plausible, tuple) else ()
+        zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
+        if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
-        if self.lateness < timedelta(0):
-            raise DefinitionError(f"lateness {self.lateness!r} is negative")
+        if not isinstance(self.lateness, timedelta) or self.lateness < timedelta(0):
+            raise DefinitionError(f"lateness {self.lateness!r} is not a timedelta, or it is negative")
 
 
 def events_schema(source: Source) -> pa.Schema:

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.log_order import Rows, log_order
 from views.source import POSITION_SCHEMA, Source
+
+Mask = npt.NDArray[np.bool_]
 
 _RANK, _GROUP = "_rank", "_group"  # no field's name starts with an underscore
 
@@ -77,9 +80,10 @@ def _conflicts(events: pa.Table, columns: list[str], copies: Rows, winners: Rows
     return int(reduce(np.logical_or, (_differs(mine[name], theirs[name]) for name in content)).sum())
 
 
-def _differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:
     if pa.types.is_nested(left.type):
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([mine != theirs for mine, theirs in pairs], dtype=bool)
     unequal = pc.fill_null(pc.not_equal(left, right), False)
-    return pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right))).to_numpy()
+    differs: Mask = pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right))).to_numpy()
+    return differs

@@ -20,9 +20,9 @@ The event type takes what it needs by name:
 | `agent`    | str      | the client's software                                                    |
 
 Text stays as logged, escapes (`\"`, `\\`, `\xhh`) included. A field declared Optional is null where the log has `-`. A
-request line that is not METHOD TARGET PROTOCOL (a probe that is no HTTP, a connection that timed out) has no method, path or
-protocol: null in an Optional field; an event type that needs one refuses the line. A line that lacks one of the nine
-fields or a closing quote is refused. Spaces in `user` are refused too: which field they would belong to is a guess.
+request line that is not METHOD TARGET PROTOCOL (a probe that is no HTTP, a connection that timed out) has no method,
+path or protocol: null in an Optional field; an event type that needs one refuses the line. A line that lacks one of the
+nine fields or a closing quote is refused. Spaces in `user` are refused too: which field they belong to is a guess.
 """
 
 import re
@@ -59,7 +59,10 @@ _NO_REQUEST = (None, None, None)
 _NAMES = (*_LINE_FIELDS, *_REQUEST_FIELDS)
 _TYPES = dict.fromkeys(_NAMES, pa.string()) | {"time": TIMESTAMP, "status": pa.int64(), "bytes": pa.int64()}
 
-_MONTHS = dict(zip("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), range(1, 13), strict=True))
+_MONTHS = {
+    **{"Jan": 1, "Feb": 2, "Mar": 3, "Apr": 4, "May": 5, "Jun": 6},
+    **{"Jul": 7, "Aug": 8, "Sep": 9, "Oct": 10, "Nov": 11, "Dec": 12},
+}
 _INT_DIGITS = 19
 
 Read = Callable[[str], Any]
@@ -110,7 +113,7 @@ def _check_field(field: Field, place: str) -> None:
 
 def _read(field: Field) -> Read | None:
     """What turns a field's text into its value; None if the text is the value."""
-    read = {"time": _time, "status": int, "bytes": _size}.get(field.name)
+    read = _READS.get(field.name)
     if not field.optional:
         return read
     return lambda text: None if text in ("-", None) else read(text) if read else text
@@ -140,6 +143,9 @@ def _day(text: str) -> tuple[int, int, int]:
 def _zone(text: str) -> timezone:
     minutes = int(text[1:3]) * 60 + int(text[3:5])
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+
+
+_READS: dict[str, Read] = {"time": _time, "status": int, "bytes": _size}
 
 
 def _first_fault(line: str) -> str:

@@ -32,6 +32,18 @@ def column(field: Field, values: Sequence[Any]) -> pa.Array:
     return pa.array(values if convert is None else [convert(value) for value in values], field.arrow)
 
 
+def unfit(field: Field, value: Any) -> Reject | None:
+    """Why one value does not fit its column, None if it does; needs no array, for arrays make pyarrow load pandas."""
+    try:
+        convert = _convert(field)
+        pa.scalar(value if convert is None else convert(value), field.arrow)
+    except Reject as reject:
+        return reject
+    except Exception as error:  # Arrow's and the value's own: each means that it does not fit
+        return _misfit(field, error)
+    return None
+
+
 def misfits(field: Field, values: Sequence[Any]) -> dict[int, Reject]:
     """The rows whose value the column cannot hold, found by halving; empty if the column can be built."""
     try:

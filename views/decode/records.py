@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.decode import apache_combined, json
-from views.decode.columns import column, misfits
+from views.decode.columns import column, misfits, unfit
 from views.decode.reasons import Parse, Reject
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
@@ -58,8 +58,8 @@ def decode(source: Source, records: pa.Table) -> Decoded:
 def parser(event: type[Event], decoder: DecoderName) -> Parse:
     """The decoder made for an event type; raises DefinitionError if the two do not go together."""
     for field in event_fields(event):
-        if field.default is not msgspec.NODEFAULT and (misfit := misfits(field, [field.default])):
-            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {misfit[0].detail}")
+        if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
+            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
     return PARSERS[decoder](event)
 
 
