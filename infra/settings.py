@@ -1,0 +1,232 @@
+"""A project's settings: `tandem.toml`, overridden by `TANDEM_...` variables, with a default for every key.
+
+A key `partitions` under `[kafka]` is `TANDEM_KAFKA_PARTITIONS` in the environment. What is written here beside each key is what
+docs/configuration.md says, and `effective` is what `tandem check` shows.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+import msgspec
+
+from views.errors import TandemError, listed
+
+FILE = "tandem.toml"
+PREFIX = "TANDEM_"
+# Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, and who started this.
+OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_DEBUG"})
+_SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
+_MASK = "********"
+
+
+class SettingsError(TandemError):
+    """A settings file or variable that cannot be used."""
+
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+
+class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[kafka]`: where the log is."""
+
+    bootstrap: Annotated[str, msgspec.Meta(description="An outside broker's host:port list; empty starts the embedded broker.")] = ""
+    port: Annotated[Port, msgspec.Meta(description="Port of the embedded broker on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
+    memory: Annotated[str, msgspec.Meta(description="Largest Java heap of the embedded broker.")] = "512m"
+    partitions: Annotated[Positive, msgspec.Meta(description="Partitions of a topic that Tandem creates.")] = 2
+    replication: Annotated[Positive, msgspec.Meta(description="Copies of a topic that Tandem creates on an outside broker.")] = 1
+    retention_hours: Annotated[Count, msgspec.Meta(description="How long created topics keep records; 0 keeps them for ever.")] = 0
+    security: Annotated[
+        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], msgspec.Meta(description="How an outside broker is spoken to.")
+    ] = "plaintext"
+    mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], msgspec.Meta(description="How to log in, with a sasl_ security.")
+    ] = "PLAIN"
+    username: Annotated[str, msgspec.Meta(description="Who logs in.")] = ""
+    password: Annotated[str, msgspec.Meta(description="The password; better given as TANDEM_KAFKA_PASSWORD.")] = ""
+    ca_file: Annotated[str, msgspec.Meta(description="PEM file of the authorities to trust; empty trusts the system's.")] = ""
+    timeout_s: Annotated[Positive, msgspec.Meta(description="Seconds to wait for a broker before saying that it does not answer.")] = 5
+
+
+class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[spark]`: where the work runs."""
+
+    master: Annotated[str, msgspec.Meta(description="Spark's master: local[N], or a cluster's address.")] = "local[*]"
+    driver_memory: Annotated[str, msgspec.Meta(description="Largest Java heap of a Spark driver.")] = "1g"
+    shuffle_partitions: Annotated[Positive, msgspec.Meta(description="Partitions of a batch shuffle.")] = 4
+    conf: Annotated[dict[str, str], msgspec.Meta(description="Further Spark properties; they win over Tandem's own.")] = {}
+
+
+class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[speed]`: the speed layer."""
+
+    trigger_ms: Annotated[Count, msgspec.Meta(description="Least time between two micro-batches; 0 starts the next at once.")] = 0
+    max_events: Annotated[Positive, msgspec.Meta(description="Most events of one source in a micro-batch.")] = 200_000
+    ready_s: Annotated[Positive, msgspec.Meta(description="Seconds that a started process may take until it is ready.")] = 120
+
+
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[batch]`: archive and recompute."""
+
+    lock_wait_s: Annotated[Count, msgspec.Meta(description="Seconds to wait for another run that holds the lock.")] = 600
+    task_mb: Annotated[Positive, msgspec.Meta(description="Megabytes of Parquet that one recompute task folds.")] = 128
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings of one project; `state` is absolute once loaded."""
+
+    state: Annotated[str, msgspec.Meta(description="Folder of all state, counted from the project's folder.")] = ".tandem"
+    kafka: Kafka = Kafka()
+    spark: Spark = Spark()
+    speed: Speed = Speed()
+    batch: Batch = Batch()
+
+    @property
+    def folder(self) -> Path:
+        """The state folder."""
+        return Path(self.state)
+
+
+class Key(NamedTuple):
+    """One documented key: its dotted name, variable, type as written, default and meaning."""
+
+    name: str
+    variable: str
+    type: str
+    default: object
+    meaning: str
+
+
+def load(project: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings of the project in this folder; a missing or empty file means the defaults.
+
+    Raises SettingsError, naming file, line or variable, the value and what would be valid.
+    """
+    file = project / FILE
+    document = _read(file)
+    _refuse_unknown(document, Settings, file, "")
+    _refuse_unknown_variables(environ)
+    for key in keys():
+        if (text := environ.get(key.variable)) is not None:
+            section, _, name = key.name.rpartition(".")
+            place = document.setdefault(section, {}) if section else document
+            place[name] = _from_variable(key, text)
+    try:
+        settings = msgspec.convert(document, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise SettingsError(_invalid(error, document, file, environ)) from None
+    return msgspec.structs.replace(settings, state=str((project / Path(settings.state).expanduser()).resolve()))
+
+
+def keys() -> Iterator[Key]:
+    """Every key, in the order of the file."""
+    for field in msgspec.structs.fields(Settings):
+        if isinstance(field.default, msgspec.Struct):
+            for inner in msgspec.structs.fields(type(field.default)):
+                yield _key(inner, f"{field.name}.")
+        else:
+            yield _key(field, "")
+
+
+def effective(settings: Settings) -> dict[str, Any]:
+    """The settings as a document, with every secret masked."""
+    return cast(dict[str, Any], _masked(msgspec.to_builtins(settings)))
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _masked(inner, key) for key, inner in value.items()}
+    return _MASK if value and _SECRET.search(name) else value
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: byte {error.start} is not UTF-8; a TOML file is UTF-8 text") from None
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: not valid TOML: {_lower(str(error))}") from None
+
+
+def _refuse_unknown(document: Mapping[str, Any], struct: type[msgspec.Struct], file: Path, section: str) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(struct)}
+    for name, value in document.items():
+        if name not in fields:
+            where = f"[{section}] of {file}" if section else str(file)
+            raise SettingsError(f"{where}{_line(file, name)}: unknown key '{name}'; keys: {listed(name, fields)}")
+        default = fields[name].default
+        if isinstance(default, msgspec.Struct) and isinstance(value, dict):
+            _refuse_unknown(value, type(default), file, name)
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = {key.variable for key in keys()} | OTHER_VARIABLES
+    for name in sorted(environ):
+        # A misspelt override that is silently ignored is the worst kind of setting.
+        if name.startswith(PREFIX) and name not in known and (near := difflib.get_close_matches(name, known, 1, 0.8)):
+            raise SettingsError(f"environment variable {name} is no setting; did you mean {near[0]}?")
+
+
+def _from_variable(key: Key, text: str) -> Any:
+    if key.type == "table":
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            raise SettingsError(f"environment variable {key.variable}: {text!r} is not a JSON object") from None
+    if key.type == "integer" and re.fullmatch(r"\s*-?\d+\s*", text):
+        return int(text)
+    return text
+
+
+def _invalid(error: msgspec.ValidationError, document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> str:
+    reason, _, path = str(error).partition(" - at `$.")
+    name = path.rstrip("`")
+    value: Any = document
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    variable = PREFIX + name.replace(".", "_").upper()
+    last = name.rpartition(".")[2]
+    where = f"environment variable {variable}" if variable in environ else f"{file}{_line(file, last)}: {name}"
+    shown = _MASK if _SECRET.search(last) else repr(value)
+    return f"{where}: {shown} is not valid: {_lower(reason)}"
+
+
+def _line(file: Path, name: str) -> str:
+    """`:N` for the line on which the file first mentions the key."""
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    mention = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[\].=]""")
+    return next((f":{number}" for number, line in enumerate(lines, 1) if mention.match(line)), "")
+
+
+def _key(field: msgspec.structs.FieldInfo, section: str) -> Key:
+    info = msgspec.inspect.type_info(field.type)
+    meta = (info.extra_json_schema or {}) if isinstance(info, msgspec.inspect.Metadata) else {}
+    plain = info.type if isinstance(info, msgspec.inspect.Metadata) else info
+    match plain:
+        case msgspec.inspect.IntType():
+            kind = "integer"
+        case msgspec.inspect.DictType():
+            kind = "table"
+        case msgspec.inspect.LiteralType(values=values):
+            kind = " / ".join(map(str, values))
+        case _:
+            kind = "string"
+    name = section + field.name
+    default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return Key(name, PREFIX + name.replace(".", "_").upper(), kind, default, meta.get("description", ""))
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
