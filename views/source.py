@@ -56,7 +56,9 @@ class Source:
     `event_time` names the datetime field that says when an event happened; events outside the half-open `plausible`
     range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
     record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
-    all the same. `name` is the variable's in definitions.py unless it is given.
+    all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops all
+    copies, so `horizon` decides how soon an answer is right, not what it means. `name` is the variable's in
+    definitions.py unless it is given.
     """
 
     topic: str
@@ -66,6 +68,7 @@ class Source:
     decoder: DecoderName = "json"
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
+    horizon: timedelta = timedelta(minutes=10)
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -108,8 +111,9 @@ class Source:
         zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
         if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
-        if not isinstance(self.lateness, timedelta) or self.lateness < timedelta(0):
-            raise DefinitionError(f"lateness {self.lateness!r} is not a timedelta, or it is negative")
+        for name, span in (("lateness", self.lateness), ("horizon", self.horizon)):
+            if not isinstance(span, timedelta) or span < timedelta(0):
+                raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
 
 
 def events_schema(source: Source) -> pa.Schema:
