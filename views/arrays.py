@@ -1,0 +1,77 @@
+"""Arrow arrays made from Python and numpy values.
+
+pyarrow's own `pa.array` imports pandas, which takes seconds where it is installed and has no part in any answer.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Mask = npt.NDArray[np.bool_]
+"""True where there is a value."""
+
+
+def from_numpy(values: npt.NDArray[np.generic], arrow: pa.DataType, valid: Mask | None = None) -> pa.Array:
+    """An array of fixed-width values; null where `valid` is false."""
+    return pa.Array.from_buffers(arrow, len(values), [_bits(valid), pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def binaries(values: Sequence[bytes | None]) -> pa.Array:
+    """A binary array."""
+    lengths = np.fromiter((len(value) if value is not None else 0 for value in values), np.int64, len(values))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    if offsets[-1] >= 2**31:
+        raise OverflowError(f"{offsets[-1]} bytes of states in one column: at most 2 GiB fit; fold fewer events at once")
+    data = pa.py_buffer(b"".join(value for value in values if value is not None))
+    buffers = [_bits(_valid(values)), pa.py_buffer(offsets.astype(np.int32)), data]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def decimals(unscaled: Sequence[int | None], arrow: pa.DataType) -> pa.Array:
+    """A decimal array from integers that count its smallest unit."""
+    width = arrow.byte_width
+    data = b"".join((value or 0).to_bytes(width, "little", signed=True) for value in unscaled)
+    return pa.Array.from_buffers(arrow, len(unscaled), [_bits(_valid(unscaled)), pa.py_buffer(data)])
+
+
+def unscaled(array: pa.Array) -> list[int | None]:
+    """The values of a decimal128 array as counts of its smallest unit."""
+    words = decimal_words(array)
+    low, high = words[:, 0].astype(np.uint64).tolist(), words[:, 1].tolist()
+    present = validity(array).tolist()
+    return [(h << 64) | lo if is_there else None for lo, h, is_there in zip(low, high, present, strict=True)]
+
+
+def decimal_words(array: pa.Array) -> npt.NDArray[np.int64]:
+    """The two 64-bit halves of each decimal128, the lower one first; meaningless where the array is null."""
+    words = np.frombuffer(array.buffers()[1] or b"", np.int64)
+    return words.reshape(-1, 2)[array.offset : array.offset + len(array)]
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def table(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.Table:
+    """A table of the schema; a column of another type is cast, and fails if a value does not fit."""
+    typed = [
+        column if column.type == field.type else column.cast(field.type) for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(typed, schema=schema)
+
+
+def validity(array: pa.Array) -> Mask:
+    """True where the array has a value."""
+    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _valid(values: Iterable[object]) -> Mask:
+    return np.array([value is not None for value in values], dtype=bool)
+
+
+def _bits(valid: Mask | None) -> pa.Buffer | None:
+    return None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -1,0 +1,33 @@
+"""The kernel: the pure functions over Arrow tables that every number comes from.
+
+    decode(source, records)          -> events, rejects      each record by itself, exactly one outcome
+    unique(source, events, known)    -> events               copies by identity, before any filter
+    late(source, events, maxima)     -> how many came late   a label, never a loss
+    partial(view, events, ranges)    -> partial              events of any ranges, in any order
+    merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
+    present(view, partial)           -> answers              means from sums, estimates from sketches
+
+No engine, no I/O, no clock: batch, speed and serving all call these, and nothing else computes a number.
+"""
+
+from views.decode import Decoded, decode
+from views.late import Late, late
+from views.merge import merge, merge_states
+from views.partial import Partial, partial
+from views.present import present, present_states
+from views.unique import Unique, unique
+
+__all__ = [
+    "Decoded",
+    "Late",
+    "Partial",
+    "Unique",
+    "decode",
+    "late",
+    "merge",
+    "merge_states",
+    "partial",
+    "present",
+    "present_states",
+    "unique",
+]

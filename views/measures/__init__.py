@@ -1,0 +1,26 @@
+"""Measures: what a view says about the events of a key and window.
+
+One file per family; a further measure is a further frozen dataclass that satisfies `Measure`, named nowhere else.
+"""
+
+from views.measures.count import count
+from views.measures.distinct import distinct
+from views.measures.extremes import maximum, minimum
+from views.measures.mean import mean
+from views.measures.measure import Aggregate, Approximation, Measure, State
+from views.measures.quantiles import quantiles
+from views.measures.total import total
+
+__all__ = [
+    "Aggregate",
+    "Approximation",
+    "Measure",
+    "State",
+    "count",
+    "distinct",
+    "maximum",
+    "mean",
+    "minimum",
+    "quantiles",
+    "total",
+]

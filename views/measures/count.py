@@ -1,0 +1,26 @@
+"""How many events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from views.measures.measure import Aggregate, State, only
+from views.values import ValueType
+
+
+@dataclass(frozen=True)
+class Count:
+    """The number of events, whatever they hold."""
+
+    inputs: tuple[str, ...] = ()
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  a count has no inputs
+        """An exact 64-bit integer."""
+        state = State("count", pa.int64(), fold="count(*)", merge="CAST(sum({0}) AS BIGINT)")
+        return Aggregate((state,), pa.int64(), "integer", only)
+
+
+def count() -> Count:
+    """The number of events."""
+    return Count()

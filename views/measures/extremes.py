@@ -1,0 +1,41 @@
+"""The smallest and the largest value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from views.measures.measure import Aggregate, State, only
+from views.values import ValueType
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The first or the last value in order, nulls left out; null if there was no value.
+
+    Texts and bytes are ordered byte by byte, texts in UTF-8, which is the order of their code points.
+    """
+
+    expression: str
+    which: Literal["min", "max"]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """Exact, of the expression's type."""
+        (value,) = types
+        aggregate = f"{self.which}({{0}})"
+        state = State(self.which, value.arrow, fold=aggregate, merge=aggregate)
+        return Aggregate((state,), value.arrow, value.kind, only)
+
+
+def minimum(expression: str) -> Extreme:
+    """The smallest value of an expression."""
+    return Extreme(expression, "min")
+
+
+def maximum(expression: str) -> Extreme:
+    """The largest value of an expression."""
+    return Extreme(expression, "max")

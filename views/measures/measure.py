@@ -1,0 +1,81 @@
+"""What a measure is: an aggregate that can be computed in pieces.
+
+A measure names its inputs, expressions over one event. Bound to their types it says which states it keeps, how DuckDB
+folds inputs into states and merges states, and what a state means as an answer. fold and merge must agree: folding any
+pieces and merging them in any order gives what folding everything gives.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import pyarrow as pa
+
+from views.values import Kind, ValueType
+
+Finish = Callable[[pa.ListArray], pa.Array]
+"""Turns the list that DuckDB collected for each group into the group's state, where DuckDB itself cannot."""
+
+
+@dataclass(frozen=True)
+class State:
+    """One column of a measure's state.
+
+    `fold` and `merge` are SQL aggregates: `fold` over the inputs, written {0}, {1}, ..., `merge` over the state column,
+    written {0}. With `build`, `fold` gives a list per group, which `build` makes the state; `unite` likewise after `merge`.
+    A measure with one state has its column under its own name, so its suffix is not used then.
+    """
+
+    suffix: str
+    type: pa.DataType
+    fold: str
+    merge: str
+    build: Finish | None = None
+    unite: Finish | None = None
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How far an answer may be from the exact one.
+
+    "hll": relative error of a number of distinct values; "kll": error of a quantile's rank; both hold with `confidence`.
+    "order": double-precision rounding, which depends on the order in which events were added.
+    """
+
+    kind: Literal["hll", "kll", "order"]
+    error: float | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A measure bound to the types of its inputs.
+
+    `present` takes the state columns, equally long, and gives an array of type `answer`. `approximate` is None for an
+    answer that is exact.
+    """
+
+    states: tuple[State, ...]
+    answer: pa.DataType
+    kind: Kind | Literal["quantiles"]
+    present: Callable[[Sequence[pa.Array]], pa.Array]
+    approximate: Approximation | None = None
+
+
+class Measure(Protocol):
+    """A measure of a view: a frozen dataclass, so that its class and fields are its whole meaning."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The expressions that it looks at, in the order in which `bind` takes their types."""
+        ...
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """The aggregate for inputs of these types. Raises DefinitionError for a type that it cannot take."""
+        ...
+
+
+def only(columns: Sequence[pa.Array]) -> pa.Array:
+    """Present a measure whose single state is its answer."""
+    (column,) = columns
+    return column

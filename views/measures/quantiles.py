@@ -1,0 +1,109 @@
+"""Quantiles of a number, estimated by KLL sketches of Apache DataSketches, which Spark can read and unite too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import datasketches
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from views import arrays
+from views.errors import DefinitionError
+from views.measures.groups import states_of
+from views.measures.measure import Aggregate, Approximation, State
+from views.measures.total import number
+from views.values import ValueType
+
+K: Final = 200
+"""Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""
+
+_CONFIDENCE: Final = 0.99
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """For each fraction q the smallest value that at least q of all values do not exceed; nulls are left out.
+
+    The sketch keeps random samples, so two folds of the same events may differ within its error.
+    """
+
+    expression: str
+    fractions: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Make the fractions floats. Raises DefinitionError if they are not different numbers from 0 to 1."""
+        try:
+            fractions = tuple(float(fraction) for fraction in self.fractions)
+        except (TypeError, ValueError):
+            fractions = ()
+        if not fractions or len(set(fractions)) < len(fractions) or not all(0 <= fraction <= 1 for fraction in fractions):
+            raise DefinitionError(f"quantiles {self.fractions!r} are not different numbers from 0 to 1, such as (0.5, 0.99)")
+        object.__setattr__(self, "fractions", fractions)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One sketch; the answer is a struct of one double per fraction, named as Python writes it ("0.5"), null without values."""
+        number(types)
+        state = State(
+            "kll",
+            pa.binary(),
+            fold="list(CAST({0} AS DOUBLE)) FILTER ({0} IS NOT NULL)",
+            merge="list({0}) FILTER ({0} IS NOT NULL)",
+            build=_build,
+            unite=_unite,
+        )
+        answer = pa.struct([(repr(fraction), pa.float64()) for fraction in self.fractions])
+        error = datasketches.kll_doubles_sketch.get_normalized_rank_error(K, False)
+        approximation = Approximation("kll", error=round(error, 4), confidence=_CONFIDENCE)
+        return Aggregate((state,), answer, "quantiles", lambda columns: _present(columns, self.fractions), approximation)
+
+
+def quantiles(expression: str, fractions: Sequence[float]) -> Quantiles:
+    """Estimated quantiles of an expression: `quantiles("ms", (0.5, 0.99))`."""
+    return Quantiles(expression, tuple(fractions))
+
+
+def _build(lists: pa.ListArray) -> pa.Array:
+    """One sketch per group of values."""
+    values = np.array(lists.values)  # a copy: the sketch takes no read-only array
+    return arrays.binaries(states_of(lists, values, _sketch))
+
+
+def _sketch(values: npt.NDArray[np.float64]) -> bytes:
+    sketch = datasketches.kll_doubles_sketch(K)
+    sketch.update(values)
+    serialized: bytes = sketch.serialize()
+    return serialized
+
+
+def _unite(lists: pa.ListArray) -> pa.Array:
+    """One sketch per group of sketches."""
+    return arrays.binaries(states_of(lists, lists.values.to_pylist(), _united))
+
+
+def _united(sketches: Sequence[bytes]) -> bytes:
+    first, *others = sketches
+    if not others:
+        return first  # every union throws dice: none is thrown without need
+    union: Any = datasketches.kll_doubles_sketch.deserialize(first)
+    for sketch in others:
+        union.merge(datasketches.kll_doubles_sketch.deserialize(sketch))
+    serialized: bytes = union.serialize()
+    return serialized
+
+
+def _present(columns: Sequence[pa.Array], fractions: tuple[float, ...]) -> pa.Array:
+    (sketches,) = columns
+    present = arrays.validity(sketches)
+    values = np.zeros((len(sketches), len(fractions)))
+    for row, sketch in enumerate(sketches.to_pylist()):
+        if sketch is not None:
+            values[row] = datasketches.kll_doubles_sketch.deserialize(sketch).get_quantiles(fractions, True)
+    fields = [arrays.from_numpy(values[:, column], pa.float64(), present) for column in range(len(fractions))]
+    return pa.StructArray.from_arrays(fields, names=[repr(fraction) for fraction in fractions])

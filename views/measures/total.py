@@ -1,0 +1,55 @@
+"""The sum of a number over events."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from views import arrays
+from views.errors import DefinitionError
+from views.measures.measure import Aggregate, Approximation, only
+from views.measures.sums import exact_sums, float_sums, sum_states
+from views.values import ValueType
+
+_WIDE_DIGITS: Final = 76
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of a number, nulls left out; null if there was no value, as in SQL.
+
+    Integers and decimals: exact at any size. Doubles: rounded as they are added up, in no fixed order; null where the
+    sum is beyond the doubles.
+    """
+
+    expression: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """Integers give decimal128(38, 0), or decimal256(76, 0) if they have more than 64 bits; decimals keep their scale."""
+        value = number(types)
+        states = sum_states(value)
+        if value.kind == "float":
+            return Aggregate(states, pa.float64(), "float", float_sums, Approximation("order"))
+        if len(states) == 1:
+            return Aggregate(states, states[0].type, value.kind, only)
+        wide = pa.decimal256(_WIDE_DIGITS, states[0].type.scale)
+        return Aggregate(states, wide, value.kind, lambda columns: arrays.decimals(exact_sums(columns), wide))
+
+
+def number(types: Sequence[ValueType]) -> ValueType:
+    """The one input's type. Raises DefinitionError if it is no number."""
+    (value,) = types
+    if not value.number:
+        raise DefinitionError(f"is of type {value.sql}; this measure takes numbers")
+    return value
+
+
+def total(expression: str) -> Total:
+    """The sum of an expression."""
+    return Total(expression)

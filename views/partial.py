@@ -1,0 +1,69 @@
+"""The kernel's partial: events of any ranges, in any order, to the states of a view."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views import arrays, engine
+from views.event import TIMESTAMP
+from views.expressions import REASONS
+from views.fold import COUNT, EVENTS, REASON, WINDOW, fold_sql
+from views.ranges import EMPTY, Ranges
+from views.view import View, bind, state_schema
+from views.windows import Tumbling
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The states of a view over the events of some ranges: one row per key and window, in no order, as state_schema(view) says.
+
+    `rejected` counts by reason (views.expressions.Reason) the events that the view could not look at; `ranges` are the
+    offsets that all of this covers.
+    """
+
+    states: pa.Table
+    ranges: Ranges = EMPTY
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+
+def partial(view: View, events: pa.Table, ranges: Ranges) -> Partial:
+    """Fold events, which hold at least the columns of the source's event type, into the view's states.
+
+    Each event counts, is left out by the filter or is rejected; no event makes it fail. Raises DefinitionError if the
+    view itself is wrong. The events stay lent to this thread's engine, for the next view of the same events.
+    """
+    if not events.num_rows:
+        return Partial(no_states(view), ranges)
+    folded = engine.query(fold_sql(view), {EVENTS: events})
+    reasons = folded.column(REASON)
+    if reasons.null_count == len(reasons):
+        return Partial(_states(view, folded), ranges)
+    refused = folded.filter(pc.is_valid(reasons))
+    counted = zip(refused.column(REASON).to_pylist(), refused.column(COUNT).to_pylist(), strict=True)
+    rejected = {REASONS[code]: number for code, number in sorted(counted)}
+    return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, rejected)
+
+
+def no_states(view: View) -> pa.Table:
+    """The states of a view that has counted nothing."""
+    return pa.Table.from_batches([], schema=state_schema(view))
+
+
+def _states(view: View, folded: pa.Table) -> pa.Table:
+    """What DuckDB folded, with the windows' bounds and with the states that DuckDB cannot make."""
+    columns = [arrays.whole(folded.column(name)) for name in view.keys]
+    columns += _bounds(view, folded)
+    for measure in bind(view).measures:
+        for name, state in measure.states:
+            column = arrays.whole(folded.column(name))
+            columns.append(column if state.build is None else state.build(column))
+    return arrays.table(columns, state_schema(view))
+
+
+def _bounds(view: View, folded: pa.Table) -> list[pa.Array]:
+    if not isinstance(view.window, Tumbling):
+        return [pa.nulls(folded.num_rows, TIMESTAMP)] * 2
+    starts = folded.column(WINDOW).to_numpy()
+    return [arrays.from_numpy(starts, TIMESTAMP), arrays.from_numpy(starts + view.window.size_us, TIMESTAMP)]
