@@ -1,0 +1,37 @@
+"""What flows in, and what is counted: every number of this project is defined here, once."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from views import Event, Scale, Source, View, count, distinct, maximum, total, tumbling
+
+
+class Order(Event):
+    order_id: str
+    at: datetime
+    customer: str
+    city: str
+    channel: Literal["shop", "web"]
+    items: int
+    amount: Annotated[Decimal, Scale(2)]
+
+
+orders = Source(topic="orders", event=Order, event_time="at", identity=("order_id",))
+
+sales = View(
+    source=orders,
+    keys={"city": "upper(city)"},
+    window=tumbling(hours=1),
+    measures={"orders": count(), "items": total("items"), "revenue": total("amount"), "customers": distinct("customer")},
+)
+
+channels = View(
+    source=orders,
+    where="amount > 0",
+    keys={"channel": "channel"},
+    measures={"orders": count(), "largest": maximum("amount")},
+)
+
+SOURCES = (orders,)
+VIEWS = (sales, channels)

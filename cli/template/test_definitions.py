@@ -1,0 +1,34 @@
+"""The definitions on events small enough to add up in the head; runs without Java or Kafka."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from definitions import Order, channels, sales
+from views.testing import answer
+
+
+def order(number: int, minute: int, city: str, amount: str) -> Order:
+    return Order(
+        order_id=f"o{number}",
+        at=datetime(2026, 11, 1, 8, minute, tzinfo=UTC),
+        customer="ann",
+        city=city,
+        channel="web",
+        items=2,
+        amount=Decimal(amount),
+    )
+
+
+def test_sales_add_up_by_city_whatever_its_case() -> None:
+    (row,) = answer(sales, [order(1, 5, "Oslo", "10.00"), order(2, 50, "OSLO", "0.50")])
+    assert row["city"] == "OSLO"
+    assert (row["orders"], row["items"], row["revenue"], row["customers"]) == (2, 4, "10.50", 1)
+
+
+def test_an_order_that_arrives_twice_counts_once() -> None:
+    (row,) = answer(sales, [order(1, 5, "Oslo", "10.00")] * 2)
+    assert row["orders"] == 1
+
+
+def test_free_orders_are_no_sales_of_a_channel() -> None:
+    assert answer(channels, [order(1, 5, "Oslo", "0.00")]) == []

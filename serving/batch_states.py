@@ -1,0 +1,60 @@
+"""The batch side of an answer: the states of one batch version, read without Spark.
+
+delta-rs says which files hold the version and Arrow reads them, so that an object store works like a folder.
+"""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+
+from ledger.delta import Unreadable, file_system, open_table, unreadable
+from ledger.tables import Tables
+from serving.selection import Selection
+
+HELD_BYTES = 64 * 2**20
+"""A version of at most this many bytes of files is read once and kept; a larger one is filtered in its files each time."""
+
+
+@dataclass
+class BatchStates:
+    """The states of one version of one view's table, in no particular order; `schema` is the view's state schema.
+
+    A published version never changes (upkeep may rewrite its files, never its rows), so what was read is kept. Version 0 is
+    the empty batch.
+    """
+
+    tables: Tables
+    address: str
+    version: int
+    schema: pa.Schema
+    _held: pa.Table | None = field(default=None, init=False, repr=False)
+
+    def read(self, selection: Selection) -> pa.Table:
+        """The selected states. Raises Unreadable."""
+        if self._held is None and self.version == 0:
+            self._held = self.schema.empty_table()
+        if self._held is not None:
+            return selection.filter(self._held)
+        try:
+            try:
+                return self._read(selection)
+            except FileNotFoundError:  # upkeep rewrote the files between our look at the log and at them
+                return self._read(selection)
+        except (OSError, pa.ArrowException) as error:
+            unreadable(self.address, error)
+
+    def _read(self, selection: Selection) -> pa.Table:
+        handle = open_table(self.tables, self.address)
+        if handle is None:
+            raise Unreadable(f"table {self.address} is gone, and with it batch version {self.version}")
+        actions = pa.table(handle.get_add_actions(flatten=True))
+        mine = actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), self.version))
+        states = pa.dataset.dataset(
+            mine["path"].to_pylist(), schema=self.schema, format="parquet", filesystem=file_system(handle)
+        )
+        if sum(mine["size_bytes"].to_pylist()) > HELD_BYTES:
+            return states.to_table(filter=selection.expression())
+        self._held = states.to_table()
+        return selection.filter(self._held)

@@ -1,0 +1,55 @@
+"""Where an answer comes from: what was counted, up to where, how fresh it is and how exact."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from ledger.positions import Position
+from views.measures.measure import Approximation
+
+Layer = Literal["batch", "speed", "merged"]
+"""What is counted: the log below the cut, the log from the cut on, or both."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What one answer counts: `batch_version` is everything below `cut`, the realtime commits are `[cut, realtime)`.
+
+    `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
+    time of the newest event counted, None without events. `approximate` has the measures that are not exact. `rejected`
+    counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` names what the log lost.
+    """
+
+    layer: Layer
+    publication: int
+    release: int
+    fingerprint: str
+    batch_version: int
+    cut: Position
+    realtime: Position
+    newest: datetime | None
+    approximate: Mapping[str, Approximation]
+    rejected: Mapping[str, int]
+    gaps: tuple[str, ...] = ()
+
+    def to_json(self, *, now: datetime) -> dict[str, Any]:
+        """The provenance as `query --json` prints it; `age_s` is how long before `now` the newest event was appended."""
+        return {
+            "layer": self.layer,
+            "publication": self.publication,
+            "release": self.release,
+            "fingerprint": self.fingerprint,
+            "batch_version": self.batch_version,
+            "cut": self.cut.to_json(),
+            "realtime": self.realtime.to_json(),
+            "age_s": age(self.newest, now=now),
+            "approximate": {name: asdict(how) for name, how in self.approximate.items()},
+            "rejected": dict(self.rejected),
+            "gaps": list(self.gaps),
+        }
+
+
+def age(newest: datetime | None, *, now: datetime) -> float | None:
+    """Seconds from an append to `now`; never negative, since the log's clock may run ahead of the reader's."""
+    return None if newest is None else max(0.0, round((now - newest).total_seconds(), 3))

@@ -1,0 +1,173 @@
+"""The merged reader: `present(merge(batch states below the cut, realtime partials from the cut on))`, in process.
+
+A reader answers from one pinned snapshot until `refresh` finds more. Of the realtime tables it reads only new files, and of
+each view that is asked for it merges only new commits into what it holds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+from views.project import Project, load_files
+
+from ledger import releases
+from ledger.commits import Commit
+from ledger.delta import Unreadable, unreadable
+from ledger.positions import LOG_START, ranges
+from ledger.publications import BatchView, Publication
+from ledger.tables import Tables
+from serving.batch_states import BatchStates
+from serving.following import Following
+from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
+from serving.provenance import Layer, Provenance
+from serving.runs import Runs, follow
+from serving.selection import Between, Selection, select
+from serving.snapshot import Snapshot, Tail
+from views.errors import TandemError, listed
+from views.kernel import Partial, merge, present_states
+from views.view import View, approximations, state_schema
+from views.wire import from_ipc
+
+ALWAYS: Final[Between] = (None, None)
+
+
+class UnknownView(TandemError):
+    """A view that the published release does not have."""
+
+
+@dataclass
+class Reader:
+    """Answers about the views of the published release, for one thread at a time."""
+
+    tables: Tables
+    _following: Following = field(init=False, repr=False)
+    _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
+    _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
+    _batches: dict[tuple[str, BatchView], BatchStates] = field(default_factory=dict, init=False, repr=False)
+    _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._following = Following(self.tables)
+
+    def refresh(self) -> Snapshot | Failed:
+        """Pin the newest snapshot; see Following.refresh."""
+        self._pinned = self._following.refresh()
+        if isinstance(self._pinned, Snapshot):
+            live = self._pinned.publication
+            self._projects = {release: project for release, project in self._projects.items() if release == live.release}
+            self._batches = {key: states for key, states in self._batches.items() if live.views.get(key[0]) == key[1]}
+            self._runs = {key: runs for key, runs in self._runs.items() if key[0] == live.release}
+        return self._pinned
+
+    def snapshot(self) -> Snapshot:
+        """The pinned snapshot, the newest if none is pinned yet. Raises ReadFailed."""
+        pinned = self._pinned or self.refresh()
+        if isinstance(pinned, Failed):
+            raise ReadFailed(pinned.reason)
+        return pinned
+
+    def project(self) -> Project:
+        """The stored definitions of the published release. Raises ReadFailed, Unreadable."""
+        release = self.snapshot().publication.release
+        if release not in self._projects:
+            self._projects[release] = load_files(releases.load(self.tables, release).files)
+        return self._projects[release]
+
+    def view(self, name: str) -> View:
+        """A view of the published release by name. Raises UnknownView, ReadFailed, Unreadable."""
+        views = self.project().views
+        if name not in views:
+            raise UnknownView(f"no view {name!r} is published; views: {listed(name, views)}")
+        return views[name]
+
+    def answer(
+        self,
+        view: str,
+        *,
+        keys: Mapping[str, object] | None = None,
+        between: Between = ALWAYS,
+        layer: Layer = "merged",
+        limit: int | None = None,
+    ) -> Outcome:
+        """What is known of a view at the pinned snapshot: its rows, the certainty that there are none, or why neither.
+
+        `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; `limit` keeps the first
+        rows. Raises UnknownView and BadSelection for a question without a meaning.
+        """
+        question = (view, keys or {}, between, layer, limit)
+        try:
+            return self._answer(*question)
+        except ReadFailed as error:
+            return Failed(str(error))
+        except Unreadable:
+            # An older publication's files may have been removed: perhaps another one is live.
+            self.refresh()
+        try:
+            return self._answer(*question)
+        except (ReadFailed, Unreadable) as error:
+            return Failed(str(error))
+
+    def _answer(self, name: str, keys: Mapping[str, object], between: Between, layer: Layer, limit: int | None) -> Outcome:
+        snapshot, view = self.snapshot(), self.view(name)
+        selection = select(view, keys, between)
+        publication, tail = snapshot.publication, snapshot.tails[view.source.name]
+        if not isinstance(tail, Tail):
+            return Failed(f"view {name!r} cannot be answered exactly: {tail.problem}")
+        partials = []
+        if layer != "speed":
+            partials.append(self._below_the_cut(view, publication, tail, selection))
+        if layer != "batch":
+            partials += self._from_the_cut_on(view, publication, tail, selection)
+        merged = merge(view, partials)
+        provenance = _provenance(view, publication, tail, layer, merged.rejected)
+        if not merged.states.num_rows:
+            return Absent(view, provenance)
+        table = present_states(view, _first(view, merged.states, limit))
+        return Value(view, table, merged.states.num_rows, provenance)
+
+    def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
+        live = publication.views[view.name]
+        if (view.name, live) not in self._batches:
+            address = self.tables.view(view.name, live.fingerprint)
+            self._batches[view.name, live] = BatchStates(self.tables, address, live.version, state_schema(view))
+        states = self._batches[view.name, live].read(selection)
+        return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
+
+    def _from_the_cut_on(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> list[Partial]:
+        place, fingerprint = (publication.release, view.name), publication.views[view.name].fingerprint
+
+        def decode(commit: Commit) -> Partial:
+            try:
+                states = from_ipc(commit.partials[fingerprint])
+            except (KeyError, pa.ArrowException) as error:
+                what = f"{self.tables.realtime(publication.release, view.source.name)}: [{commit.start}, {commit.end})"
+                unreadable(what, error)
+            return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(fingerprint, {}))
+
+        runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
+        return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
+
+
+def _first(view: View, states: pa.Table, limit: int | None) -> pa.Table:
+    """The states ordered by window start, then keys, NULL last; the first `limit` of them."""
+    ordered = states.sort_by([(name, "ascending") for name in ("window_start", *view.keys)])
+    return ordered if limit is None else ordered.slice(0, limit)
+
+
+def _provenance(view: View, publication: Publication, tail: Tail, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
+    live, source = publication.views[view.name], view.source.name
+    times = [publication.newest.get(source) if layer != "speed" else None, tail.newest if layer != "batch" else None]
+    return Provenance(
+        layer=layer,
+        publication=publication.number,
+        release=publication.release,
+        fingerprint=live.fingerprint,
+        batch_version=live.version,
+        cut=tail.cut,
+        realtime=tail.cut if layer == "batch" else tail.end,
+        newest=max((time for time in times if time is not None), default=None),
+        approximate=approximations(view),
+        rejected=rejected,
+        gaps=publication.gaps,
+    )

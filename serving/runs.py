@@ -1,0 +1,55 @@
+"""The realtime partial that a reader holds for one view: merged runs of commits, from the cut on.
+
+A run is more than twice as large as the next, so that taking in one more commit merges few states however long the tail
+is, and a look-up of one key filters a handful of tables. A merged partial cannot be taken apart: a run that no longer
+starts at the cut, or no longer ends where a commit ends, is folded anew from the commits.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ledger.commits import Commit
+from ledger.positions import Position
+from views.kernel import Partial, merge
+from views.view import View
+
+
+@dataclass(frozen=True)
+class Run:
+    """The merged partial of the commits that tile `[start, end)`."""
+
+    start: Position
+    end: Position
+    partial: Partial
+
+
+Runs = tuple[Run, ...]
+Decode = Callable[[Commit], Partial]
+
+
+def follow(view: View, held: Runs, commits: Sequence[Commit], decode: Decode) -> Runs:
+    """The runs of a chain of commits, which tile a range in order; those of `held` that fall on its boundaries are reused.
+
+    Only commits past the reused runs are decoded.
+    """
+    runs = _reusable(held, commits)
+    done = next((n for n, commit in enumerate(commits, 1) if runs and commit.end == runs[-1].end), 0)
+    for commit in commits[done:]:
+        runs = _append(view, runs, Run(commit.start, commit.end, decode(commit)))
+    return runs
+
+
+def _reusable(held: Runs, commits: Sequence[Commit]) -> Runs:
+    """The longest prefix of the held runs that starts where the chain starts and ends where one of its commits ends."""
+    if not held or not commits or held[0].start != commits[0].start:
+        return ()
+    ends = {commit.end for commit in commits}
+    return held[: next((n for n in range(len(held), 0, -1) if held[n - 1].end in ends), 0)]
+
+
+def _append(view: View, runs: Runs, run: Run) -> Runs:
+    """The runs with one more, merged into its predecessors while they are at most twice as large."""
+    while runs and runs[-1].partial.states.num_rows <= 2 * run.partial.states.num_rows:
+        run = Run(runs[-1].start, run.end, merge(view, [runs[-1].partial, run.partial]))
+        runs = runs[:-1]
+    return (*runs, run)

@@ -1,0 +1,67 @@
+"""What a reader has pinned: one publication, and per source the realtime commits that tile the log from its cut on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ledger.commits import Commit
+from ledger.counts import Counts, plus
+from ledger.positions import Position
+from ledger.publications import Publication
+from ledger.tiling import chain
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The realtime side of one source: commits in order that tile `[cut, end)`.
+
+    `behind_bridge` says that the table goes on beyond a bridge, which is read once a batch view covers it.
+    """
+
+    cut: Position
+    end: Position
+    commits: tuple[Commit, ...] = field(repr=False)
+    behind_bridge: bool = False
+
+    @property
+    def counts(self) -> Counts:
+        """What became of the records of `[cut, end)`."""
+        return plus(*(commit.counts for commit in self.commits))
+
+    @property
+    def newest(self) -> datetime | None:
+        """The append time of the newest event of `[cut, end)`; None without events."""
+        return max((commit.newest for commit in self.commits if commit.newest), default=None)
+
+
+@dataclass(frozen=True)
+class Untiled:
+    """A source whose realtime commits do not tile the log from the cut on: none of its views has an answer."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A publication plus what its sources' realtime tables held at one look."""
+
+    publication: Publication
+    tails: Mapping[str, Tail | Untiled]
+
+    @property
+    def tiled(self) -> bool:
+        """Whether every source can be answered."""
+        return not any(isinstance(tail, Untiled) for tail in self.tails.values())
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Where the answers of each source stand, of those that have answers."""
+        return {source: tail.end for source, tail in self.tails.items() if isinstance(tail, Tail)}
+
+
+def tail(commits: Sequence[Commit], cut: Position) -> Tail | Untiled:
+    """A source's commits, of which those from the cut on are the tail."""
+    tiled = chain(commits, cut)
+    if tiled.problem:
+        return Untiled(tiled.problem)
+    return Tail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)
