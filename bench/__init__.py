@@ -1,0 +1,1 @@
+"""Comparisons with peers: what the same answers cost elsewhere."""

@@ -1,0 +1,1 @@
+"""Tandem beside three Structured Streaming jobs that keep the same views."""
