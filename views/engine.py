@@ -67,8 +67,8 @@ def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     result = engine.connection.execute(sql)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
-        table: pa.Table = result.to_arrow_reader(_ALL_ROWS).read_all()  # type: ignore[union-attr]  # None is for no result
-        return table
+        rows: pa.Table = result.to_arrow_reader(_ALL_ROWS).read_all()  # type: ignore[union-attr]  # None is for no result
+        return rows
 
 
 def take_back(*names: str) -> None:

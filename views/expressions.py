@@ -4,8 +4,10 @@ An expression is scalar, deterministic and closed. For one event it gives a valu
 count an event for which one of its expressions fails, overflows, is not finite or leaves the calendar, and says how many.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 import duckdb
@@ -60,6 +62,7 @@ class Expression:
     column: str | None = None
 
 
+@lru_cache(maxsize=4096)
 def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     """Check one expression against the fields of the event type named `event`.
 
@@ -67,11 +70,24 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     """
     if not isinstance(text, str):
         raise DefinitionError("is not a text: an expression is SQL")
-    tree = _with_field_names(parse(text), {name.casefold(): name for name in fields.names}, event)
+    try:
+        parsed = parse(text)
+    except DefinitionError as error:
+        raise DefinitionError(f"{error}{_quoting_hint(text, fields.names)}") from error
+    tree = _with_field_names(parsed, {name.casefold(): name for name in fields.names}, event)
     for node in nodes(tree):
         _check(node)
     column = tree["column_names"][0] if tree["class"] == "COLUMN_REF" and len(tree["column_names"]) == 1 else None
     return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), column)
+
+
+def _quoting_hint(text: str, names: Sequence[str]) -> str:
+    """Fields in the text whose names are words of SQL, which is why it may not parse."""
+    reserved = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+    words = {row[0] for row in engine.connection().execute(reserved).fetchall()}
+    unquoted = set(re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", text)))
+    hints = [f'"{name}"' for name in names if name in unquoted and name.casefold() in words]
+    return f"; in SQL these are words of their own unless quoted: {', '.join(hints)}" if hints else ""
 
 
 def _check(node: Node) -> None:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from views.engine import quoted
 from views.expressions import REASONS, Expression
 from views.syntax import enclosed
@@ -22,6 +25,8 @@ WINDOW: Final = "_window"
 REASON: Final = "_reason"
 COUNT: Final = "_count"
 _WHERE: Final = "_where"
+
+_YEAR_1_TO_1970_US: Final = 62_135_596_800_000_000
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,8 @@ class _Value:
 def fold_sql(view: View) -> str:
     """Over the table `_events`: one row per key and window, or per reason for which events were rejected.
 
-    Columns: `_reason`, an index into REASONS or NULL; `_count`, the events; the keys; `_window`, its start in microseconds
-    since 1970, for tumbling windows; the states' folds.
+    Columns: `_reason`, an index into REASONS or NULL; `_count`, the events; the keys; `_window`, for tumbling windows,
+    which `window_starts` understands; the states' folds.
     """
     bound = bind(view)
     values = {expression.canonical: _Value(expression, f"_e{n}") for n, expression in enumerate(bound.expressions)}
@@ -66,35 +71,45 @@ def fold_sql(view: View) -> str:
         columns.append(_WHERE)
         failures.insert(0, f"{_WHERE} IS NULL")
     if isinstance(view.window, Tumbling):
-        columns.append(f"{_window_start(view.source.event_time, view.window)} AS {WINDOW}")
-    evaluated = f"SELECT {', '.join(columns) or '1'} FROM {events}"
-    judged = f"SELECT *, {_reason(failures, list(values.values()))} AS {REASON} FROM ({evaluated})"
+        columns.append(f"{_window_number(view.source.event_time, view.window)} AS {WINDOW}")
+    judged = f"SELECT {', '.join(columns) or '1'} FROM {events}"
+    cases = _cases(failures, list(values.values()))
+    if cases:
+        judged = f"SELECT *, CAST(CASE {' '.join(cases)} END AS TINYINT) AS {REASON} FROM ({judged})"
+    reason = REASON if cases else f"CAST(NULL AS TINYINT) AS {REASON}"
 
     groups = [(name, values[key.canonical].plain) for name, key in bound.keys]
     groups += [(WINDOW, WINDOW)] if isinstance(view.window, Tumbling) else []
     # A rejected event has no place among the keys: all of one reason are one group.
-    grouped = [f"CASE WHEN {REASON} IS NULL THEN {value} END AS {quoted(name)}" for name, value in groups]
+    kept = f"CASE WHEN {REASON} IS NULL THEN {{}} END" if cases else "{}"
+    grouped = [f"{kept.format(value)} AS {quoted(name)}" for name, value in groups]
     states = [
         f"{state.fold.format(*(values[expression.canonical].plain for expression in measure.inputs))} AS {quoted(name)}"
         for measure in bound.measures
         for name, state in measure.states
     ]
-    return f"SELECT {', '.join([REASON, f'count(*) AS {COUNT}', *grouped, *states])} FROM ({judged}) GROUP BY ALL"
+    return f"SELECT {', '.join([reason, f'count(*) AS {COUNT}', *grouped, *states])} FROM ({judged}) GROUP BY ALL"
 
 
-def _window_start(event_time: str, window: Tumbling) -> str:
-    """The start of the window in microseconds since 1970; SQL's % has the sign of its left side, so it is asked twice."""
-    time, size = f"epoch_us({quoted(event_time)})", window.size_us
-    return f"{time} - ({time} % {size} + {size}) % {size}"
+def window_starts(numbers: npt.NDArray[np.int64], window: Tumbling) -> npt.NDArray[np.int64]:
+    """The windows' starts in microseconds since 1970, from the statement's `_window`."""
+    return (numbers - _windows_before_1970(window)) * window.size_us
 
 
-def _reason(failures: list[str], values: list[_Value]) -> str:
-    """The index of the first reason against an event: that an expression failed, else what is wrong with a value."""
-    cases = [f"WHEN {failure} THEN {REASONS.index('expression')}" for failure in failures]
-    cases += [
+def _window_number(event_time: str, window: Tumbling) -> str:
+    """Which window an event is in, counted from one before the year 1: SQL divides towards zero, so nothing may be below it."""
+    return f"(epoch_us({quoted(event_time)}) + {_windows_before_1970(window) * window.size_us}) // {window.size_us}"
+
+
+def _windows_before_1970(window: Tumbling) -> int:
+    return _YEAR_1_TO_1970_US // window.size_us + 1
+
+
+def _cases(failures: list[str], values: list[_Value]) -> list[str]:
+    """What finds the index of the first reason against an event: that an expression failed, then what is wrong with a value."""
+    return [f"WHEN {failure} THEN {REASONS.index('expression')}" for failure in failures] + [
         f"WHEN {objection} THEN {REASONS.index(reason)}"
         for value in values
         for objection, reason in objections(value.plain, value.expression.type)
         if value.fallible or value.expression.type.kind == "float"
     ]
-    return f"CAST(CASE {' '.join(cases)} END AS TINYINT)" if cases else "CAST(NULL AS TINYINT)"

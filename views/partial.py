@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from views import arrays, engine
 from views.event import TIMESTAMP
 from views.expressions import REASONS
-from views.fold import COUNT, EVENTS, REASON, WINDOW, fold_sql
+from views.fold import COUNT, EVENTS, REASON, WINDOW, fold_sql, window_starts
 from views.ranges import EMPTY, Ranges
 from views.view import View, bind, state_schema
 from views.windows import Tumbling
@@ -65,5 +65,5 @@ def _states(view: View, folded: pa.Table) -> pa.Table:
 def _bounds(view: View, folded: pa.Table) -> list[pa.Array]:
     if not isinstance(view.window, Tumbling):
         return [pa.nulls(folded.num_rows, TIMESTAMP)] * 2
-    starts = folded.column(WINDOW).to_numpy()
+    starts = window_starts(folded.column(WINDOW).to_numpy(), view.window)
     return [arrays.from_numpy(starts, TIMESTAMP), arrays.from_numpy(starts + view.window.size_us, TIMESTAMP)]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from views import engine
@@ -22,10 +23,9 @@ def parse(text: str) -> Node:
     """The tree of an expression. Raises DefinitionError if the text is not exactly one expression."""
     if not text.strip():
         raise DefinitionError("an expression is empty")
-    select = _select(text)
+    select = dict(_select(text))
     expressions = select.pop("select_list")
-    around = _select("1")
-    around.pop("select_list")
+    around = {key: value for key, value in _select("1").items() if key != "select_list"}
     # "1) FROM t WHERE (true" is well bracketed too: so whatever is not the expression must be as in SELECT (1).
     if len(expressions) != 1 or expressions[0].get("alias") or select != around:
         raise DefinitionError("is more than one expression")
@@ -49,7 +49,8 @@ def nodes(tree: Any) -> Iterator[Node]:
             yield from nodes(value)
 
 
-def _select(text: str) -> dict[str, Any]:
+@lru_cache(maxsize=1024)
+def _select(text: str) -> Node:
     """The parsed SELECT of the text, without the places of its words. Raises DefinitionError if it does not parse."""
     row = engine.connection().execute("SELECT json_serialize_sql(?)", [f"SELECT {enclosed(text)}"]).fetchall()[0]
     parsed = json.loads(row[0])
@@ -58,7 +59,7 @@ def _select(text: str) -> dict[str, Any]:
     statements = parsed["statements"]
     if len(statements) != 1 or statements[0]["node"]["type"] != "SELECT_NODE":
         raise DefinitionError("is more than one expression")
-    select: dict[str, Any] = _without_places(statements[0]["node"])
+    select: Node = _without_places(statements[0]["node"])
     return select
 
 

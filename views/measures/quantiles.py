@@ -48,7 +48,7 @@ class Quantiles:
         return (self.expression,)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
-        """One sketch; the answer is a struct of one double per fraction, named as Python writes it ("0.5"), null without values."""
+        """One sketch; the answer is a struct of a double per fraction, named as Python writes it ("0.5"), null without values."""
         number(types)
         state = State(
             "kll",
