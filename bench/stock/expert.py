@@ -1,11 +1,12 @@
 """The expert's job: stateless. Each micro-batch is grouped by itself and its partials are appended; a reader adds them up.
 
-One pass for all views: an event becomes one row for each view that counts it, and one groupBy folds them all, so that a trigger is one
-shuffle and one commit whatever the number of views. All views share one table of partials whose measures merge by sum, max and min.
+One pass for all views: an event becomes one row for each view that counts it, and one groupBy folds them all, so that a
+trigger is one shuffle and one commit whatever the number of views. All views share one table of partials whose measures merge
+by sum, max and min.
 """
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from bench.stock.arguments import parse, session
 from bench.stock.spark_views import SCHEMA, SparkView, chosen
@@ -16,13 +17,13 @@ COMPACT_EVERY = 50
 
 def row_of(view: SparkView) -> Column:
     """The key and window under which a view counts an event; null where its filter leaves the event out."""
-    key = F.expr(next(iter(view.keys.values()), "null")).cast("string")
-    start = F.lit(None).cast("timestamp")
+    key = sf.expr(next(iter(view.keys.values()), "null")).cast("string")
+    start = sf.lit(None).cast("timestamp")
     if view.window is not None:
         # window() cannot stand inside an array; arithmetic gives the same start.
-        start = F.timestamp_seconds(F.floor(F.unix_seconds("at") / view.window) * view.window)
-    row = F.struct(F.lit(view.name).alias("view"), key.alias("key"), start.alias("window_start"))
-    return F.when(F.expr(view.where), row)
+        start = sf.timestamp_seconds(sf.floor(sf.unix_seconds("at") / view.window) * view.window)
+    row = sf.struct(sf.lit(view.name).alias("view"), key.alias("key"), start.alias("window_start"))
+    return sf.when(sf.expr(view.where), row)
 
 
 def main() -> None:
@@ -47,11 +48,9 @@ def main() -> None:
         .option("startingOffsets", "earliest")
         .option("kafka.fetch.max.wait.ms", "20")
         .load()
-        .select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("event"))
+        .select(sf.from_json(sf.col("value").cast("string"), SCHEMA).alias("event"))
         .select("event.*")
-        .select(
-            "at", "bytes", "ms", F.explode(F.array_compact(F.array(*map(row_of, chosen(arguments.views))))).alias("row")
-        )
+        .select("at", "bytes", "ms", sf.explode(sf.array_compact(sf.array(*map(row_of, chosen(arguments.views))))).alias("row"))
     )
 
     def append(batch: DataFrame, number: int) -> None:
@@ -66,12 +65,12 @@ def main() -> None:
 
 def partials(rows: DataFrame) -> DataFrame:
     return rows.groupBy("row.view", "row.key", "row.window_start").agg(
-        F.count("*").alias("requests"),
-        F.sum("bytes").alias("bytes"),
-        F.max("bytes").alias("largest"),
-        F.max("ms").alias("slowest"),
-        F.min("at").alias("first"),
-        F.max("at").alias("last"),
+        sf.count("*").alias("requests"),
+        sf.sum("bytes").alias("bytes"),
+        sf.max("bytes").alias("largest"),
+        sf.max("ms").alias("slowest"),
+        sf.min("at").alias("first"),
+        sf.max("at").alias("last"),
     )
 
 

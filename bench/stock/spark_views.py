@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 SCHEMA = "request_id string, at timestamp, user string, path string, status long, bytes long, ms double"
 
@@ -22,11 +22,11 @@ class SparkView:
 
     def groups(self) -> list[Column]:
         """What to group by: the keys, then the window's start as `window_start`."""
-        start = F.lit(None).cast("timestamp") if self.window is None else F.window("at", f"{self.window} seconds").start
-        return [*(F.expr(sql).alias(name) for name, sql in self.keys.items()), start.alias("window_start")]
+        start = sf.lit(None).cast("timestamp") if self.window is None else sf.window("at", f"{self.window} seconds").start
+        return [*(sf.expr(sql).alias(name) for name, sql in self.keys.items()), start.alias("window_start")]
 
     def aggregates(self) -> list[Column]:
-        return [F.expr(sql).alias(name) for name, sql in self.measures.items()]
+        return [sf.expr(sql).alias(name) for name, sql in self.measures.items()]
 
     def columns(self) -> list[str]:
         """The columns that tell one answer of this view from another."""

@@ -1,14 +1,14 @@
 """The textbook job: from_json, a stateful groupBy for each view, foreachBatch MERGE into Delta, Spark's defaults.
 
-What a careful reader of the Structured Streaming and Delta guides writes. No watermark: it would drop the late events that the other
-jobs count.
+What a careful reader of the Structured Streaming and Delta guides writes. No watermark: it would drop the late events that
+the other jobs count.
 """
 
 from collections.abc import Callable
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from bench.stock.arguments import parse, session
 from bench.stock.spark_views import SCHEMA, SparkView, chosen
@@ -39,7 +39,7 @@ def main() -> None:
         .option("subscribe", arguments.topic)
         .option("startingOffsets", "earliest")
         .load()
-        .select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("event"))
+        .select(sf.from_json(sf.col("value").cast("string"), SCHEMA).alias("event"))
         .select("event.*")
     )
     for view in chosen(arguments.views):

@@ -1,11 +1,11 @@
 """The textbook job tuned by someone who knows Spark: the same queries, with what its documentation and forums advise.
 
-Few shuffle partitions, RocksDB state with changelogs, no adaptive planning of tiny batches, cheap checkpoint files, a short fetch wait,
-fair scheduling between the queries, and deletion vectors so that a MERGE does not rewrite the files it touches.
+Few shuffle partitions, RocksDB state with changelogs, no adaptive planning of tiny batches, cheap checkpoint files, a short
+fetch wait, fair scheduling between the queries, and deletion vectors so that a MERGE does not rewrite the files it touches.
 """
 
 from delta.tables import DeltaTable
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from bench.stock.arguments import parse, session
 from bench.stock.spark_views import SCHEMA, chosen
@@ -40,7 +40,7 @@ def main() -> None:
         .option("startingOffsets", "earliest")
         .option("kafka.fetch.max.wait.ms", "20")
         .load()
-        .select(F.from_json(F.col("value").cast("string"), SCHEMA).alias("event"))
+        .select(sf.from_json(sf.col("value").cast("string"), SCHEMA).alias("event"))
         .select("event.*")
     )
     for view in chosen(arguments.views):

@@ -52,8 +52,8 @@ Sample = tuple[bytes | None, bytes, Line | None]
 
 # Each takes a good line and breaks it in its own way.
 BREAKS = (
-    lambda good: b"",
-    lambda good: b'{"host":"198.51.0.1","status":200}',
+    lambda _: b"",
+    lambda _: b'{"host":"198.51.0.1","status":200}',
     lambda good: good[:-1],
     lambda good: good.rsplit(b' "', 1)[0],
     lambda good: good.replace(b"[", b"", 1),
@@ -70,9 +70,7 @@ BREAKS = (
 )
 
 
-def generate(
-    seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0
-) -> Iterator[Sample]:
+def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
     """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
 
     `base` is where event time starts and `per_second` how many events its seconds hold on average. `duplicates` is the
@@ -140,6 +138,7 @@ class Truth:
         self._bytes = 0
 
     def add(self, facts: Line) -> None:
+        """Count one well-formed line."""
         at, host, method, path, status, size, referer = facts
         hour = at // HOUR
         traffic = self._paths[hour, path]
@@ -174,10 +173,8 @@ class Truth:
                 for (day, path, referer), hits in self._links.items()
             ],
             "clients": [
-                {
-                    **{"host": host, **_window(day, DAY), "hits": hits, "bytes": size, "largest": largest},
-                    **{"first": _time(first), "last": _time(last)},
-                }
+                {"host": host, **_window(day, DAY), "hits": hits, "bytes": size, "largest": largest}
+                | {"first": _time(first), "last": _time(last)}
                 for (day, host), (hits, size, largest, first, last) in self._clients.items()
             ],
             "totals": [all_time] if self._hits else [],

@@ -6,6 +6,8 @@ from views import Event, Source, View, all_time, count, distinct, maximum, mean,
 
 
 class Request(Event):
+    """One answered request."""
+
     request_id: str
     at: datetime
     user: str

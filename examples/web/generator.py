@@ -47,8 +47,8 @@ Sample = tuple[bytes | None, bytes, Request | None]
 
 # Each takes a good value and breaks it in its own way. An unknown field breaks nothing: every hundredth value has one.
 BREAKS = (
-    lambda good: b"",
-    lambda good: b"GET / HTTP/1.1",
+    lambda _: b"",
+    lambda _: b"GET / HTTP/1.1",
     lambda good: good[:-1],
     lambda good: good + good,
     lambda good: b"[" + good + b"]",
@@ -66,9 +66,7 @@ BREAKS = (
 )
 
 
-def generate(
-    seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0
-) -> Iterator[Sample]:
+def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:
     """The first `n` samples of `seed`: the same ones for the same seed, base and shares, however many are asked for.
 
     `base` is where event time starts and `per_second` how many events its seconds hold on average; neither has to do
@@ -134,6 +132,7 @@ class Truth:
         self._names: dict[str, tuple[str, str]] = {}
 
     def add(self, facts: Request) -> None:
+        """Count one well-formed record, unless it is a copy."""
         at, user, path, status, size, ms, copy = facts
         if copy:
             return
@@ -148,14 +147,12 @@ class Truth:
         self._sections[at // HOUR, names[0]] += 1
         route = self._routes[at // QUARTER, names[1]]
         route[0] += 1
-        if ms > route[1]:
-            route[1] = ms
+        route[1] = max(route[1], ms)
         self._statuses[minute, status] += 1
         spent = self._users[at // DAY, user]
         spent[0] += size
         spent[1] += 1
-        if size > spent[2]:
-            spent[2] = size
+        spent[2] = max(spent[2], size)
         self._requests += 1
         self._bytes += size
         self._first = at if self._first is None else min(self._first, at)

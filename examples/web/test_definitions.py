@@ -38,9 +38,7 @@ def test_a_request_told_twice_counts_once() -> None:
 
 
 def test_sections_count_each_visitor_once_an_hour() -> None:
-    rows = answer(
-        section_visitors, [request(1), request(2, minute=59), request(3, path="/blog/new"), request(4, path="/")]
-    )
+    rows = answer(section_visitors, [request(1), request(2, minute=59), request(3, path="/blog/new"), request(4, path="/")])
     assert {row["section"]: (row["visitors"], row["requests"]) for row in rows} == {
         "": (1, 1),
         "blog": (1, 1),

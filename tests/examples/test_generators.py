@@ -1,4 +1,4 @@
-"""What an example's generator sends is what it says: reproducible, shaped as documented, and its truth is the kernel's answer."""
+"""What an example's generator sends is what it says: reproducible, shaped as documented, its truth the kernel's answer."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from views.project import Project, load
+from views.rows import to_rows
 
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from views.decode import decode
 from views.kernel import partial, present, unique
-from views.project import Project, load
 from views.ranges import Ranges
-from views.rows import to_rows
 from views.source import RECORDS_SCHEMA
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -53,9 +53,7 @@ def answers(project: Project, values: list[bytes]) -> tuple[dict[str, list[dict[
 
 def keyed(rows: list[dict[str, Any]], measures: set[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
     return {
-        tuple(sorted((k, str(v)) for k, v in row.items() if k not in measures)): {
-            k: v for k, v in row.items() if k in measures
-        }
+        tuple(sorted((k, str(v)) for k, v in row.items() if k not in measures)): {k: v for k, v in row.items() if k in measures}
         for row in rows
     }
 
