@@ -6,7 +6,6 @@ each view that is asked for it merges only new commits into what it holds.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import pyarrow as pa
 from views.project import Project, load_files
@@ -22,14 +21,12 @@ from serving.following import Following
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.provenance import Layer, Provenance
 from serving.runs import Runs, follow
-from serving.selection import Between, Selection, select
+from serving.selection import ALWAYS, Between, Selection, select
 from serving.snapshot import Snapshot, Tail
 from views.errors import TandemError, listed
 from views.kernel import Partial, merge, present_states
 from views.view import View, approximations, state_schema
 from views.wire import from_ipc
-
-ALWAYS: Final[Between] = (None, None)
 
 
 class UnknownView(TandemError):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import and_
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,8 @@ from views.windows import AllTime
 
 Between = tuple[datetime | None, datetime | None]
 """Half-open bounds of window starts, `[from, to)`; None is open."""
+
+ALWAYS: Final[Between] = (None, None)
 
 
 class BadSelection(TandemError):
@@ -63,7 +66,7 @@ def select(view: View, keys: Mapping[str, object], between: Between) -> Selectio
         raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
     for bound in (start, end):
         if bound is not None and bound.tzinfo is None:
-            raise BadSelection(f"{bound.isoformat()} has no zone; a time is compared in UTC, so name one")
+            raise BadSelection(f"{bound.isoformat()} names no zone; give it one, such as UTC")
     if start is not None and end is not None and end < start:
         raise BadSelection(f"the range ends at {end.isoformat()}, before its start {start.isoformat()}")
     return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end)
@@ -141,6 +144,8 @@ def _describe(kind: pa.DataType) -> str:
     if pa.types.is_floating(kind):
         return "a number, as 1.5"
     if pa.types.is_decimal(kind):
+        if not kind.scale:
+            return f"a whole number of at most {kind.precision} digits, as 42"
         return f"a decimal number of at most {kind.scale} places, as 1.50"
     if pa.types.is_date(kind):
         return "a date, as 2026-11-01"
