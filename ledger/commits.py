@@ -30,8 +30,8 @@ class Span:
     batches: int = field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
-        advances = self.start != self.end and self.start.at_or_below(self.end)
-        if advances if self.mark else not advances:
+        still = self.start == self.end
+        if not (still if self.mark else not still and self.start.at_or_below(self.end)):
             must = "stand still" if self.mark else "end above its start"
             raise TandemError(f"a {self.kind} over [{self.start}, {self.end}) is not a commit: it must {must}")
 

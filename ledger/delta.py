@@ -3,6 +3,7 @@
     TandemError
     ├── Conflict        the table moved on since the handle was read: read again, decide again
     ├── Unreadable      the table or one of its files cannot be read
+    │   └── Vanished    a file that the handle's version has is gone
     └── Unwritable      a commit failed; whether it landed must be looked up
 
 All tables keep the plain protocol (reader 1, writer 2), so any Delta reader opens them, and no commit expires log
@@ -38,11 +39,11 @@ PLAIN: Final = {
 
 _ONCE: Final = CommitProperties(max_commit_retries=0)
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-# One file of a few rows per commit: dictionaries and page statistics cost more than they save.
+# One file of a few rows per commit: a dictionary costs more than it saves.
 _SMALL: Final = WriterProperties(
     compression="ZSTD",
     compression_level=1,
-    default_column_properties=ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE"),
+    default_column_properties=ColumnProperties(dictionary_enabled=False),
 )
 
 
@@ -56,6 +57,10 @@ class Conflict(TandemError):
 
 class Unreadable(TandemError):
     """A table, or a file of it, cannot be read."""
+
+
+class Vanished(Unreadable):
+    """A data file is gone, as after a vacuum: a newer version of the table may do without it."""
 
 
 class Unwritable(TandemError):
@@ -102,7 +107,7 @@ def refresh(handle: DeltaTable) -> DeltaTable:
 def reopen(handle: DeltaTable) -> DeltaTable:
     """A new handle of the same table at its newest version. Raises Unreadable, also if the table is gone."""
     try:
-        return DeltaTable(handle.table_uri, storage_options=handle._storage_options)
+        return DeltaTable(handle.table_uri, storage_options=_options(handle))
     except _FAILURES as error:
         unreadable(handle.table_uri, error)
 
@@ -151,6 +156,18 @@ def conditional_replace(handle: DeltaTable, old: Iterable[str], rows: Iterable[p
         raise Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
 
 
+def checkpoint(handle: DeltaTable) -> None:
+    """Sum the log up in a checkpoint and delete entries before it that are older than the table's retention.
+
+    For the table's owner: a reader who was away for longer opens the table anew.
+    """
+    try:
+        handle.create_checkpoint()
+        handle.cleanup_metadata()
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {_reason(error)}") from error
+
+
 def files(handle: DeltaTable) -> dict[str, int]:
     """The table's active files at the handle's version: path relative to the table, size in bytes."""
     actions = pa.table(handle.get_add_actions())
@@ -158,12 +175,12 @@ def files(handle: DeltaTable) -> dict[str, int]:
 
 
 def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -> pa.Table:
-    """The rows of one active file, in the order written. Raises FileNotFoundError if it is gone, else Unreadable."""
+    """The rows of one active file, in the order written. Raises Vanished if it is gone, else Unreadable."""
     try:
         with file_system(handle).open_input_file(path) as opened:
             return pq.ParquetFile(opened).read(columns)
-    except FileNotFoundError:
-        raise
+    except FileNotFoundError as error:
+        raise Vanished(f"cannot read table {handle.table_uri}: its file {path} is gone; was the table vacuumed?") from error
     except _FAILURES as error:
         unreadable(f"{handle.table_uri}: file {path}", error)
 
@@ -173,12 +190,16 @@ def file_system(handle: DeltaTable) -> FileSystem:
     address = urlparse(handle.table_uri)
     if address.scheme in ("", "file"):
         return SubTreeFileSystem(unquote(address.path), LocalFileSystem())
-    return PyFileSystem(DeltaStorageHandler.from_table(handle._table, handle._storage_options))
+    return PyFileSystem(DeltaStorageHandler(handle.table_uri, _options(handle)))
 
 
 def unreadable(what: str, error: BaseException) -> NoReturn:
     """Raise Unreadable with the place and the first line of the reason."""
     raise Unreadable(f"cannot read table {what}: {_reason(error)}; restore it, or remove it if it can be rebuilt") from error
+
+
+def _options(handle: DeltaTable) -> dict[str, str] | None:
+    return handle._storage_options  # noqa: SLF001  # delta-rs has no other way to ask
 
 
 def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int) -> AddAction:
@@ -193,5 +214,3 @@ def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int) -> AddAct
 def _reason(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-

@@ -1,0 +1,130 @@
+"""A realtime table as commits: every active file is one commit, one row per view, every row with the commit's own values.
+
+Positions and counts are columns, since what a Delta log remembers beside the data goes when the log is cleaned up.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from ledger import delta
+from ledger.commits import Commit, Span
+from ledger.counts import Counts
+from ledger.positions import Position
+from ledger.tables import Tables
+
+SCHEMA: Final = pa.schema(
+    [
+        ("fingerprint", pa.string()),
+        ("epoch", pa.int64()),
+        ("kind", pa.string()),
+        ("start_position", pa.string()),
+        ("end_position", pa.string()),
+        ("batches", pa.int64()),
+        ("counts", pa.string()),
+        ("rejected", pa.string()),
+        ("maxima", pa.string()),
+        ("newest", pa.timestamp("us", "UTC")),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+        ("partial", pa.binary()),
+    ]
+)
+"""One row per view; a commit without views has one row whose fingerprint is null. Mappings are JSON."""
+
+SETTINGS: Final = {
+    # No file statistics: nobody prunes by them, and every commit would pay for reading them back.
+    "delta.dataSkippingNumIndexedCols": "0",
+    # The owner makes checkpoints and expires log entries between triggers, not within one.
+    "delta.checkpointInterval": "1000000",
+    "delta.logRetentionDuration": "interval 1 hours",
+    # Compaction leaves as many tombstones as there were commits: a checkpoint must not carry a week of them.
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+}
+
+_SPAN_COLUMNS: Final = ["epoch", "kind", "start_position", "end_position", "batches"]
+
+
+def open_or_create(tables: Tables, release: int, source: str) -> DeltaTable:
+    """The realtime table of a release and source, made empty if there is none."""
+    return delta.create_table(tables, tables.realtime(release, source), SCHEMA, SETTINGS)
+
+
+def spans_of(tables: Tables, release: int, source: str) -> list[Span]:
+    """Where the table's commits stand, in no order, without their content; none if there is no table. Raises Unreadable."""
+    handle = delta.open_table(tables, tables.realtime(release, source))
+    return [] if handle is None else list(read_spans(handle, {}).values())
+
+
+def read_spans(handle: DeltaTable, known: Mapping[str, Span]) -> dict[str, Span]:
+    """The span of every active file by path; files in `known` are not read again."""
+    return {path: known[path] if path in known else _span(handle, path) for path in delta.files(handle)}
+
+
+def read_commit(handle: DeltaTable, path: str) -> Commit:
+    """The commit that one active file holds. Raises Unreadable."""
+    rows = delta.read_file(handle, path).to_pylist()
+    if not rows:
+        delta.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+    first = rows[0]
+    views = [row for row in rows if row["fingerprint"] is not None]
+    return Commit(
+        **_span_values(first),
+        counts=Counts.from_json(json.loads(first["counts"])),
+        rejected={row["fingerprint"]: json.loads(row["rejected"]) for row in views if row["rejected"] != "{}"},
+        maxima=_offsets(first["maxima"]),
+        newest=first["newest"],
+        partials={row["fingerprint"]: row["partial"] for row in views},
+        at=first["at"],
+        by=first["by"],
+    )
+
+
+def to_rows(commit: Commit) -> pa.Table:
+    """The rows of the commit's file."""
+    fingerprints: list[str | None] = [*sorted(commit.partials)] or [None]
+    number = len(fingerprints)
+    columns: dict[str, list[Any]] = {
+        "fingerprint": fingerprints,
+        "epoch": [commit.epoch] * number,
+        "kind": [commit.kind] * number,
+        "start_position": [_text(commit.start.to_json())] * number,
+        "end_position": [_text(commit.end.to_json())] * number,
+        "batches": [commit.batches] * number,
+        "counts": [_text(commit.counts.to_json())] * number,
+        "rejected": [_text(dict(commit.rejected.get(name or "", {}))) for name in fingerprints],
+        "maxima": [_text([[topic, partition, time] for (topic, partition), time in sorted(commit.maxima.items())])] * number,
+        "newest": [commit.newest] * number,
+        "at": [commit.at] * number,
+        "by": [commit.by] * number,
+        "partial": [commit.partials.get(name or "") for name in fingerprints],
+    }
+    return pa.Table.from_pydict(columns, SCHEMA)
+
+
+def _span(handle: DeltaTable, path: str) -> Span:
+    rows = delta.read_file(handle, path, _SPAN_COLUMNS).slice(0, 1).to_pylist()
+    if not rows:
+        delta.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+    return Span(**_span_values(rows[0]))
+
+
+def _span_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "start": Position.from_json(json.loads(row["start_position"])),
+        "end": Position.from_json(json.loads(row["end_position"])),
+        "epoch": row["epoch"],
+        "kind": row["kind"],
+        "batches": row["batches"],
+    }
+
+
+def _offsets(text: str) -> dict[tuple[str, int], int]:
+    return {(topic, partition): time for topic, partition, time in json.loads(text)}
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"))

@@ -1,0 +1,135 @@
+"""Where a batch run may cut: a committed boundary, reserved before anything is folded.
+
+    TandemError
+    ├── NotABoundary     no commit starts or ends at a position (compaction may have come first)
+    └── Passed           the chain has gone past the end that a bridge was to reach
+
+A reservation is a mark in the realtime table itself, so that reserving and compacting exclude each other by the same
+conditional commits: whichever comes second decides again. It is void as soon as the release's published cut has passed it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ledger import delta
+from ledger.commit_files import open_or_create, read_spans, spans_of, to_rows
+from ledger.commits import Commit, Span
+from ledger.positions import Position, distance
+from ledger.publications import published_cut
+from ledger.tables import Tables
+from ledger.tiling import boundary, chain, end
+from views.errors import TandemError
+
+
+class NotABoundary(TandemError):
+    """A position at which no commit of the release's chain starts or ends."""
+
+
+class Passed(TandemError):
+    """A bridge's end that the chain has already gone past."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cut to take, and whether a bridge from the chain's end to it must be committed first."""
+
+    cut: Position
+    bridge: bool
+
+
+def choose(spans: Iterable[Span], *, cut: Position, archive_end: Position, patience: int) -> Choice:
+    """The largest committed boundary of the chain from the live `cut` on, at or below the archive's end; the cut itself if none.
+
+    If the whole chain lies at or below the archive's end, more than `patience` offsets behind it, the speed layer is too far
+    behind (with patience 0: absent): the cut is then the archive's end, over a bridge. `archive_end` is the position that
+    archive, events and quarantine have all reached. Raises TandemError if the chain cannot be tiled.
+    """
+    whole = chain(spans, cut, across_bridges=True)
+    if whole.problem:
+        raise TandemError(f"no cut can be chosen: {whole.problem}")
+    if whole.end.at_or_below(archive_end) and distance(whole.end, archive_end) > patience:
+        return Choice(archive_end, bridge=True)
+    reached = [span.end for span in whole.commits if span.end.at_or_below(archive_end)]
+    return Choice(reached[-1] if reached else cut, bridge=False)
+
+
+def take(tables: Tables, release: int, source: str, *, archive_end: Position, patience: int, by: str, at: datetime) -> Position:
+    """Choose a cut, bridge to it where needed, and reserve it: from here on a batch run may fold all below it.
+
+    Starts over while the speed layer, compaction or another run comes in between.
+    """
+    while True:
+        spans = spans_of(tables, release, source)
+        choice = choose(spans, cut=published_cut(tables, release, source), archive_end=archive_end, patience=patience)
+        try:
+            if choice.bridge:
+                bridge(tables, release, source, to=choice.cut, by=by, at=at)
+            reserve(tables, release, source, choice.cut, by=by, at=at)
+        except (NotABoundary, Passed):
+            continue
+        return choice.cut
+
+
+def reserve(tables: Tables, release: int, source: str, position: Position, *, by: str, at: datetime) -> None:
+    """Keep compaction from crossing this boundary until the release's published cut has passed it.
+
+    Reserving twice is reserving once. Raises NotABoundary, Unwritable.
+    """
+
+    def mark(spans: list[Span]) -> Commit | None:
+        if not boundary(spans, position):
+            raise NotABoundary(f"{position} cannot be reserved for source {source!r}: no commit of release {release} ends there")
+        if any(span.kind == "cut" and span.start == position for span in spans):
+            return None
+        return Commit(position, position, _epoch(spans), "cut", by=by, at=at)
+
+    _commit(tables, release, source, mark)
+
+
+def reserved(tables: Tables, release: int, source: str) -> list[Position]:
+    """The reserved cuts that the release's published cut has not passed yet, lowest first."""
+    live = published_cut(tables, release, source)
+    marks = {span.start for span in spans_of(tables, release, source) if span.kind == "cut"}
+    return sorted((at for at in marks if at == live or not at.at_or_below(live)), key=lambda at: distance(Position(), at))
+
+
+def bridge(tables: Tables, release: int, source: str, *, to: Position, by: str, at: datetime) -> None:
+    """Commit a range without contributions from the table's end (in an empty table: the live cut) to `to`.
+
+    Nothing to do if the table ends there. Readers stop before a bridge until a publication's cut has passed it; a speed layer
+    that was on its way fails its range check and goes on from `to`. Raises Passed, Unwritable.
+    """
+
+    def range_(spans: list[Span]) -> Commit | None:
+        start = end(spans)
+        start = published_cut(tables, release, source) if start is None else start
+        if start == to:
+            return None
+        if not start.at_or_below(to):
+            raise Passed(f"no bridge to {to} for source {source!r}: release {release} has already committed up to {start}")
+        return Commit(start, to, _epoch(spans), "bridge", by=by, at=at)
+
+    _commit(tables, release, source, range_)
+
+
+def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Span]], Commit | None]) -> None:
+    """Commit what `derive` makes of the table's spans, derived anew whenever another commit came first."""
+    handle = open_or_create(tables, release, source)
+    known: dict[str, Span] = {}
+    while True:
+        known = read_spans(handle, known)
+        commit = derive(list(known.values()))
+        if commit is None:
+            return
+        try:
+            delta.conditional_append(handle, to_rows(commit))
+        except delta.Conflict:
+            handle = delta.refresh(handle)
+        else:
+            return
+
+
+def _epoch(spans: Iterable[Span]) -> int:
+    """The newest epoch: batch runs leave the speed layer's claim as it is."""
+    return max((span.epoch for span in spans), default=0)

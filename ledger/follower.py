@@ -1,0 +1,72 @@
+"""Following a realtime table as it grows, without reading anything twice."""
+
+from dataclasses import dataclass, field
+
+from deltalake import DeltaTable
+
+from ledger import delta
+from ledger.commit_files import read_commit
+from ledger.commits import Commit
+from ledger.compaction import in_order
+from ledger.positions import Position
+from ledger.tables import Tables
+from ledger.tiling import end
+
+_LOOKS = 3
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What one look found. `commits` are the table's now, in the log's order.
+
+    `added` are those among them that lie beyond all that was there at the look before, in order: what a reader adds to what it
+    has. Commits that were only rewritten by compaction are not among them. `rebuild` says that this is not possible, since
+    a rewritten commit holds old and new together: start again from `commits`.
+    """
+
+    commits: tuple[Commit, ...]
+    added: tuple[Commit, ...]
+    rebuild: bool
+
+
+@dataclass
+class Follower:
+    """Reads the realtime table of one release and source; its state is the handle and the commits it has read."""
+
+    tables: Tables
+    release: int
+    source: str
+    _handle: DeltaTable | None = field(default=None, repr=False)
+    _commits: dict[str, Commit] = field(default_factory=dict, repr=False)
+
+    def poll(self) -> Followed:
+        """Look for new commits; without any this costs one look at the log. Raises Unreadable."""
+        before = end(self._commits.values())
+        for look in range(_LOOKS):
+            handle = self._refresh()
+            if handle is None:
+                return Followed((), (), rebuild=False)
+            try:
+                self._commits = {
+                    path: self._commits[path] if path in self._commits else read_commit(handle, path)
+                    for path in delta.files(handle)
+                }
+                break
+            except delta.Vanished:
+                if look == _LOOKS - 1:
+                    raise
+        commits = tuple(in_order(self._commits.values()))
+        added = tuple(commit for commit in commits if _beyond(commit, before))
+        rebuild = before is not None and any(not before.at_or_below(commit.start) for commit in added)
+        return Followed(commits, added, rebuild)
+
+    def _refresh(self) -> DeltaTable | None:
+        if self._handle is None:
+            self._handle = delta.open_table(self.tables, self.tables.realtime(self.release, self.source))
+        else:
+            self._handle = delta.refresh(self._handle)
+        return self._handle
+
+
+def _beyond(commit: Commit, before: Position | None) -> bool:
+    return not commit.mark and (before is None or not commit.end.at_or_below(before))

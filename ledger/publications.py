@@ -1,0 +1,240 @@
+"""Publications: which release, batch versions and cuts are live, one numbered record after another.
+
+A publication is derived from its parent, the one that was live when it was made, and is put only if no other came first.
+That, and the three checks of `publish`, is what keeps a reader from ever counting an event twice or not at all.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from ledger.commit_files import spans_of
+from ledger.counts import Counts
+from ledger.journal import Journal, Row, Snapshot
+from ledger.positions import LOG_START, Position
+from ledger.tables import Tables
+from ledger.tiling import boundary, chain
+from views.errors import TandemError
+
+Kind = Literal["initial", "recompute", "incremental", "promote", "rollback", "resume"]
+
+
+class NotPublishable(TandemError):
+    """A publication that would break what readers rely on; nothing was published."""
+
+
+@dataclass(frozen=True)
+class BatchView:
+    """The rows of `views/<view>/<fingerprint>` that are live; version 0 is the empty batch."""
+
+    fingerprint: str
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One numbered record: what is live from now on, until the next.
+
+    `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
+    by view name and reason. `gaps` names the gaps that the batch views were built in spite of. `parent` is 0 of number 1.
+    """
+
+    number: int
+    parent: int
+    at: datetime
+    by: str
+    kind: Kind
+    release: int
+    cuts: Mapping[str, Position] = field(hash=False)
+    views: Mapping[str, BatchView] = field(hash=False)
+    counts: Mapping[str, Counts] = field(default_factory=dict, hash=False)
+    rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    newest: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    gaps: tuple[str, ...] = ()
+
+    def cut(self, source: str) -> Position:
+        """The source's cut; the log's start if the publication says nothing of the source."""
+        return self.cuts.get(source, LOG_START)
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("parent", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+        ("kind", pa.string()),
+        ("release", pa.int64()),
+        ("cuts", pa.string()),
+        ("views", pa.string()),
+        ("counts", pa.string()),
+        ("rejected", pa.string()),
+        ("newest", pa.string()),
+        ("gaps", pa.string()),
+    ]
+)
+"""Columns that hold mappings are JSON."""
+
+
+def latest(tables: Tables) -> Publication | None:
+    """The live publication, read from one file; None before the first. Raises Unreadable."""
+    row = _journal(tables).read().newest()
+    return None if row is None else _from_row(row)
+
+
+def history(tables: Tables) -> list[Publication]:
+    """All publications, oldest first."""
+    return [_from_row(row) for row in _journal(tables).read().rows()]
+
+
+def published_cut(tables: Tables, release: int, source: str) -> Position:
+    """The source's cut in the newest publication of the release; the log's start if it has none."""
+    live = latest(tables)
+    if live is not None and live.release != release:
+        live = next((each for each in reversed(history(tables)) if each.release == release), None)
+    return LOG_START if live is None else live.cut(source)
+
+
+def publish(tables: Tables, derive: Callable[[Publication | None], Publication | None]) -> Publication | None:
+    """Publish what `derive` makes of the live publication, which becomes its parent; nothing if it makes None.
+
+    `derive` gives everything but `number` and `parent`, whose values are overwritten; it raises if what its run started from
+    is no longer live, and it is called again if another publication came first. Raises NotPublishable if a cut would step
+    back within the release, or is not a committed boundary of the release's chain (so that its readers could not tile).
+    """
+
+    def row(snapshot: Snapshot) -> Row | None:
+        newest = snapshot.newest()
+        parent = None if newest is None else _from_row(newest)
+        candidate = derive(parent)
+        if candidate is None:
+            return None
+        candidate = replace(candidate, parent=parent.number if parent else 0)
+        _refuse_step_back(candidate, _last_of_release(snapshot, candidate.release))
+        _refuse_untileable(tables, candidate)
+        return _to_row(candidate)
+
+    stored = _journal(tables).add(row)
+    return None if stored is None else _from_row(stored)
+
+
+def initial(
+    tables: Tables, *, release: int, sources: Iterable[str], views: Mapping[str, str], by: str, at: datetime
+) -> Publication:
+    """Publication 1, made if there is none: an empty batch, cut at the log's start. Otherwise the live one.
+
+    `views` gives fingerprints by name. Whoever of several callers comes second finds the first one's.
+    """
+    first = Publication(
+        number=1,
+        parent=0,
+        at=at,
+        by=by,
+        kind="initial",
+        release=release,
+        cuts=dict.fromkeys(sources, LOG_START),
+        views={name: BatchView(fingerprint) for name, fingerprint in views.items()},
+    )
+    published = publish(tables, lambda parent: first if parent is None else None) or latest(tables)
+    assert published is not None  # publish makes None only of a parent, and publications are never taken back
+    return published
+
+
+def retained(publications: Iterable[Publication], *, keep: int = 2) -> list[Publication]:
+    """Those that a reader may still stand on: the newest `keep`, and of every other release the newest.
+
+    What only an older publication needs (realtime rows, batch versions) may go.
+    """
+    ordered = sorted(publications, key=lambda publication: publication.number)
+    newest = {publication.release: publication for publication in ordered}
+    kept = {publication.number: publication for publication in (*newest.values(), *ordered[-keep:])}
+    return [kept[number] for number in sorted(kept)]
+
+
+def refuse_stale(parent: Publication | None, started_from: Publication, *, extends: Iterable[str] = ()) -> None:
+    """For a run's `derive`: raise NotPublishable unless what the run started from is still live.
+
+    That is the release, and of each view that the run `extends` (adds an increment to) the very version.
+    """
+    if parent is None or parent.release != started_from.release:
+        live = "none" if parent is None else parent.release
+        raise NotPublishable(f"the run started from release {started_from.release}, but release {live} is live now; run again")
+    for view in extends:
+        if parent.views.get(view) != started_from.views.get(view):
+            raise NotPublishable(
+                f"the run extends view {view!r} of publication {started_from.number}, "
+                f"but publication {parent.number} has another version of it; run again"
+            )
+
+
+def _refuse_step_back(candidate: Publication, before: Publication | None) -> None:
+    for source, cut in before.cuts.items() if before else ():
+        if not cut.at_or_below(candidate.cut(source)):
+            raise NotPublishable(
+                f"the cut of source {source!r} would step back from {cut} to {candidate.cut(source)} "
+                f"within release {candidate.release}; it must lie at or above {cut}"
+            )
+
+
+def _refuse_untileable(tables: Tables, candidate: Publication) -> None:
+    for source, cut in candidate.cuts.items():
+        spans = spans_of(tables, candidate.release, source)
+        problem = chain(spans, cut).problem
+        if not problem and not boundary(spans, cut):
+            problem = "no commit of the release's realtime table starts or ends there"
+        if problem:
+            raise NotPublishable(f"{cut} is no cut for source {source!r} of release {candidate.release}: {problem}")
+
+
+def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:
+    newest = snapshot.newest()
+    if newest is None or newest["release"] == release:
+        return None if newest is None else _from_row(newest)
+    return next((_from_row(row) for row in reversed(snapshot.rows()) if row["release"] == release), None)
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("publications"), SCHEMA)
+
+
+def _to_row(publication: Publication) -> Row:
+    def each(mapping: Mapping[str, Any], convert: Callable[[Any], Any]) -> str:
+        return json.dumps({name: convert(value) for name, value in sorted(mapping.items())})
+
+    return {
+        "parent": publication.parent,
+        "at": publication.at,
+        "by": publication.by,
+        "kind": publication.kind,
+        "release": publication.release,
+        "cuts": each(publication.cuts, Position.to_json),
+        "views": each(publication.views, lambda view: {"fingerprint": view.fingerprint, "version": view.version}),
+        "counts": each(publication.counts, Counts.to_json),
+        "rejected": each(publication.rejected, dict),
+        "newest": each(publication.newest, datetime.isoformat),
+        "gaps": json.dumps(publication.gaps),
+    }
+
+
+def _from_row(row: Row) -> Publication:
+    def each(column: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
+        return {name: convert(value) for name, value in json.loads(row[column]).items()}
+
+    return Publication(
+        number=row["number"],
+        parent=row["parent"],
+        at=row["at"],
+        by=row["by"],
+        kind=row["kind"],
+        release=row["release"],
+        cuts=each("cuts", Position.from_json),
+        views=each("views", lambda view: BatchView(**view)),
+        counts=each("counts", Counts.from_json),
+        rejected=each("rejected", dict),
+        newest=each("newest", datetime.fromisoformat),
+        gaps=tuple(json.loads(row["gaps"])),
+    )
