@@ -72,7 +72,8 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
     with log.open("ab") as sink:
         start = sink.tell()
         try:
-            gateway = launch_gateway(configured, None if debug else {"stdout": sink, "stderr": sink})
+            output = {} if debug else {"stdout": sink, "stderr": sink}
+            gateway = launch_gateway(configured, output)  # type: ignore[no-untyped-call]  # PySpark has no types for it
         except PySparkRuntimeError:
             said = "" if debug else f"; its last words: {_last_line(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None

@@ -1,0 +1,182 @@
+"""The embedded Kafka broker: one process of a project, in KRaft mode, on loopback, its data in the state folder.
+
+It keeps its port over restarts, so that what was told its address finds it again; nothing but the process itself holds it up,
+so that the death of its pid is its end.
+"""
+
+import socket
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from infra import jars, java, kafka, processes
+from infra.processes import Process
+from infra.settings import Settings
+from views.errors import TandemError
+
+NAME = "broker"
+_HOST = "127.0.0.1"
+_READY_S = 90
+# Retention is off for topics that do not say otherwise, and one partition holds the platform's own bookkeeping: this is one
+# node. A record's timestamp is when it was sent, unless its producer says otherwise.
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+num.partitions={partitions}
+log.retention.ms=-1
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = stdout
+logger.server.name = kafka.server.KafkaRaftServer
+logger.server.level = info
+appender.stdout.type = Console
+appender.stdout.name = stdout
+appender.stdout.layout.type = PatternLayout
+appender.stdout.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
+"""
+
+
+class PortTaken(TandemError):
+    """Another program listens on the broker's port."""
+
+
+class _Ports(msgspec.Struct, frozen=True):
+    port: int
+    controller: int
+
+
+def address(settings: Settings) -> kafka.Address:
+    """How to reach the project's broker, outside or embedded; raises NoBroker if the embedded one does not run."""
+    if settings.kafka.bootstrap:
+        return kafka.address(settings, settings.kafka.bootstrap)
+    ports = _remembered(settings)
+    if ports is None or processes.running(settings.folder, NAME) is None:
+        raise kafka.NoBroker(f"the broker of {settings.folder} is not running; start it with `tandem up`")
+    return kafka.address(settings, f"{_HOST}:{ports.port}")
+
+
+def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
+    """Start the embedded broker unless it runs, and return when it answers; the caller holds `processes.starting`.
+
+    Raises PortTaken, Crashed with the last lines of its log, NoJava or MissingJar.
+    """
+    if process := processes.running(settings.folder, NAME):
+        return process
+    home = settings.folder / "broker"
+    data = home / "data"
+    home.mkdir(parents=True, exist_ok=True)
+    ports = _choose_ports(settings)
+    properties = home / "server.properties"
+    properties.write_text(
+        _PROPERTIES.format(
+            host=_HOST, port=ports.port, controller=ports.controller, data=data, partitions=settings.kafka.partitions
+        ),
+        "utf-8",
+    )
+    (home / "log4j2.properties").write_text(_LOG4J, "ascii")
+    run = _java(settings, java.find(environ), home)
+    if not (data / "meta.properties").exists():
+        _format(run, properties)
+    child = processes.spawn(settings.folder, NAME, [*run, "kafka.Kafka", str(properties)], environ=environ, folder=home)
+    try:
+        processes.wait(child, lambda: _answers(settings, ports), seconds=_READY_S)
+    except processes.Crashed as crash:
+        processes.stop(settings.folder, child.process, seconds=5)
+        if any("in use" in line for line in processes.last_lines(Path(child.process.log), start=child.log_start)):
+            raise PortTaken(_taken(ports.port, settings)) from None
+        raise crash from None
+    (home / "ports.json").write_bytes(msgspec.json.encode(ports))
+    return child.process
+
+
+def _choose_ports(settings: Settings) -> _Ports:
+    """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
+    configured, remembered = settings.kafka.port, _remembered(settings)
+    if configured and not _free(configured):
+        raise PortTaken(_taken(configured, settings))
+    port = configured or (remembered.port if remembered and _free(remembered.port) else 0)
+    controller = remembered.controller if remembered and _free(remembered.controller) else 0
+    return _Ports(port or _unused(), controller or _unused())
+
+
+def _remembered(settings: Settings) -> _Ports | None:
+    try:
+        return msgspec.json.decode((settings.folder / NAME / "ports.json").read_bytes(), type=_Ports)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _java(settings: Settings, found: java.Java, home: Path) -> list[str]:
+    classpath = ":".join(map(str, jars.paths("broker")))
+    return [
+        found.command,
+        f"-Xmx{settings.kafka.memory}",
+        "-XX:-UsePerfData",
+        f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
+        "-cp",
+        classpath,
+    ]
+
+
+def _format(run: list[str], properties: Path) -> None:
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+    command = [*run, "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", str(properties)]
+    done = subprocess.run(  # noqa: S603 - our own command
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise processes.Crashed(f"the broker's data folder cannot be prepared: {lines[-1] if lines else 'it says nothing'}")
+
+
+def _answers(settings: Settings, ports: _Ports) -> bool | None:
+    try:
+        connection = kafka.connect(kafka.address(settings, f"{_HOST}:{ports.port}"))
+        kafka.describe(connection, ["tandem-is-it-ready"])
+    except kafka.NoBroker:
+        return None
+    return True
+
+
+def _free(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        # As the broker will: a connection of the broker before, still closing, does not count as taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _unused() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _taken(port: int, settings: Settings) -> str:
+    where = "kafka.port" if settings.kafka.port else "the broker's port"
+    return f"port {port} on {_HOST} ({where}) is taken by another program; free it, or set kafka.port to another or to 0"

@@ -1,0 +1,274 @@
+"""The platform's Kafka client: topics and their ids, the log's starts and ends, and sending with every record acknowledged."""
+
+import base64
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition, Uuid
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from infra.settings import Settings
+from views.errors import TandemError
+from views.ranges import Offsets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+# A record that no broker has acknowledged for so long is lost: the sender says so instead of trying on for minutes.
+_DELIVERY_S = 30
+_T = TypeVar("_T")
+
+
+class NoBroker(TandemError):
+    """No Kafka broker answers at the address."""
+
+
+class NoTopic(TandemError):
+    """The broker has no such topic."""
+
+
+class NotSent(TandemError):
+    """A record was not acknowledged by all that must hold it."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a broker is and how it is spoken to: `options` are librdkafka's, without the bootstrap servers."""
+
+    bootstrap: str
+    options: Mapping[str, str]
+    timeout_s: int
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is now: a topic deleted and made again has the same name and another id."""
+
+    name: str
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An open connection to a broker; keep it for as long as questions are asked, each then costs a millisecond or two."""
+
+    address: Address
+    admin: AdminClient
+
+
+def address(settings: Settings, bootstrap: str) -> Address:
+    """How to reach a broker; a login is for the outside broker of the settings only, the embedded one asks for none."""
+    kafka = settings.kafka
+    options: dict[str, str] = {}
+    if kafka.bootstrap and kafka.security != "plaintext":
+        options["security.protocol"] = kafka.security
+        if kafka.ca_file:
+            options["ssl.ca.location"] = kafka.ca_file
+        if kafka.security.startswith("sasl"):
+            options |= {"sasl.mechanism": kafka.mechanism, "sasl.username": kafka.username, "sasl.password": kafka.password}
+    return Address(bootstrap, options, kafka.timeout_s)
+
+
+def connect(address: Address) -> Connection:
+    """Open a connection; raises NoBroker at once if nothing listens at any of the addresses."""
+    refusals = [_refusal(server.strip(), address.timeout_s) for server in address.bootstrap.split(",")]
+    if all(refusals):
+        raise NoBroker(f"no Kafka broker at {address.bootstrap}: {refusals[0]}")
+    try:
+        return Connection(address, AdminClient(_configuration(address)))
+    except KafkaException as error:
+        raise NoBroker(f"cannot speak to Kafka at {address.bootstrap}: {_reason(error)}") from None
+
+
+def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
+    """The topics of these names that exist; raises NoBroker if none answers in time."""
+    wanted = list(names)
+    if not wanted:
+        return {}
+    futures = connection.admin.describe_topics(TopicCollection(wanted), request_timeout=connection.address.timeout_s)
+    found = {}
+    for name, future in futures.items():
+        try:
+            described = _answer(connection, future)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise NoBroker(f"topic '{name}' at {connection.address.bootstrap}: {_reason(error)}") from None
+        else:
+            found[name] = Topic(name, _text(described.topic_id), len(described.partitions))
+    return found
+
+
+def topic(connection: Connection, name: str) -> Topic:
+    """The topic of this name; raises NoTopic."""
+    if found := describe(connection, [name]).get(name):
+        return found
+    raise NoTopic(f"the broker at {connection.address.bootstrap} has no topic '{name}'; run `tandem up` to make it")
+
+
+def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:
+    """The first offset that each partition still has."""
+    return _offsets(connection, topics, OffsetSpec.earliest())
+
+
+def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
+    """The offset after the last that a reader of committed records may read, of each partition."""
+    return _offsets(connection, topics, OffsetSpec.latest())
+
+
+def create(connection: Connection, names: Iterable[str], settings: Settings) -> dict[str, Topic]:
+    """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use."""
+    wanted = list(names)
+    existing = describe(connection, wanted)
+    kafka = settings.kafka
+    retention = str(kafka.retention_hours * 3_600_000 or -1)
+    missing = [
+        NewTopic(name, kafka.partitions, kafka.replication if kafka.bootstrap else 1, config={"retention.ms": retention})
+        for name in wanted
+        if name not in existing
+    ]
+    if missing:
+        for name, future in connection.admin.create_topics(missing, request_timeout=connection.address.timeout_s).items():
+            try:
+                _answer(connection, future)
+            except KafkaException as error:
+                # Someone else was faster.
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise NoBroker(f"topic '{name}' cannot be made: {_reason(error)}") from None
+    return _settled(connection, wanted)
+
+
+class Sender:
+    """Sends records with acks=all, each once and in order; use it in a `with`, whose end waits for every acknowledgement.
+
+    `acknowledged` counts records that all replicas hold; `positions` is, per topic name and partition, the offset after the last
+    of them. The timestamp of a record is the time of its sending.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.acknowledged = 0
+        self.positions: dict[tuple[str, int], int] = {}
+        self._refused: KafkaError | None = None
+        self._address = address
+        options = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "compression.type": "lz4"}
+        self._producer = Producer(_configuration(address) | options | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self._producer.purge()
+
+    def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
+        """Hand over one record; blocks while too many are under way, raises NotSent if an earlier or this one was refused."""
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=self._delivered)
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise NotSent(self._complaint(error.args[0])) from None
+            else:
+                break
+            self._raise_refusal()
+        self._producer.poll(0)
+        self._raise_refusal()
+
+    def finish(self) -> None:
+        """Wait until every record is acknowledged; raises NotSent if one is not."""
+        deadline = time.monotonic() + 2 * _DELIVERY_S
+        while self._producer.flush(0.2) and time.monotonic() < deadline:
+            self._raise_refusal()
+        self._raise_refusal()
+        if left := len(self._producer):
+            raise NotSent(f"{left} records were not acknowledged by {self._address.bootstrap} in time")
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._refused = self._refused or error
+            return
+        self.acknowledged += 1
+        self.positions[(str(message.topic()), int(message.partition() or 0))] = int(message.offset() or 0) + 1
+
+    def _raise_refusal(self) -> None:
+        if self._refused is not None:
+            raise NotSent(self._complaint(self._refused))
+
+    def _complaint(self, error: KafkaError) -> str:
+        return f"Kafka at {self._address.bootstrap} did not take a record: {error.str()}; {self.acknowledged} were acknowledged"
+
+
+def _settled(connection: Connection, names: list[str]) -> dict[str, Topic]:
+    """A topic just made has no leaders for a moment; wait until its offsets can be read."""
+    deadline = time.monotonic() + connection.address.timeout_s
+    while True:
+        topics = describe(connection, names)
+        with contextlib.suppress(NoBroker):
+            if len(topics) == len(set(names)):
+                starts(connection, topics.values())
+                return topics
+        if time.monotonic() > deadline:
+            missing = ", ".join(name for name in names if name not in topics) or ", ".join(names)
+            raise NoBroker(f"topics {missing} at {connection.address.bootstrap} did not become ready")
+        time.sleep(0.05)
+
+
+def _offsets(connection: Connection, topics: Iterable[Topic], spec: OffsetSpec) -> Offsets:
+    ids = {topic.name: topic.id for topic in topics}
+    wanted = {TopicPartition(topic.name, number): spec for topic in topics for number in range(topic.partitions)}
+    if not wanted:
+        return {}
+    futures = connection.admin.list_offsets(
+        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=connection.address.timeout_s
+    )
+    try:
+        return {(ids[at.topic], at.partition): int(_answer(connection, future).offset) for at, future in futures.items()}
+    except KafkaException as error:
+        raise NoBroker(f"the log's offsets at {connection.address.bootstrap}: {_reason(error)}") from None
+
+
+def _answer(connection: Connection, future: "Future[_T]") -> _T:
+    """The result; raises NoBroker if the broker is gone, KafkaException for what it refused."""
+    silent = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}  # noqa: SLF001 - their names
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].code() in silent:
+            where = connection.address.bootstrap
+            raise NoBroker(f"the Kafka broker at {where} did not answer in {connection.address.timeout_s} s") from None
+        raise
+
+
+def _refusal(server: str, timeout_s: int) -> str:
+    """Why nothing can be sent to host:port, empty if it listens."""
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdigit():
+        return f"{server!r} is not host:port"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def _configuration(address: Address) -> dict[str, str | int | Callable[[KafkaError], None]]:
+    # What concerns the caller arrives as an exception; librdkafka's own log would go to the terminal.
+    return {"bootstrap.servers": address.bootstrap, "log_level": 0, "error_cb": lambda _: None, **address.options}
+
+
+def _reason(error: KafkaException) -> str:
+    return str(error.args[0].str())
+
+
+def _text(topic_id: Uuid) -> str:
+    """A topic id as Kafka's own tools write it."""
+    bits = struct.pack(">qq", topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
+    return base64.urlsafe_b64encode(bits).decode("ascii").rstrip("=")

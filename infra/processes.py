@@ -1,0 +1,231 @@
+"""A project's background processes: started detached, found again, and stopped, each known by pid and start time.
+
+`run/<name>.json` in the state folder names the process whose death ends that part. A pid alone may by now belong to somebody
+else; pid and start time together belong to nobody else for as long as the machine runs.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from views.errors import TandemError
+
+_SHOWN_LINES = 15
+_T = TypeVar("_T")
+
+
+class Crashed(TandemError):
+    """A process ended, or did not become ready in time."""
+
+
+class NotStopped(TandemError):
+    """A process did not end."""
+
+
+class Process(msgspec.Struct, frozen=True):
+    """One background process: what it is called, its pid and start time, and where it writes."""
+
+    name: str
+    pid: int
+    started: str
+    log: str
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that this one has just started: its record, and where in its log this start begins."""
+
+    process: Process
+    popen: "subprocess.Popen[bytes]"
+    log_start: int
+
+
+def spawn(state: Path, name: str, command: Sequence[str], *, environ: Mapping[str, str], folder: Path) -> Child:
+    """Start a process of its own session, its output appended to `logs/<name>.log`, recorded before it does anything.
+
+    The caller holds `starting`. Nothing here waits; see `wait`.
+    """
+    log = state / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        log_start = sink.tell()
+        # The shell waits for one line, so that the process is on record before it runs: were this process killed in between,
+        # the line would never come and nothing would be left behind. exec keeps pid and start time.
+        popen = subprocess.Popen(  # noqa: S603 - our own command
+            ["/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    process = Process(name, popen.pid, start_time(popen.pid), str(log))
+    _record(state, name).parent.mkdir(parents=True, exist_ok=True)
+    _write(_record(state, name), msgspec.json.encode(process))
+    if popen.stdin is not None:
+        popen.stdin.write(b"go\n")
+        popen.stdin.close()
+    return Child(process, popen, log_start)
+
+
+def running(state: Path, name: str) -> Process | None:
+    """The process of this name that this state folder's owner started, if it still lives."""
+    try:
+        process = msgspec.json.decode(_record(state, name).read_bytes(), type=Process)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return process if alive(process) else None
+
+
+def names(state: Path) -> list[str]:
+    """What has been started here, running or not."""
+    return sorted(path.stem for path in (state / "run").glob("*.json"))
+
+
+def alive(process: Process) -> bool:
+    """Whether this very process lives, and not another one under its old pid."""
+    return start_time(process.pid) == process.started
+
+
+def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
+    """Wait until `ready` gives something; raises Crashed, with the last lines of the log, if the process ends or time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        ended = child.popen.poll()
+        if ended is None and (found := ready()) is not None:
+            return found
+        if ended is not None:
+            raise Crashed(f"{child.process.name} ended while starting ({_outcome(ended)}){_said(child)}")
+        if time.monotonic() > deadline:
+            raise Crashed(f"{child.process.name} was not ready after {seconds:.0f} s{_said(child)}")
+        time.sleep(0.05)
+
+
+def stop(state: Path, process: Process, *, seconds: float) -> None:
+    """End a process and all of its session that it leaves behind: first asked, then, after so many seconds, killed."""
+    deadline = time.monotonic() + seconds
+    _signal(process.pid, signal.SIGTERM, only_if=alive(process))
+    while alive(process) and time.monotonic() < deadline:
+        _reap(process.pid)
+        time.sleep(0.05)
+    # A group keeps its number for as long as it has members, so it cannot be somebody else's while the leader or a child lives.
+    while _group_lives(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if _group_lives(process):
+        os.killpg(process.pid, signal.SIGKILL)
+    patience = time.monotonic() + 10
+    while alive(process) and time.monotonic() < patience:
+        _reap(process.pid)
+        time.sleep(0.02)
+    if alive(process):
+        raise NotStopped(f"{process.name} (process {process.pid}) does not end, though it was killed")
+    forget(state, process.name)
+
+
+def forget(state: Path, name: str) -> None:
+    """Drop the record of a process that has ended."""
+    _record(state, name).unlink(missing_ok=True)
+
+
+@contextmanager
+def starting(state: Path) -> Iterator[None]:
+    """Held while processes of a state folder are started or stopped, so that two commands do not do so at once."""
+    path = state / "run" / "lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[str]:
+    """The last lines that are not blank, from a byte of the log on."""
+    try:
+        with log.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(start, end - 64 * 1024))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+
+
+def start_time(pid: int) -> str:
+    """When a process started, as text that is the same for its whole life; empty if there is none or it has ended."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not Path("/proc/self/stat").exists():
+        return _start_time_by_ps(pid)
+    try:
+        # The name, in parentheses, may hold anything; the state and the rest follow the last of them.
+        fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"
+
+
+def _start_time_by_ps(pid: int) -> str:
+    done = subprocess.run(  # noqa: S603 - a number
+        ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    state, _, started = done.stdout.strip().partition(" ")
+    return "" if state.startswith("Z") else started.strip()
+
+
+def _record(state: Path, name: str) -> Path:
+    return state / "run" / f"{name}.json"
+
+
+def _write(path: Path, content: bytes) -> None:
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
+def _outcome(code: int) -> str:
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def _said(child: Child) -> str:
+    lines = last_lines(Path(child.process.log), start=child.log_start)
+    if not lines:
+        return f"; it wrote nothing to {child.process.log}"
+    return f"; the last lines of {child.process.log}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:
+    if only_if:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+
+
+def _group_lives(process: Process) -> bool:
+    """Whether the leader, or a process that it left in its group, lives."""
+    if alive(process):
+        return True
+    if start_time(process.pid):
+        return False
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _reap(pid: int) -> None:
+    """A child of this very process stays in the table until it is waited for; others are not ours to wait for."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
