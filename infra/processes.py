@@ -20,6 +20,7 @@ import msgspec
 from views.errors import TandemError
 
 _SHOWN_LINES = 15
+_PROC = Path("/proc/self/stat")  # where there is none, ps tells
 _T = TypeVar("_T")
 
 
@@ -161,16 +162,10 @@ def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[
 
 def start_time(pid: int) -> str:
     """When a process started, as text that is the same for its whole life; empty if there is none or it has ended."""
-    stat = Path(f"/proc/{pid}/stat")
-    if not Path("/proc/self/stat").exists():
+    if not _PROC.exists():
         return _start_time_by_ps(pid)
-    try:
-        # The name, in parentheses, may hold anything; the state and the rest follow the last of them.
-        fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    return "" if fields[0] in "ZX" else f"{boot}:{fields[19]}"
+    return f"{boot}:{fields[19]}" if (fields := _stat(pid)) else ""
 
 
 def _start_time_by_ps(pid: int) -> str:
@@ -211,16 +206,29 @@ def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:
 
 
 def _group_lives(process: Process) -> bool:
-    """Whether the leader, or a process that it left in its group, lives."""
+    """Whether the leader, or a process that it left in its group, lives; the dead that nobody has waited for do not count."""
     if alive(process):
         return True
     if start_time(process.pid):
         return False
+    if _PROC.exists():
+        return any(_stat(int(entry.name))[2:3] == [str(process.pid)] for entry in _PROC.parent.parent.glob("[0-9]*"))
     try:
         os.killpg(process.pid, 0)
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent, group and so on of a process that lives, as Linux gives them; empty for one that does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    # The name, in parentheses, may hold anything; the state and the rest follow the last of them.
+    fields = text.rpartition(")")[2].split()
+    return [] if fields[0] in "ZX" else fields
 
 
 def _reap(pid: int) -> None:
