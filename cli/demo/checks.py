@@ -1,0 +1,83 @@
+"""The demo's proof: every merged answer of every exact measure beside the generator's truth."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from views.errors import TandemError
+from views.view import View, approximations
+
+Row = Mapping[str, Any]
+_SHOWN = 5
+
+
+class NoTruth(TandemError):
+    """A measure that the truth says nothing about cannot be checked."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How many answers were compared, how many of them differ, and the first of those; an answer is one measure of one row."""
+
+    name: str
+    answers: int
+    differ: int
+    examples: Sequence[Mapping[str, Any]] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        """Whether there were answers and all of them agree."""
+        return self.answers > 0 and self.differ == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The check as it stands in the demo's document."""
+        return {"name": self.name, "answers": self.answers, "differ": self.differ, "examples": list(self.examples)}
+
+
+def compare(
+    name: str, views: Mapping[str, View], truth: Mapping[str, Sequence[Row]], found: Mapping[str, Sequence[Row]]
+) -> Check:
+    """Compare all rows of all views, on both sides: a row that only one side has differs, and so does one that comes twice.
+
+    Raises NoTruth if the truth lacks a view or an exact measure.
+    """
+    answers = differ = 0
+    examples: list[Mapping[str, Any]] = []
+    for view_name, view in views.items():
+        exact = _exact(view)
+        expected = _answers(view, truth.get(view_name), exact)
+        given = _answers(view, found[view_name], exact)
+        places = expected.keys() | given.keys()
+        answers += len(places)
+        wrong = sorted(place for place in places if expected.get(place) != given.get(place))
+        differ += len(wrong)
+        for row, measure in wrong[: _SHOWN - len(examples)]:
+            sides = {"truth": expected.get((row, measure)), "answer": given.get((row, measure))}
+            shown = {side: values[0] if len(values) == 1 else values for side, values in sides.items() if values is not None}
+            examples.append({"view": view_name, "row": json.loads(row), "measure": measure, **shown})
+    return Check(name, answers, differ, examples)
+
+
+def _exact(view: View) -> list[str]:
+    approximate = approximations(view)
+    return [measure for measure in view.measures if measure not in approximate]
+
+
+def _answers(view: View, rows: Sequence[Row] | None, measures: Sequence[str]) -> dict[tuple[str, str], list[Any]]:
+    """Row, as JSON without its measures, and measure, to the values found there: one, unless something is wrong."""
+    if rows is None:
+        raise NoTruth(f"the generator's truth says nothing about view '{view.name}', so its answers cannot be checked")
+    answers: dict[tuple[str, str], list[Any]] = {}
+    for place, value in _cells(view, rows, measures):
+        answers.setdefault(place, []).append(value)
+    return answers
+
+
+def _cells(view: View, rows: Sequence[Row], measures: Sequence[str]) -> Iterator[tuple[tuple[str, str], Any]]:
+    for row in rows:
+        place = json.dumps({name: value for name, value in row.items() if name not in view.measures}, sort_keys=True)
+        for measure in measures:
+            if measure not in row:
+                raise NoTruth(f"the generator's truth says nothing about measure '{measure}' of view '{view.name}'")
+            yield (place, measure), row[measure]

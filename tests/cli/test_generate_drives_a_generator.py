@@ -1,0 +1,100 @@
+"""What is sent is what the truth counts, at the rate that was asked for, until the end or a stop."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Timer
+
+import pytest
+
+from cli import generate
+from cli.generate import Driven, NoGenerator, Sample, drive, load, samples
+from views.errors import TandemError
+
+WEB = Path(__file__).parents[2] / "examples" / "web"
+BASE = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+class Tally:
+    """A truth that counts facts one by one."""
+
+    def __init__(self) -> None:
+        self.facts: Counter[int] = Counter()
+
+    def add(self, facts: int) -> None:
+        self.facts[facts] += 1
+
+    def manifest(self) -> dict[str, list[dict[str, object]]]:
+        return {}
+
+
+def numbers(count: int) -> Iterator[Sample]:
+    """Samples whose facts are their numbers; every tenth is malformed."""
+    return ((None, b"%d" % i, None if i % 10 == 9 else i) for i in range(count))
+
+
+def test_all_samples_are_sent_in_order_and_the_good_ones_counted() -> None:
+    sent: list[tuple[bytes, bytes | None]] = []
+    truth = Tally()
+    assert drive(numbers(30), truth, lambda value, key: sent.append((value, key)), stop=Event()) == Driven(30, 3)
+    assert sent == [(b"%d" % i, None) for i in range(30)]
+    assert truth.facts == Counter(i for i in range(30) if i % 10 != 9)
+
+
+def test_what_is_skipped_counts_in_the_truth_and_is_not_sent() -> None:
+    sent: list[bytes] = []
+    truth = Tally()
+    assert drive(numbers(30), truth, lambda value, _: sent.append(value), skip=20, stop=Event()) == Driven(10, 1)
+    assert sent == [b"%d" % i for i in range(20, 30)]
+    assert truth.facts == Counter(i for i in range(30) if i % 10 != 9)
+
+
+def test_the_rate_is_kept_and_a_stop_ends_it_with_a_truth_of_what_was_sent() -> None:
+    stop, truth, sent = Event(), Tally(), list[bytes]()
+    Timer(0.5, stop.set).start()
+    start = time.monotonic()
+    driven = drive(numbers(10**9), truth, lambda value, _: sent.append(value), rate=200, stop=stop)
+    assert len(sent) == driven.sent <= (time.monotonic() - start) * 200 + 1
+    assert sum(truth.facts.values()) == driven.sent - driven.malformed > 0
+
+
+def test_the_examples_generators_load_and_an_endless_run_starts_like_a_short_one() -> None:
+    generator = load(WEB)
+    assert generator.source == "requests"
+    endless = samples(generator, 1, None, BASE, 0.0)
+    assert [next(endless) for _ in range(50)] == list(samples(generator, 1, 50, BASE, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "has no generator.py"),
+        ("SOURCE = 'a'", "does not define generate, Truth"),
+        ("1/0", "ZeroDivisionError"),
+        ("def (", "SyntaxError"),
+    ],
+)
+def test_a_project_without_a_usable_generator_is_told_what_one_is(tmp_path: Path, content: str | None, sentence: str) -> None:
+    if content is not None:
+        (tmp_path / "generator.py").write_text(content)
+    with pytest.raises(NoGenerator, match=sentence):
+        load(tmp_path)
+
+
+def test_a_truth_is_written_whole_and_read_back(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "truth.json"
+    generate.write(file, {"views": {"v": [{"café": 2**70}]}})
+    generate.write(file, {"views": {"v": [{"café": 2**80}]}})
+    assert generate.read(file) == {"v": [{"café": 2**80}]}
+    assert [path.name for path in file.parent.iterdir()] == ["truth.json"]
+
+
+def test_a_truth_that_cannot_be_written_or_read_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(json.dumps([]))
+    with pytest.raises(TandemError, match="cannot write the truth"):
+        generate.write(tmp_path / "file" / "truth.json", {})
+    with pytest.raises(TandemError, match="no truth"):
+        generate.read(tmp_path / "file")
