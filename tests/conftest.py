@@ -1,7 +1,18 @@
 """Settings of every test."""
 
-from hypothesis import settings
+import os
+
+from hypothesis import HealthCheck, settings
+
+# One broker and one Spark session for the whole run, started by the first test that asks for them.
+pytest_plugins = ["tests.stack"]
 
 # A shared machine may be slow at any moment, and the first call of a library loads it: no deadline for one example.
-settings.register_profile("tandem", deadline=None, print_blob=True)
-settings.load_profile("tandem")
+settings.register_profile("tandem", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("all", settings.get_profile("tandem"), max_examples=2000)
+# TANDEM_HYPOTHESIS=all looks twenty times longer for a counterexample.
+settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
+
+
+def pytest_report_header() -> str:
+    return f"hypothesis examples: {settings().max_examples} where a test does not set its own share"

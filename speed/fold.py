@@ -1,0 +1,129 @@
+"""What one Spark task does with its part of a micro-batch: all views of the source folded at once, into one row.
+
+Partials leave a task without ranges: which offsets a micro-batch covers is what Spark planned, not what a task saw, and
+that the driver knows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from speed.identities import Drops, identities, without
+from views.engine import take_back
+from views.fold import EVENTS
+from views.kernel import Partial, decode, late, partial, unique
+from views.project import load_files
+from views.ranges import EMPTY, Offsets, Partition
+from views.source import Source
+from views.view import View
+from views.wire import from_ipc, to_ipc
+
+COLUMNS: Final = ("topic_id", "partition", "offset", "timestamp", "value")
+"""The columns of the records that a task reads."""
+
+SCHEMA: Final = "share binary"
+"""What a task's rows are to Spark: one `Share` each."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a task needs to know; travels to the workers inside Spark's closure.
+
+    `files` is the release's project, which workers of a cluster cannot see otherwise; `views` gives the fingerprints of
+    the source's views by name. `maxima` is the newest event time of each partition before the micro-batch, in
+    microseconds. `drops` are copies that only the driver could see.
+    """
+
+    files: Mapping[str, bytes]
+    source: str
+    views: Mapping[str, str]
+    maxima: Offsets = field(default_factory=dict)
+    drops: Drops = field(default_factory=dict)
+
+    def definitions(self) -> tuple[Source, dict[str, View]]:
+        """The source, and one view of each fingerprint."""
+        project = load_files(self.files)
+        return project.sources[self.source], {fingerprint: project.views[name] for name, fingerprint in self.views.items()}
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one task found in its records; the counts of shares add up.
+
+    `records` are the partitions read, each with its number of records, lowest and highest offset. `rejected` counts by
+    fingerprint and reason, `maxima` are the newest event times by partition and `newest` is the newest append time of an
+    event, in microseconds. `partials` (by fingerprint) and `identities` are Arrow IPC streams.
+    """
+
+    records: list[tuple[Partition, int, int, int]]
+    events: int
+    quarantined: dict[str, int]
+    duplicates: int
+    conflicts: int
+    late: int
+    maxima: list[tuple[Partition, int]]
+    newest: int | None
+    rejected: dict[str, dict[str, int]]
+    partials: dict[str, bytes]
+    identities: bytes
+
+
+def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of mapInArrow: record batches with COLUMNS in, at most one row out."""
+    first = list(islice(batches := iter(batches), 1))
+    if first:
+        records = pa.Table.from_batches([*first, *batches])
+        share = msgspec.msgpack.encode(share_of(task, records))
+        yield pa.RecordBatch.from_pydict({"share": pa.array([share], pa.binary())})
+
+
+def share_of(task: Task, records: pa.Table) -> Share:
+    """Decode, drop copies, label late events and fold every view."""
+    source, views = task.definitions()
+    decoded = decode(source, records)
+    single = unique(source, decoded.events)
+    events = without(single.events, task.drops)
+    labelled = late(source, events, task.maxima)
+    partials = {fingerprint: partial(view, events, EMPTY) for fingerprint, view in views.items()}
+    take_back(EVENTS)
+    times = events["_append_time"].cast(pa.int64()).to_numpy()
+    return Share(
+        records=_by_partition(records),
+        events=events.num_rows,
+        quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
+        duplicates=decoded.events.num_rows - events.num_rows,
+        conflicts=single.conflicts,
+        late=labelled.count,
+        maxima=_newest_times(source, events),
+        newest=int(times.max()) if len(times) else None,
+        rejected={fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
+        partials={fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
+        identities=to_ipc(identities(source, events)),
+    )
+
+
+def shares(rows: pa.Table) -> list[Share]:
+    """What the tasks gave back."""
+    decoder = msgspec.msgpack.Decoder(Share)
+    return [decoder.decode(row) for row in rows["share"].to_pylist()]
+
+
+def partial_of(share: Share, fingerprint: str) -> Partial:
+    """One view's partial of a share, without ranges."""
+    return Partial(from_ipc(share.partials[fingerprint]), EMPTY, share.rejected[fingerprint])
+
+
+def _by_partition(records: pa.Table) -> list[tuple[Partition, int, int, int]]:
+    groups = records.group_by(["topic_id", "partition"], use_threads=False)
+    found = groups.aggregate([("offset", "count"), ("offset", "min"), ("offset", "max")])
+    return [((topic, number), count, low, high) for topic, number, count, low, high in zip(*found.to_pydict().values(), strict=True)]
+
+
+def _newest_times(source: Source, events: pa.Table) -> list[tuple[Partition, int]]:
+    times = events.select(["_topic_id", "_partition"]).append_column("time", events[source.event_time].cast(pa.int64()))
+    found = times.group_by(["_topic_id", "_partition"], use_threads=False).aggregate([("time", "max")])
+    return [((topic, number), time) for topic, number, time in zip(*found.to_pydict().values(), strict=True)]

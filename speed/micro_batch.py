@@ -1,0 +1,95 @@
+"""One micro-batch on the driver: have Spark fold it, drop the copies that no task could see, unite what the tasks found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from ledger.counts import Counts, add
+from speed.event_times import newest_times
+from speed.fold import SCHEMA, Share, Task, fold, partial_of, shares
+from speed.horizon import Horizon
+from speed.identities import Identities, copies, joined, values
+from views.errors import TandemError
+from views.kernel import merge
+from views.ranges import Offsets, Ranges
+from views.view import View
+from views.wire import from_ipc, to_ipc
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Torn(TandemError):
+    """What was read does not fit the range that was planned."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What a micro-batch adds: the content of its commit, and the identities that it counted."""
+
+    counts: Counts
+    rejected: Mapping[str, Mapping[str, int]]
+    maxima: Offsets
+    newest: datetime | None
+    partials: Mapping[str, bytes]
+    identities: Identities
+
+
+def fold_records(records: DataFrame, task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon) -> Folded:
+    """Fold the records of exactly these ranges: one Spark job, two if an event has copies in several tasks or in the horizon.
+
+    `views` are the source's by fingerprint. A hole is an offset of the ranges without a record. Raises Torn if a record lies
+    outside the ranges, DefinitionError, and what Spark raises.
+    """
+    found = _run(records, task)
+    identities = joined([from_ipc(share.identities) for share in found])
+    drops = copies(identities, horizon.holds(values(identities).digests))
+    if drops:
+        found = _run(records, replace(task, drops=drops))
+        identities = joined([from_ipc(share.identities) for share in found])
+    return Folded(
+        counts=_counts(found, ranges),
+        rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
+        maxima=newest_times(dict(share.maxima) for share in found),
+        newest=_time(max((share.newest for share in found if share.newest is not None), default=None)),
+        partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
+        identities=values(identities),
+    )
+
+
+def _run(records: DataFrame, task: Task) -> list[Share]:
+    return shares(records.mapInArrow(partial(fold, task), SCHEMA).toArrow())
+
+
+def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
+    planned = {partition: (intervals[0][0], intervals[-1][1]) for partition, intervals in ranges.intervals}
+    for partition, _, low, high in (record for share in found for record in share.records):
+        start, end = planned.get(partition, (0, 0))
+        if not start <= low <= high < end:
+            raise Torn(
+                f"offsets {low} to {high} of partition {partition[1]} of topic {partition[0]} were read where "
+                f"[{start}, {end}) was planned; nothing of this micro-batch is committed"
+            )
+    read = sum(count for share in found for _, count, _, _ in share.records)
+    if read > ranges.length:
+        raise Torn(f"{read} records were read of a range of {ranges.length} offsets; nothing of this micro-batch is committed")
+    return Counts(
+        events=sum(share.events for share in found),
+        quarantined=add(*(share.quarantined for share in found)),
+        holes=ranges.length - read,
+        late=sum(share.late for share in found),
+        duplicates=sum(share.duplicates for share in found),
+        conflicts=sum(share.conflicts for share in found),
+    )
+
+
+def _united(view: View, fingerprint: str, found: Sequence[Share]) -> bytes:
+    if len(found) == 1:
+        return found[0].partials[fingerprint]
+    return to_ipc(merge(view, [partial_of(share, fingerprint) for share in found]).states)
+
+
+def _time(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)

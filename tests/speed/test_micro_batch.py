@@ -1,0 +1,139 @@
+"""A micro-batch folded by Spark: every copy dropped, every record accounted for, whatever the tasks saw."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from speed.fold import Task
+from speed.horizon import Horizon
+from speed.micro_batch import Folded, Torn, fold_records
+from views.kernel import Partial, present
+from views.project import Project, load_files
+from views.ranges import EMPTY, Ranges
+from views.source import RECORDS_SCHEMA
+from views.wire import from_ipc
+
+DEFINITIONS = b"""
+from datetime import datetime
+from views import Event, Source, View, count, maximum, total, tumbling
+
+class Sale(Event):
+    id: int
+    at: datetime
+    shop: str
+    amount: int
+
+sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",))
+per_minute = View(source=sales, keys={"shop": "shop"}, window=tumbling(minutes=1), measures={"n": count(), "sum": total("amount")})
+per_shop = View(source=sales, keys={"shop": "shop"}, measures={"n": count(), "most": maximum("amount")})
+SOURCES = (sales,)
+VIEWS = (per_minute, per_shop)
+"""
+FILES = {"definitions.py": DEFINITIONS, "tandem.toml": b""}
+TASK = Task(FILES, "sales", {"per_minute": "f1", "per_shop": "f2"})
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def project() -> Project:
+    return load_files(FILES)
+
+
+def sale(number: int, *, seconds: int = 0, shop: str = "a", amount: int = 1) -> bytes:
+    at = START + timedelta(seconds=seconds)
+    return json.dumps({"id": number, "at": at.isoformat(), "shop": shop, "amount": amount}).encode()
+
+
+def records(spark: SparkSession, *partitions: list[bytes], first: int = 0) -> DataFrame:
+    """A data frame with one task for each list of values, at offsets from `first` on."""
+    frames = []
+    for number, values in enumerate(partitions):
+        rows = [
+            {"topic_id": "T", "partition": number, "offset": first + row, "timestamp": START, "value": value}
+            for row, value in enumerate(values)
+        ]
+        schema = pa.schema([RECORDS_SCHEMA.field(name) for name in ("topic_id", "partition", "offset", "timestamp", "value")])
+        frames.append(spark.createDataFrame(pa.Table.from_pylist(rows, schema)).coalesce(1))
+    united = frames[0]
+    for frame in frames[1:]:
+        united = united.union(frame)
+    return united
+
+
+def spanning(*partitions: list[bytes], first: int = 0) -> Ranges:
+    return Ranges.of({("T", number): (first, first + len(values)) for number, values in enumerate(partitions)})
+
+
+def answers(project: Project, folded: Folded, name: str, fingerprint: str) -> list[dict[str, object]]:
+    view = project.views[name]
+    rows = present(view, Partial(from_ipc(folded.partials[fingerprint]), EMPTY, {})).to_pylist()
+    return sorted(rows, key=lambda row: (row["window_start"] or START, row["shop"]))
+
+
+@pytest.mark.spark
+def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project: Project) -> None:
+    partitions = [[sale(1, amount=5), b"broken", sale(2, seconds=60)], [sale(3, shop="b"), sale(4, seconds=61, amount=7)]]
+    views = {"f1": project.views["per_minute"], "f2": project.views["per_shop"]}
+    frame = records(spark, *partitions)
+    spark.sparkContext.setJobGroup("one", "one micro-batch")
+    folded = fold_records(frame, TASK, views, spanning(*partitions), Horizon(0))
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("one")) == 1
+    assert folded.counts.to_json() == {
+        "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "duplicates": 0, "conflicts": 0,
+    }  # fmt: skip
+    assert [(row["shop"], row["n"], row["most"]) for row in answers(project, folded, "per_shop", "f2")] == [("a", 3, 7), ("b", 1, 1)]
+    assert [(row["shop"], row["n"], row["sum"]) for row in answers(project, folded, "per_minute", "f1")] == [
+        ("a", 1, 5), ("b", 1, 1), ("a", 2, 8),
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_copies_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, project: Project) -> None:
+    views = {"f2": project.views["per_shop"]}
+    task = Task(FILES, "sales", {"per_shop": "f2"})
+    first = [[sale(1), sale(2), sale(1)], [sale(2), sale(3)]]
+    horizon = Horizon(600_000_000)
+    folded = fold_records(records(spark, *first), task, views, spanning(*first), horizon)
+    assert (folded.counts.events, folded.counts.duplicates) == (3, 2)
+    assert [row["n"] for row in answers(project, folded, "per_shop", "f2")] == [3]
+    horizon = horizon.extended(folded.identities)
+    second = [[sale(3), sale(4), sale(3)], [sale(4)]]
+    folded = fold_records(records(spark, *second, first=3), task, views, spanning(*second, first=3), horizon)
+    assert (folded.counts.events, folded.counts.duplicates) == (1, 3)
+    assert not horizon.extended(folded.identities).holds(np.array([b"x" * 16])).any()
+
+
+@pytest.mark.spark
+def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, project: Project) -> None:
+    dice = random.Random(7)
+    views = {"f1": project.views["per_minute"]}
+    task = Task(FILES, "sales", {"per_minute": "f1"})
+    numbers = [dice.randrange(60) for _ in range(200)]
+    partitions: list[list[bytes]] = [[], [], []]
+    for number in numbers:
+        dice.choice(partitions).append(sale(number, seconds=number * 7, shop="abc"[number % 3], amount=number))
+    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(1))
+    expected: dict[tuple[datetime, str], tuple[int, int]] = {}
+    for number in set(numbers):
+        key = (START + timedelta(minutes=number * 7 // 60), "abc"[number % 3])
+        n, total = expected.get(key, (0, 0))
+        expected[key] = (n + 1, total + number)
+    rows = answers(project, folded, "per_minute", "f1")
+    assert {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in rows} == expected
+    assert folded.counts.duplicates == len(numbers) - len(set(numbers))
+
+
+@pytest.mark.spark
+def test_what_was_read_outside_the_plan_is_refused(spark: SparkSession, project: Project) -> None:
+    views = {"f2": project.views["per_shop"]}
+    task = Task(FILES, "sales", {"per_shop": "f2"})
+    partitions = [[sale(1), sale(2)]]
+    with pytest.raises(Torn, match=r"offsets 0 to 1 of partition 0 of topic T were read where \[0, 1\) was planned"):
+        fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 1)}), Horizon(0))
+    holed = fold_records(records(spark, *partitions), task, views, Ranges.of({("T", 0): (0, 5)}), Horizon(0))
+    assert holed.counts.holes == 3
