@@ -1,1 +1,26 @@
-"""What numbers mean: events, sources and views, and the pure functions that compute every answer."""
+"""What numbers mean: events, sources and views, and the pure functions that compute every answer.
+
+Exported here is what a project's definitions are written with; the platform imports the modules themselves.
+"""
+
+from views.event import Event, Scale
+from views.measures import count, distinct, maximum, mean, minimum, quantiles, total
+from views.source import Source
+from views.view import View
+from views.windows import all_time, tumbling
+
+__all__ = [
+    "Event",
+    "Scale",
+    "Source",
+    "View",
+    "all_time",
+    "count",
+    "distinct",
+    "maximum",
+    "mean",
+    "minimum",
+    "quantiles",
+    "total",
+    "tumbling",
+]

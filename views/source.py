@@ -83,13 +83,11 @@ class Source:
 
     def _check_fields(self) -> None:
         fields = {field.name: field for field in event_fields(self.event)}
-        if isinstance(self.identity, str) or not isinstance(self.identity, tuple):
+        if not isinstance(self.identity, tuple):
             raise DefinitionError(f"identity {self.identity!r} is not a tuple of field names, such as ('request_id',)")
         for role, name in (("event_time", self.event_time), *(("identity", name) for name in self.identity)):
             if name not in fields:
-                raise DefinitionError(
-                    f"{role}: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}"
-                )
+                raise DefinitionError(f"{role}: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}")
         time = fields[self.event_time]
         if time.type is not datetime or time.optional:
             times = [name for name, field in fields.items() if field.type is datetime and not field.optional]

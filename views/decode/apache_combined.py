@@ -60,8 +60,8 @@ _NAMES = (*_LINE_FIELDS, *_REQUEST_FIELDS)
 _TYPES = dict.fromkeys(_NAMES, pa.string()) | {"time": TIMESTAMP, "status": pa.int64(), "bytes": pa.int64()}
 
 _MONTHS = {
-    **{"Jan": 1, "Feb": 2, "Mar": 3, "Apr": 4, "May": 5, "Jun": 6},
-    **{"Jul": 7, "Aug": 8, "Sep": 9, "Oct": 10, "Nov": 11, "Dec": 12},
+    name: number
+    for number, name in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), start=1)
 }
 _INT_DIGITS = 19
 
@@ -106,9 +106,7 @@ def _check_field(field: Field, place: str) -> None:
             valid = listed(field.name, _NAMES)
             raise DefinitionError(f"{place}: the combined log format has no such field; fields: {valid}")
     elif field.arrow != _TYPES[field.name]:
-        raise DefinitionError(
-            f"{place}: the combined log format gives this field as {_TYPES[field.name]}, not {field.arrow}"
-        )
+        raise DefinitionError(f"{place}: the combined log format gives this field as {_TYPES[field.name]}, not {field.arrow}")
 
 
 def _read(field: Field) -> Read | None:

@@ -39,7 +39,7 @@ def unfit(field: Field, value: Any) -> Reject | None:
         pa.scalar(value if convert is None else convert(value), field.arrow)
     except Reject as reject:
         return reject
-    except Exception as error:  # Arrow's and the value's own: each means that it does not fit
+    except Exception as error:  # noqa: BLE001  Arrow's and the value's own: each means that it does not fit
         return _misfit(field, error)
     return None
 
@@ -50,7 +50,7 @@ def misfits(field: Field, values: Sequence[Any]) -> dict[int, Reject]:
         column(field, values)
     except MemoryError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever a converter or Arrow raises, the value does not fit
         if len(values) == 1:
             return {0: error if isinstance(error, Reject) else _misfit(field, error)}
         middle = len(values) // 2
@@ -101,9 +101,7 @@ def _convert_struct(fields: Sequence[Field]) -> Convert:
     parts = [(field.name, _convert(field)) for field in fields]
 
     def convert_struct(value: Any) -> dict[str, Any]:
-        return {
-            name: getattr(value, name) if convert is None else convert(getattr(value, name)) for name, convert in parts
-        }
+        return {name: getattr(value, name) if convert is None else convert(getattr(value, name)) for name, convert in parts}
 
     return convert_struct
 

@@ -68,15 +68,16 @@ def _parse(parse: Parse, values: Sequence[bytes | None]) -> tuple[dict[int, Any]
     structs: dict[int, Any] = {}
     rejected: dict[int, Reject] = {}
     for row, value in enumerate(values):
+        if not value:
+            rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
+            continue
         try:
-            if not value:
-                raise Reject("empty", "the record has no value" if value is None else "the value has no bytes")
             structs[row] = parse(value)
         except Reject as reject:
             rejected[row] = reject
         except MemoryError:
             raise  # the machine's fault, not the record's
-        except Exception as error:  # the event type's own code may raise anything
+        except Exception as error:  # noqa: BLE001  the event type's own code may raise anything
             rejected[row] = Reject("refused", f"{type(error).__name__}: {error}")
     return structs, rejected
 
@@ -93,7 +94,7 @@ def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[i
                 columns.append(column(field, values))
             except MemoryError:
                 raise
-            except Exception:  # which ones, and why, is found out below
+            except Exception:  # noqa: BLE001  which ones, and why, is found out below
                 for index, reject in misfits(field, values).items():
                     misfit.setdefault(rows[index], reject)
         if not misfit:
