@@ -1,0 +1,216 @@
+"""The archive's own ledger: which range each run copies, and how far each table has come.
+
+A run's range is recorded, as an *intent*, before Spark writes anything; each Spark write carries the run's number as its
+Delta transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So what a table holds is
+exactly the runs up to its transaction version, whenever a run was killed, and finishing is doing the runs that it lacks.
+Spark skips a write whose version is not higher, in silence: compare with `progress` before, not after.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ledger import delta
+from ledger.counts import Counts
+from ledger.journal import Journal, Row, Snapshot
+from ledger.positions import LOG_START, Position
+from ledger.tables import Tables
+from views.errors import TandemError
+from views.ranges import Offsets
+
+APP_ID: Final = "tandem.archive"
+"""The Delta application id of every write to archive, events and quarantine."""
+
+
+class NotNext(TandemError):
+    """An archive run that does not start where the one before it ends, or before that one is finished."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Copy `[start, end)` of a source. `firsts` are the log's first offsets of partitions that `start` lacks."""
+
+    number: int
+    start: Position
+    end: Position
+    firsts: Offsets = field(hash=False)
+    at: datetime
+    by: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The number of the last run that each table holds, 0 of none."""
+
+    archive: int
+    events: int
+    quarantine: int
+
+    @property
+    def least(self) -> int:
+        """The last run that all three hold."""
+        return min(self.archive, self.events, self.quarantine)
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A run that is not finished, and the tables that lack it."""
+
+    run: Run
+    archive: bool
+    events: bool
+    quarantine: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a finished run found. `newest` is the append time of its newest event, None of none."""
+
+    run: int
+    counts: Counts
+    newest: datetime | None
+    at: datetime
+
+
+RUNS: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("start_position", pa.string()),
+        ("end_position", pa.string()),
+        ("firsts", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+    ]
+)
+SUMMARIES: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("run", pa.int64()),
+        ("counts", pa.string()),
+        ("newest", pa.timestamp("us", "UTC")),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def intend(
+    tables: Tables, source: str, *, start: Position, end: Position, firsts: Offsets | None = None, by: str, at: datetime
+) -> Run:
+    """Record the next run before anything of it is written. Raises NotNext unless `start` is where the last one ends."""
+    if start == end or not start.at_or_below(end):
+        raise NotNext(f"[{start}, {end}) is not a range that can be archived for source {source!r}: it must end above its start")
+
+    def row(snapshot: Snapshot) -> Row:
+        newest = snapshot.newest()
+        last = LOG_START if newest is None else _run(newest).end
+        if start != last:
+            raise NotNext(f"an archive run of source {source!r} cannot start at {start}: the last one ends at {last}")
+        return {
+            "start_position": json.dumps(start.to_json()),
+            "end_position": json.dumps(end.to_json()),
+            "firsts": json.dumps([[topic, number, offset] for (topic, number), offset in sorted((firsts or {}).items())]),
+            "at": at,
+            "by": by,
+        }
+
+    stored = _runs(tables, source).add(row)
+    assert stored is not None  # `row` always makes one
+    return _run(stored)
+
+
+def runs(tables: Tables, source: str) -> list[Run]:
+    """All recorded runs of a source, first to last; each starts where the one before it ends."""
+    return [_run(row) for row in _runs(tables, source).read().rows()]
+
+
+def progress(tables: Tables, source: str, decoder: str) -> Progress:
+    """How far the archive, and events and quarantine under this decoder fingerprint, have come. Raises Unreadable."""
+    return Progress(
+        archive=_reached(tables, tables.archive(source)),
+        events=_reached(tables, tables.events(source, decoder)),
+        quarantine=_reached(tables, tables.quarantine(source, decoder)),
+    )
+
+
+def pending(tables: Tables, source: str, decoder: str) -> list[Pending]:
+    """The runs that a table lacks, in the order in which they must be finished; under a new decoder, all of them."""
+    there = progress(tables, source, decoder)
+    return [
+        Pending(
+            run,
+            archive=run.number > there.archive,
+            events=run.number > there.events,
+            quarantine=run.number > there.quarantine,
+        )
+        for run in runs(tables, source)
+        if run.number > there.least
+    ]
+
+
+def end(tables: Tables, source: str, decoder: str) -> Position:
+    """The position that archive, events and quarantine all have reached."""
+    least = progress(tables, source, decoder).least
+    return next((run.end for run in runs(tables, source) if run.number == least), LOG_START)
+
+
+def archived(tables: Tables, source: str) -> Position:
+    """The position that the archive itself has reached, whatever has been decoded of it."""
+    reached = _reached(tables, tables.archive(source))
+    return next((run.end for run in runs(tables, source) if run.number == reached), LOG_START)
+
+
+def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:
+    """Record what a run found; recording twice is recording once. Raises NotNext unless all three tables hold the run."""
+    there = progress(tables, source, decoder)
+    if there.least < run:
+        raise NotNext(f"archive run {run} of source {source!r} is not finished: archive, events and quarantine hold {there}")
+
+    def row(snapshot: Snapshot) -> Row | None:
+        if any(stored["run"] == run for stored in snapshot.rows()):
+            return None
+        return {"run": run, "counts": json.dumps(counts.to_json()), "newest": newest, "at": at}
+
+    _summaries(tables, source, decoder).add(row)
+
+
+def summaries(tables: Tables, source: str, decoder: str) -> list[Summary]:
+    """What the finished runs found under this decoder fingerprint, in order of run."""
+    rows = _summaries(tables, source, decoder).read().rows()
+    found = [Summary(row["run"], Counts.from_json(json.loads(row["counts"])), row["newest"], row["at"]) for row in rows]
+    return sorted(found, key=lambda summary: summary.run)
+
+
+def firsts(tables: Tables, source: str) -> dict[tuple[str, int], int]:
+    """The log's first offsets, as far as the runs had to find them out."""
+    found: dict[tuple[str, int], int] = {}
+    for run in runs(tables, source):
+        found = {**run.firsts, **found}
+    return found
+
+
+def _reached(tables: Tables, address: str) -> int:
+    handle = delta.open_table(tables, address)
+    return 0 if handle is None else handle.transaction_version(APP_ID) or 0
+
+
+def _runs(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("runs", source), RUNS)
+
+
+def _summaries(tables: Tables, source: str, decoder: str) -> Journal:
+    return Journal(tables, tables.control("summaries", source, decoder), SUMMARIES)
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    return Run(
+        number=row["number"],
+        start=Position.from_json(json.loads(row["start_position"])),
+        end=Position.from_json(json.loads(row["end_position"])),
+        firsts={(topic, number): offset for topic, number, offset in json.loads(row["firsts"])},
+        at=row["at"],
+        by=row["by"],
+    )

@@ -1,0 +1,50 @@
+"""Whether what was fetched is what was planned: the checks between a fetch and its commit. Pure functions.
+
+TandemError
+├── Unclosed     a range's records and explained holes do not make its length
+└── LogChanged   the log lost offsets, or is another log, while or since they were read
+"""
+
+from ledger.counts import Counts
+from views.errors import TandemError
+from views.ranges import Offsets, Partition, Ranges
+
+
+class Unclosed(TandemError):
+    """A range whose outcomes do not add up to its offsets."""
+
+
+class LogChanged(TandemError):
+    """The log is not the one that the ledger's positions speak of."""
+
+
+def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
+    """Raise Unclosed unless events, duplicates, quarantined records and explained holes make the ranges' length."""
+    outcomes = counts.events + counts.duplicates + sum(counts.quarantined.values()) + counts.holes
+    if outcomes != ranges.length:
+        raise Unclosed(
+            f"{outcomes} outcomes were counted for {ranges.length} offsets: {counts.events} events, {counts.duplicates} "
+            f"duplicates, {sum(counts.quarantined.values())} quarantined, {counts.holes} holes; nothing was committed"
+        )
+
+
+def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> None:
+    """Raise LogChanged unless the log still is what was planned on.
+
+    `planned` is where the fetch began on every partition, offset 0 included. `firsts` and `ends` are the log's first and next
+    offsets now, by partition with the topic's id. A partition that is gone is another topic's under the old name; one that
+    begins past `planned` lost records while they were read; one that ends below it gives offsets a second time.
+    """
+    for partition, offset in planned.items():
+        if partition not in firsts or partition not in ends:
+            raise LogChanged(
+                f"{_name(partition)} is gone: the topic was deleted or made anew; what was read of it is not committed"
+            )
+        if firsts[partition] > offset:
+            raise LogChanged(f"{_name(partition)} now begins at {firsts[partition]}, past {offset}, where the fetch began")
+        if ends[partition] < offset:
+            raise LogChanged(f"{_name(partition)} ends at {ends[partition]}, below {offset}, which was read before: another log")
+
+
+def _name(partition: Partition) -> str:
+    return f"partition {partition[1]} of topic {partition[0]}"

@@ -1,0 +1,84 @@
+"""Gaps: offsets that the log no longer has and the archive never got, each recorded once and by name."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from ledger.journal import Journal, Row, Snapshot
+from ledger.tables import Tables
+from views.errors import TandemError
+from views.ranges import Ranges
+
+
+class UnknownGap(TandemError):
+    """A gap's name that is not recorded."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Offsets of a source that are lost. `reason` says why they are taken for lost and not for a harmless hole."""
+
+    name: str
+    source: str
+    ranges: Ranges
+    reason: str
+    at: datetime
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("name", pa.string()),
+        ("source", pa.string()),
+        ("ranges", pa.string()),
+        ("reason", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def record(tables: Tables, source: str, ranges: Ranges, *, reason: str, at: datetime) -> Gap:
+    """Record a gap under the name `<source>-gap-<n>`; the same ranges of a source again are the same gap."""
+    found: list[Gap] = []
+
+    def row(snapshot: Snapshot) -> Row | None:
+        known = [gap for gap in map(_gap, snapshot.rows()) if gap.source == source]
+        same = next((gap for gap in known if gap.ranges == ranges), None)
+        if same is not None:
+            found.append(same)
+            return None
+        name = f"{source}-gap-{len(known) + 1}"
+        return {"name": name, "source": source, "ranges": json.dumps(ranges.to_json()), "reason": reason, "at": at}
+
+    stored = _journal(tables).add(row)
+    return found[-1] if stored is None else _gap(stored)
+
+
+def gaps(tables: Tables, source: str | None = None) -> list[Gap]:
+    """All recorded gaps, of one source if given, in the order in which they were found."""
+    return [gap for gap in map(_gap, _journal(tables).read().rows()) if source in (None, gap.source)]
+
+
+def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
+    """Raise UnknownGap for an accepted name that no gap has, TandemError for a gap that was not accepted by name."""
+    names = {gap.name for gap in found}
+    for name in accepted:
+        if name not in names:
+            raise UnknownGap(f"there is no gap {name!r}; gaps: {', '.join(sorted(names)) or 'none'}")
+    for gap in found:
+        if gap.name not in accepted:
+            raise TandemError(
+                f"gap {gap.name!r} of source {gap.source!r} lacks {gap.ranges.length} offsets ({gap.reason}); "
+                "accept it by name to count without them"
+            )
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("gaps"), SCHEMA)
+
+
+def _gap(row: Row) -> Gap:
+    return Gap(row["name"], row["source"], Ranges.from_json(json.loads(row["ranges"])), row["reason"], row["at"])

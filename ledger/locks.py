@@ -1,0 +1,81 @@
+"""The lock that keeps a Spark-written table to one writer process, for as long as that process's JVM lives.
+
+The JVM outlives a killed Python driver by half a second and may still commit, so it must be the JVM that holds the operating
+system's lock: `acquire` is given by whoever has one (infra/spark.py). Nothing here releases a lock; its process's end does.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from views.errors import TandemError
+
+
+class Held(TandemError):
+    """Another process still holds the lock after all the patience there was."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who holds a lock: what it runs, its process id, since when (ISO 8601)."""
+
+    what: str
+    pid: int
+    since: str
+
+    def __str__(self) -> str:
+        return f"{self.what} (pid {self.pid}, since {self.since})"
+
+
+def hold(
+    path: Path,
+    acquire: Callable[[Path], bool],
+    *,
+    what: str,
+    pid: int,
+    at: datetime,
+    patience: float,
+    say: Callable[[str], None],
+    every: float = 0.2,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once `acquire(path)` has said True, trying `every` so many seconds for `patience` seconds.
+
+    `say` is called once if there is anyone to wait for, with a sentence that names them. The owner is written beside the
+    lock, for others to name; the lock itself is the operating system's alone. Raises Held.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waited, said = 0.0, False
+        while not acquire(path):
+            holder = _holder(path)
+            if waited >= patience:
+                raise Held(f"{holder} still holds {path} after {waited:.0f} s; wait for it or stop it, then run again")
+            if not said:
+                say(f"waiting for {holder}, at most {patience:.0f} s")
+                said = True
+            sleep(every)
+            waited += every
+        _owner_file(path).write_text(json.dumps(asdict(Owner(what, pid, at.isoformat(timespec="seconds")))))
+    except OSError as error:
+        raise TandemError(f"cannot use the lock {path}: {error.strerror or error}") from error
+
+
+def owner(path: Path) -> Owner | None:
+    """Who took the lock last; None if nobody did or it is being written. It may have ended since."""
+    try:
+        return Owner(**json.loads(_owner_file(path).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _holder(path: Path) -> str:
+    known = owner(path)
+    return "another process" if known is None else str(known)
+
+
+def _owner_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.owner")

@@ -1,0 +1,104 @@
+"""Releases: a project's definitions as they were when they were adopted, numbered.
+
+Archive, recompute, speed and serve run the stored files of the published release, never the working tree.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from ledger.journal import Journal, Row, Snapshot
+from ledger.tables import Tables
+from views.errors import TandemError
+
+
+class NoRelease(TandemError):
+    """A release that is not stored."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """The project's `files` by path, the decoder fingerprints of its `sources` and the fingerprints of its `views` by name."""
+
+    number: int
+    at: datetime
+    by: str
+    sources: Mapping[str, str] = field(hash=False)
+    views: Mapping[str, str] = field(hash=False)
+    files: Mapping[str, bytes] = field(hash=False, repr=False)
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+        ("sources", pa.string()),
+        ("views", pa.string()),
+        ("files", pa.list_(pa.struct([("path", pa.string()), ("content", pa.binary())]))),
+    ]
+)
+"""`sources` and `views` are JSON objects of name to fingerprint."""
+
+
+def store(
+    tables: Tables,
+    files: Mapping[str, bytes],
+    *,
+    sources: Mapping[str, str],
+    views: Mapping[str, str],
+    by: str,
+    at: datetime,
+) -> Release:
+    """The release of these files: the newest if that is what it holds, else a new one, numbered by put-if-absent."""
+    same: list[Release] = []
+
+    def row(snapshot: Snapshot) -> Row | None:
+        newest = snapshot.newest()
+        if newest is not None and dict(_from_row(newest).files) == dict(files):
+            same.append(_from_row(newest))
+            return None
+        return {
+            "at": at,
+            "by": by,
+            "sources": json.dumps(dict(sources)),
+            "views": json.dumps(dict(views)),
+            "files": [{"path": path, "content": files[path]} for path in sorted(files)],
+        }
+
+    stored = _journal(tables).add(row)
+    return same[-1] if stored is None else _from_row(stored)
+
+
+def load(tables: Tables, number: int) -> Release:
+    """A stored release. Raises NoRelease, Unreadable."""
+    releases = every(tables)
+    for release in releases:
+        if release.number == number:
+            return release
+    stored = ", ".join(str(release.number) for release in releases) or "none"
+    raise NoRelease(f"release {number} is not stored in {tables.root}; stored: {stored}")
+
+
+def every(tables: Tables) -> list[Release]:
+    """All stored releases, oldest first."""
+    return [_from_row(row) for row in _journal(tables).read().rows()]
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("releases"), SCHEMA)
+
+
+def _from_row(row: Row) -> Release:
+    return Release(
+        number=row["number"],
+        at=row["at"],
+        by=row["by"],
+        sources=json.loads(row["sources"]),
+        views=json.loads(row["views"]),
+        files={file["path"]: file["content"] for file in row["files"]},
+    )
