@@ -1,0 +1,96 @@
+"""The command line: finds the command, runs it, prints what it returns, and words what went wrong.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage. With `--json` stdout is one JSON document and nothing else, also on failure.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from cli.call import Output
+from cli.commands import COMMANDS, application
+from views.errors import TandemError, nearest_first
+
+_USAGE = "Usage: tandem COMMAND [OPTIONS] [ARGS]...\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command and give its exit code."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json, debug = "--json" in options, "--debug" in options
+    if not arguments or arguments[0] in ("-h", "--help"):
+        (sys.stdout if arguments else sys.stderr).write(_help())
+        return 0 if arguments else 2
+    name, *rest = arguments
+    if name not in COMMANDS:
+        likely = " or ".join(f"'{command}'" for command in nearest_first(name, COMMANDS)[:2])
+        return _fail(f"no command '{name}'; did you mean {likely}?", 2, as_json=as_json, before=_USAGE)
+    try:
+        app = application(name, environ=dict(os.environ), cwd=Path.cwd())
+        return _print(app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        return _fail(
+            error.format_message(), error.exit_code, as_json=as_json, before=f"{context.get_usage()}\n" if context else ""
+        )
+    except (typer.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # Whoever read us has gone; the interpreter must not try again at its end.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except TandemError as error:
+        sentence = str(error)
+        if debug:
+            traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the last place there is: a sentence instead of a stack
+        sentence = f"{_worded(error)}{'' if debug else '; --debug shows where'}"
+        if debug:
+            traceback.print_exc()
+    return _fail(sentence, 1, as_json=as_json)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {entry.summary}" for name, entry in COMMANDS.items()]
+    about = "Exact answers from a log: batch, speed, and one merged view of both."
+    return f"{_USAGE}\n{about}\n\nCommands:\n" + "\n".join(lines) + "\n\n`tandem COMMAND --help` says more of one.\n"
+
+
+def _print(returned: Any, *, as_json: bool) -> int:
+    if not isinstance(returned, Output):
+        # A command that had nothing to tell, or the exit code of --help.
+        return returned if isinstance(returned, int) else 0
+    if as_json:
+        sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    elif returned.shown:
+        Console(soft_wrap=not sys.stdout.isatty()).print(returned.shown, markup=False, highlight=False)
+    return returned.code
+
+
+def _fail(sentence: str, code: int, *, as_json: bool, before: str = "") -> int:
+    sys.stderr.write(f"{before}tandem: {sentence}\n")
+    if as_json:
+        sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
+    return code
+
+
+def _worded(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror[:1].lower()}{error.strerror[1:]}{place}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
