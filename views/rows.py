@@ -1,0 +1,90 @@
+"""An answer as rows for people and JSON: flat, ordered, in types that every JSON reader has.
+
+| kind      | in a row                                                   |
+| --------- | ---------------------------------------------------------- |
+| boolean   | true, false                                                |
+| integer   | an integer of any size                                     |
+| decimal   | a string with all its digits, "12.30"                      |
+| float     | a number; null where it is not finite                      |
+| text      | a string                                                   |
+| binary    | a base64 string, as events have it in JSON                 |
+| date      | "2026-11-01"                                               |
+| time      | "2026-11-01T00:00:00Z", with microseconds where it has any |
+| quantiles | {"0.5": 1.0, "0.99": 2.0}                                  |
+"""
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.view import View, answer_schema
+
+Values = list[Any]
+
+
+def ordered(view: View, answer: pa.Table) -> pa.Table:
+    """The answer by window start, then by the keys in their order; null comes last, texts in the order of code points."""
+    order = [(name, "ascending") for name in ("window_start", *view.keys)]
+    return answer.take(pc.sort_indices(answer, sort_keys=order))
+
+
+def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
+    """The answer's rows as `query --json` prints them, in order: keys, window_start, window_end, measures.
+
+    `answer` has the columns of answer_schema(view), in any order of rows. All-time rows have null bounds.
+    """
+    schema = answer_schema(view)
+    table = ordered(view, answer.select(schema.names))
+    columns = [_VALUES[field.metadata[b"kind"].decode()](table[field.name].combine_chunks()) for field in schema]
+    return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(column: pa.Array) -> Values:
+    values: Values = column.to_pylist()
+    return values
+
+
+def _each(write: Callable[[Any], Any]) -> Callable[[pa.Array], Values]:
+    return lambda column: [None if value is None else write(value) for value in column.to_pylist()]
+
+
+def _integers(column: pa.Array) -> Values:
+    """An integer that may need more than 64 bits is stored as a decimal; mostly none of them does."""
+    try:
+        return _plain(column.cast(pa.int64()))
+    except pa.ArrowInvalid:
+        return _each(int)(column)
+
+
+def _floats(column: pa.Array) -> Values:
+    return _plain(pc.if_else(pc.is_finite(column), column, None))
+
+
+def _times(column: pa.Array) -> Values:
+    """Answers have few different times, since many rows share a window: each is written once."""
+    encoded = pc.dictionary_encode(column)
+    microseconds = encoded.dictionary.cast(pa.int64()).to_numpy().astype("datetime64[us]")
+    texts = [f"{text.removesuffix('.000000')}Z" for text in np.datetime_as_string(microseconds, unit="us").tolist()]
+    return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
+
+
+def _quantiles(column: pa.StructArray) -> Values:
+    names = [field.name for field in column.type]
+    return [dict(zip(names, row, strict=True)) for row in zip(*(_floats(part) for part in column.flatten()), strict=True)]
+
+
+_VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
+    "boolean": _plain,
+    "integer": _integers,
+    "decimal": _each(lambda value: format(value, "f")),
+    "float": _floats,
+    "text": _plain,
+    "binary": _each(lambda value: b64encode(value).decode()),
+    "date": _each(lambda value: value.isoformat()),
+    "time": _times,
+    "quantiles": _quantiles,
+}
