@@ -6,27 +6,78 @@ The command only sends them and keeps the truth beside: `{view: rows as query pr
 """
 
 import importlib.util
-import json
-import os
+import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from views.errors import TandemError
+import typer
+
+from cli import truths
+from cli.call import Call, Output
+from infra import broker, kafka
+from views.errors import TandemError, listed
 
 FILE = "generator.py"
 Sample = tuple[bytes | None, bytes, Any]
-Row = dict[str, Any]
 
 _TICK_S = 0.01
+
+
+def run(
+    call: Call,
+    *,
+    events: Annotated[int | None, typer.Option(min=0, help="How many samples; without it, until stopped.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="Samples a second; without it, as fast as they are taken.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which samples: equal seed and base give equal ones.")] = 1,
+    base: Annotated[str, typer.Option(metavar="TIME", help="Event time of the first sample; without it, now.")] = "",
+    skip: Annotated[int, typer.Option(min=0, help="Samples sent by an earlier run: only counted in the truth.")] = 0,
+    duplicates: Annotated[float, typer.Option(min=0, max=1, help="Share of samples that repeat an earlier one.")] = 0.0,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write what every view must answer.")] = None,
+) -> Output:
+    """Send a project's made-up events to its source's topic, each acknowledged, and keep the truth about them.
+
+    The truth is written at the end, and when the command is told to stop by SIGTERM or Ctrl-C: it counts what was sent.
+    """
+    generator = load(call.project)
+    sources = call.definitions().sources
+    if generator.source not in sources:
+        known = listed(generator.source, sources)
+        raise NoGenerator(f"{call.project / FILE}: SOURCE is {generator.source!r}, which is no source; sources: {known}")
+    topic = sources[generator.source].topic
+    start = _time(base)
+    address = broker.address(call.settings())
+    kafka.topic(kafka.connect(address), topic)
+    counted = generator.truth() if truth is not None else None
+    with _stopped_by_signals() as stop, kafka.Sender(address) as sender:
+        driven = drive(
+            samples(generator, seed, events, start, duplicates),
+            counted,
+            lambda value, key: sender.send(topic, value, key),
+            skip=skip,
+            rate=rate,
+            stop=stop,
+        )
+    document = {
+        "source": generator.source,
+        "seed": seed,
+        "base": start.isoformat().replace("+00:00", "Z"),
+        "skipped": skip,
+        "acknowledged": sender.acknowledged,
+        "malformed": driven.malformed,
+    }
+    if truth is not None and counted is not None:
+        truths.write(truth, document | {"views": counted.manifest()})
+    return Output(document, f"{sender.acknowledged} events acknowledged on topic {topic}, {driven.malformed} of them malformed")
 
 
 class NoGenerator(TandemError):
@@ -39,7 +90,7 @@ class Truth(Protocol):
     def add(self, facts: Any) -> None:
         """Count the facts of one well-formed record."""
 
-    def manifest(self) -> dict[str, list[Row]]:
+    def manifest(self) -> dict[str, list[dict[str, Any]]]:
         """View name to its rows, exact measures only."""
 
 
@@ -120,28 +171,26 @@ def drive(
     return Driven(sent, malformed)
 
 
-def write(file: Path, document: dict[str, Any]) -> None:
-    """Write the document whole or not at all. Raises TandemError if the file cannot be written."""
+def _time(text: str) -> datetime:
+    """A time with a zone, now for none. Raises TandemError for anything else."""
+    if not text:
+        return datetime.now(UTC).replace(microsecond=0)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(document, stream, ensure_ascii=False)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(name).replace(file)
-        finally:
-            with suppress(FileNotFoundError):
-                Path(name).unlink()
-    except OSError as error:
-        raise TandemError(f"cannot write the truth to {file}: {error.strerror}") from error
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise TandemError(f"--base {text!r} is no time with a zone, such as 2026-11-01T08:00:00Z")
+    return time
 
 
-def read(file: Path) -> dict[str, list[Row]]:
-    """The views' rows of a truth file. Raises TandemError if it is not one."""
+@contextmanager
+def _stopped_by_signals() -> Iterator[Event]:
+    """An event that SIGTERM and Ctrl-C set, so that what is under way ends in order."""
+    stop = Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        views: dict[str, list[Row]] = json.loads(file.read_text("utf-8"))["views"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TandemError(f"{file} is no truth of `tandem generate`: {error}") from error
-    return views
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

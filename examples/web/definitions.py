@@ -68,8 +68,8 @@ totals = View(
         "bytes": total("bytes"),
         "mean_bytes": mean("bytes"),
         "users": distinct('"user"'),
-        "first": minimum("at"),
-        "last": maximum("at"),
+        "first": minimum('"at"'),
+        "last": maximum('"at"'),
     },
 )
 

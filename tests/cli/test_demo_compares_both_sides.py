@@ -1,14 +1,15 @@
 """The demo's comparison turns red for every kind of wrong answer."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.demo.checks import NoTruth, compare
-from examples.web.definitions import status_counts, user_bytes
-from views.view import View
+from views.project import load
 
-VIEWS: dict[str, View] = {"status_counts": status_counts, "user_bytes": user_bytes}
+VIEWS = load(Path(__file__).parents[2] / "examples" / "web").views
+STATUS = {"status_counts": VIEWS["status_counts"]}
 
 
 def row(status: int, requests: int, **other: Any) -> dict[str, Any]:
@@ -24,7 +25,7 @@ TRUTH = [row(200, 3), row(404, 1)]
 
 
 def checked(found: list[dict[str, Any]]) -> tuple[int, int]:
-    check = compare("tail", {"status_counts": status_counts}, {"status_counts": TRUTH}, {"status_counts": found})
+    check = compare("tail", STATUS, {"status_counts": TRUTH}, {"status_counts": found})
     assert len(check.examples) == min(check.differ, 5)
     assert check.passed == (check.differ == 0)
     return check.answers, check.differ
@@ -52,11 +53,11 @@ def test_a_difference_on_either_side_is_counted(found: list[dict[str, Any]], exp
 
 
 def test_no_answers_on_either_side_prove_nothing() -> None:
-    assert not compare("tail", {"status_counts": status_counts}, {"status_counts": []}, {"status_counts": []}).passed
+    assert not compare("tail", STATUS, {"status_counts": []}, {"status_counts": []}).passed
 
 
 def test_every_exact_measure_is_compared() -> None:
     with pytest.raises(NoTruth, match="measure 'requests' of view 'status_counts'"):
-        compare("tail", {"status_counts": status_counts}, {"status_counts": [{"status": 200}]}, {"status_counts": TRUTH})
-    with pytest.raises(NoTruth, match="view 'user_bytes'"):
-        compare("tail", VIEWS, {"status_counts": TRUTH}, {"status_counts": TRUTH, "user_bytes": []})
+        compare("tail", STATUS, {"status_counts": [{"status": 200}]}, {"status_counts": TRUTH})
+    with pytest.raises(NoTruth, match="view 'page_traffic'"):
+        compare("tail", VIEWS, {"status_counts": TRUTH}, dict.fromkeys(VIEWS, TRUTH))

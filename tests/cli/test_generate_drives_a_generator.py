@@ -10,7 +10,7 @@ from threading import Event, Timer
 
 import pytest
 
-from cli import generate
+from cli import truths
 from cli.generate import Driven, NoGenerator, Sample, drive, load, samples
 from views.errors import TandemError
 
@@ -86,15 +86,15 @@ def test_a_project_without_a_usable_generator_is_told_what_one_is(tmp_path: Path
 
 def test_a_truth_is_written_whole_and_read_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "truth.json"
-    generate.write(file, {"views": {"v": [{"café": 2**70}]}})
-    generate.write(file, {"views": {"v": [{"café": 2**80}]}})
-    assert generate.read(file) == {"v": [{"café": 2**80}]}
+    truths.write(file, {"views": {"v": [{"café": 2**70}]}})
+    truths.write(file, {"views": {"v": [{"café": 2**80}]}})
+    assert truths.read(file) == {"v": [{"café": 2**80}]}
     assert [path.name for path in file.parent.iterdir()] == ["truth.json"]
 
 
 def test_a_truth_that_cannot_be_written_or_read_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text(json.dumps([]))
     with pytest.raises(TandemError, match="cannot write the truth"):
-        generate.write(tmp_path / "file" / "truth.json", {})
+        truths.write(tmp_path / "file" / "truth.json", {})
     with pytest.raises(TandemError, match="no truth"):
-        generate.read(tmp_path / "file")
+        truths.read(tmp_path / "file")

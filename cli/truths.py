@@ -1,0 +1,39 @@
+"""The file of a generator's truth: `{..., "views": {view: rows as query prints them, exact measures only}}`."""
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from views.errors import TandemError
+
+Row = dict[str, Any]
+
+
+def write(file: Path, document: dict[str, Any]) -> None:
+    """Write the document whole or not at all. Raises TandemError if the file cannot be written."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(document, stream, ensure_ascii=False)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(name).replace(file)
+        finally:
+            with suppress(FileNotFoundError):
+                Path(name).unlink()
+    except OSError as error:
+        raise TandemError(f"cannot write the truth to {file}: {error.strerror}") from error
+
+
+def read(file: Path) -> dict[str, list[Row]]:
+    """The views' rows of a truth file. Raises TandemError if it is not one."""
+    try:
+        views: dict[str, list[Row]] = json.loads(file.read_text("utf-8"))["views"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TandemError(f"{file} is no truth of `tandem generate`: {error}") from error
+    return views
