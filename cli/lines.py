@@ -5,7 +5,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from views.errors import TandemError
 
@@ -19,13 +19,18 @@ def lines(file: Path) -> Iterator[bytes]:
     try:
         with _opened(file) as stream:
             for line in stream:
-                yield line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
+                yield without_end(line)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TandemError(f"cannot read {file}: {reason}") from error
 
 
-def _opened(file: Path) -> IO[bytes]:
+def without_end(line: bytes) -> bytes:
+    """The line without its line feed, and without a carriage return before that."""
+    return line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
+
+
+def _opened(file: Path) -> BinaryIO | gzip.GzipFile:
     if str(file) == "-":
         return sys.stdin.buffer
     return gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb")

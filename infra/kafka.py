@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition, Uuid
@@ -121,6 +122,13 @@ def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
     return _offsets(connection, topics, OffsetSpec.latest())
 
 
+def since(connection: Connection, topics: Iterable[Topic], at: datetime) -> Offsets:
+    """The offset of each partition's first record with a timestamp at or after `at`; the partition's end if it has none."""
+    found = _offsets(connection, topics, OffsetSpec.for_timestamp(int(at.timestamp() * 1000)))
+    nowhere = {partition for partition, offset in found.items() if offset < 0}
+    return {**found, **{p: end for p, end in ends(connection, topics).items() if p in nowhere}} if nowhere else found
+
+
 def create(connection: Connection, names: Iterable[str], settings: Settings) -> dict[str, Topic]:
     """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use."""
     wanted = list(names)
@@ -179,6 +187,11 @@ class Sender:
             else:
                 break
             self._raise_refusal()
+        self._producer.poll(0)
+        self._raise_refusal()
+
+    def poll(self) -> None:
+        """Look at what was acknowledged while nothing is sent; raises NotSent if a record was refused."""
         self._producer.poll(0)
         self._raise_refusal()
 

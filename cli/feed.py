@@ -1,0 +1,93 @@
+"""`tandem feed`: the lines of a file, or of standard input, as records of a source's topic."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from cli.call import Call, Output
+from cli.follow import followed
+from cli.lines import lines
+from cli.published import definitions
+from cli.published import source as source_of
+from infra import broker, kafka
+from ledger.positions import Position
+from ledger.tables import Tables
+from views.errors import TandemError
+
+_SHOWN_EVERY = 1000
+
+
+def run(
+    call: Call,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file, unpacked if its name ends in .gz; - is standard input.")],
+    source: Annotated[str, typer.Option(help="The source whose topic takes the records.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with what is appended, over rotations too, until interrupted.")
+    ] = False,
+) -> Output:
+    """Send each line of FILE, without its line end, as one record; blank lines too.
+
+    Lines are sent as they are; only the source's decoder reads them, later. A line ends with a line feed, or a carriage
+    return and a line feed. Succeeds only if all replicas acknowledged every record. Needs the broker, not the speed layer.
+    """
+    if follow and (str(file) == "-" or file.suffix == ".gz"):
+        raise typer.BadParameter("a stream or a packed file cannot be followed; leave out --follow")
+    settings = call.settings()
+    to = source_of(definitions(call, Tables(settings.state)), source)
+    if str(file) != "-" and not follow and not file.is_file():
+        raise TandemError(f"cannot read {file}: there is no such file")
+    address = broker.address(settings)
+    topic = kafka.topic(kafka.connect(address), to.topic)
+    with _stopping(enabled=follow) as stop, kafka.Sender(address) as sender, _shown(call, file, follow=follow) as show:
+        for number, line in enumerate(followed(file, stop, idle=sender.poll) if follow else lines(file), 1):
+            sender.send(topic.name, line)
+            show(number, len(line) + 1)
+        sender.finish()
+    positions = Position.of({(topic.id, partition): offset for (_, partition), offset in sender.positions.items()})
+    document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
+    return Output(document, f"sent {sender.acknowledged} records to {source}; all are acknowledged")
+
+
+@contextmanager
+def _stopping(*, enabled: bool) -> Iterator[Event]:
+    """An event that Ctrl-C or a plain kill sets, so that what was read is still sent and acknowledged."""
+    stop = Event()
+    if not enabled:
+        yield stop
+        return
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
+@contextmanager
+def _shown(call: Call, file: Path, *, follow: bool) -> Iterator[Any]:
+    """A progress bar on a terminal; how much is left is known of a plain file only."""
+    known = str(file) != "-" and not follow and file.suffix != ".gz"
+    columns = [BarColumn(), TimeRemainingColumn()] if known else [TimeElapsedColumn()]
+    console = call.console()
+    with Progress(
+        TextColumn("{task.fields[sent]:>12,} records"), *columns, console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("feed", total=file.stat().st_size if known else None, sent=0)
+        pending = 0
+
+        def show(number: int, size: int) -> None:
+            nonlocal pending
+            pending += size
+            if number % _SHOWN_EVERY == 0:
+                bar.update(task, advance=pending, sent=number)
+                pending = 0
+
+        yield show
+        bar.update(task, advance=pending)

@@ -1,0 +1,21 @@
+"""The definitions that the platform runs by: those of the published release, or of the working tree before there is one."""
+
+from cli.call import Call
+from ledger import publications, releases
+from ledger.tables import Tables
+from views.errors import TandemError, listed
+from views.project import Project, load_files
+from views.source import Source
+
+
+def definitions(call: Call, tables: Tables) -> Project:
+    """The published definitions, else the working tree's; raises TandemError."""
+    live = publications.latest(tables)
+    return call.definitions() if live is None else load_files(releases.load(tables, live.release).files)
+
+
+def source(project: Project, name: str) -> Source:
+    """A source by name; raises TandemError, naming those that exist."""
+    if name not in project.sources:
+        raise TandemError(f"no source '{name}'; sources: {listed(name, project.sources)}")
+    return project.sources[name]

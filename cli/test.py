@@ -1,0 +1,48 @@
+"""`tandem test`: all that CI checks but the demo: lint, types, the direction of imports, then the tests."""
+
+import os
+import subprocess
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from cli.call import Call, Output
+from infra.jars import ROOT
+
+_SLOW = "not slow"
+
+
+def run(
+    call: Call,
+    *,
+    all_: Annotated[bool, typer.Option("--all", help="Run the slow tests too, and look longer for counterexamples.")] = False,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- PYTEST ARGUMENTS", help="Passed on to pytest.")] = None,
+) -> Output:
+    """Run lint, types, import directions and the tests of this checkout."""
+    environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
+    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
+    if all_:
+        environ["TANDEM_HYPOTHESIS"] = "all"
+    selection = [] if all_ else ["-m", _SLOW]
+    steps = {
+        "lint": ["-m", "ruff", "check", "--quiet", "."],
+        "types": ["-m", "mypy", "--no-error-summary"],
+        "imports": ["-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"],
+        "tests": ["-m", "pytest", *selection, *(arguments or [])],
+    }
+    failed = []
+    seconds = {}
+    for name, command in steps.items():
+        call.say(f"tandem test: {name}")
+        began = time.monotonic()
+        # With --json stdout holds the document alone.
+        done = subprocess.run(  # noqa: S603 - our own tools
+            [sys.executable, *command], cwd=ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
+        )
+        seconds[name] = round(time.monotonic() - began, 1)
+        if done.returncode:
+            failed.append(name)
+            call.say(f"tandem test: {name} failed")
+    return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
