@@ -1,0 +1,75 @@
+"""The smallest log that can go wrong: two partitions of integers, a view that counts and adds, partials a few bytes long."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ledger.commits import Commit
+from ledger.counts import Counts
+from ledger.positions import Position, distance
+from ledger.publications import Kind, Publication, initial, latest, publish
+from ledger.realtime import Writer
+from ledger.tables import Tables
+
+AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
+SOURCE = "numbers"
+VIEW = "f00d"
+LOG = tuple([(7 * partition + 3 * offset) % 101 for offset in range(400)] for partition in range(2))
+
+
+def at(*offsets: int) -> Position:
+    """The position at these offsets of partitions 0, 1, ... of topic T."""
+    return Position.of({("T", partition): offset for partition, offset in enumerate(offsets)})
+
+
+def partial(start: Position, end: Position) -> tuple[int, int]:
+    """How many numbers `[start, end)` of LOG holds, and their sum: what every answer is compared with."""
+    values = [value for p in range(2) for value in LOG[p][start.get(("T", p), 0) : end.get(("T", p), 0)]]
+    return len(values), sum(values)
+
+
+def encode(pair: tuple[int, int]) -> bytes:
+    return json.dumps(pair).encode()
+
+
+def decode(partials: Sequence[bytes]) -> tuple[int, int]:
+    pairs = [json.loads(each) for each in partials]
+    return sum(number for number, _ in pairs), sum(total for _, total in pairs)
+
+
+def merge(view: str, partials: Sequence[bytes]) -> bytes:
+    assert view == VIEW
+    return encode(decode(partials))
+
+
+def fold(start: Position, end: Position, epoch: int = 1) -> Commit:
+    """The micro-batch over `[start, end)`."""
+    counts = Counts(events=distance(start, end))
+    return Commit(start, end, epoch, "fold", counts=counts, partials={VIEW: encode(partial(start, end))}, at=AT, by="test")
+
+
+def claim(tables: Tables, release: int = 1) -> Writer:
+    return Writer.claim(tables, release, SOURCE, by="test", at=AT)
+
+
+def commit_each(writer: Writer, *ends: Position) -> None:
+    """One micro-batch from end to end."""
+    for end in ends:
+        writer.append(fold(writer.end, end, writer.epoch))
+
+
+def first(tables: Tables, release: int = 1) -> Publication:
+    return initial(tables, release=release, sources=[SOURCE], views={"numbers_total": VIEW}, by="test", at=AT)
+
+
+def publish_cut(tables: Tables, cut: Position, *, release: int = 1, kind: Kind = "recompute") -> Publication:
+    """Publish a batch that covers everything below `cut`."""
+
+    def derive(parent: Publication | None) -> Publication:
+        views = parent.views if parent else {}
+        return Publication(0, 0, AT, "test", kind, release, {SOURCE: cut}, views)
+
+    published = publish(tables, derive)
+    assert published is not None
+    assert published == latest(tables)
+    return published
