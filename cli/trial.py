@@ -8,9 +8,11 @@ from itertools import islice
 import pyarrow as pa
 
 from ledger.counts import add
-from views import Partial, Ranges, View, decode, merge, partial, unique
+from views.kernel import Partial, decode, merge, partial, unique
+from views.ranges import Ranges
 from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA
 from views.unique import identity_columns
+from views.view import View
 
 TOPIC = "file"
 SHOWN_REJECTS = 20

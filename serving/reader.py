@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from views.project import Project, load_files
 
 from ledger import releases
 from ledger.commits import Commit
@@ -25,6 +24,8 @@ from serving.selection import ALWAYS, Between, Selection, select
 from serving.snapshot import Snapshot, Tail
 from views.errors import TandemError, listed
 from views.kernel import Partial, merge, present_states
+from views.project import Project, load_files
+from views.rows import ordered
 from views.view import View, approximations, state_schema
 from views.wire import from_ipc
 
@@ -148,8 +149,7 @@ class Reader:
 
 def _first(view: View, states: pa.Table, limit: int | None) -> pa.Table:
     """The states ordered by window start, then keys, NULL last; the first `limit` of them."""
-    ordered = states.sort_by([(name, "ascending") for name in ("window_start", *view.keys)])
-    return ordered if limit is None else ordered.slice(0, limit)
+    return ordered(view, states).slice(0, limit)
 
 
 def _provenance(view: View, publication: Publication, tail: Tail, layer: Layer, rejected: Mapping[str, int]) -> Provenance:

@@ -4,6 +4,7 @@ A selection only ever names whole states, so it is applied below the merge: two 
 keys and their window agree.
 """
 
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -125,7 +126,7 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
         if pa.types.is_date(kind):
             return pa.scalar(date.fromisoformat(text), kind)
         if pa.types.is_binary(kind):
-            return pa.scalar(bytes.fromhex(text), kind)
+            return pa.scalar(b64decode(text, validate=True), kind)
         return pa.scalar(text, pa.string()).cast(kind)
     except (pa.ArrowException, ValueError, BadSelection):
         raise _misfit(view, name, repr(text), kind) from None
@@ -152,5 +153,5 @@ def _describe(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind):
         return "a time, as 2026-11-01T08:00:00Z"
     if pa.types.is_binary(kind):
-        return "bytes in hexadecimal, as 0aff"
+        return "bytes in base64, as Cv8="
     return "a text"

@@ -8,6 +8,8 @@ from views import Event, Scale, Source, View, count, distinct, maximum, total, t
 
 
 class Order(Event):
+    """One order, as a shop or the web site sends it."""
+
     order_id: str
     at: datetime
     customer: str

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from definitions import Order, channels, sales
+
 from views.testing import answer
 
 

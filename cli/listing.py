@@ -1,0 +1,69 @@
+"""Rows for people: a table cut to a screenful on a terminal, every row in aligned columns where the output is a pipe."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+SCREENFUL: Final = 20
+
+Row = Mapping[str, Any]
+
+
+def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[str] = ()) -> RenderableType:
+    """Rows that all have the same columns, and lines below them.
+
+    `total` is how many there are where a limit has already chosen `rows` among them; without it more than a screenful is cut
+    on a terminal. Either way it says of how many.
+    """
+    terminal = sys.stdout.isatty()
+    # Whoever asked for the first rows gets those; nobody reads a thousand rows on a terminal without having asked.
+    shown = rows[:SCREENFUL] if terminal and total is None else rows
+    of = len(rows) if total is None else total
+    lines = [*([f"{len(shown)} of {of} rows"] if len(shown) < of else []), *below]
+    if not shown:
+        return "\n".join(lines)
+    return _table(shown, lines) if terminal else "\n".join([*_aligned(shown), *lines])
+
+
+def cell(value: Any) -> str:
+    """A value as one line without control characters, which a key may well hold and a terminal would obey."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={cell(inner)}" for name, inner in value.items())
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _table(rows: Sequence[Row], below: Sequence[str]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        table.add_column(Text(name), justify="right" if _numbers(rows, name) else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell(value)) for value in row.values()))
+    return Group(table, *(Text(line, style="dim") for line in below))
+
+
+def _aligned(rows: Sequence[Row]) -> list[str]:
+    names = list(rows[0])
+    lines = [names, *([cell(row[name]) for name in names] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
+    right = [_numbers(rows, name) for name in names]
+    return [
+        "  ".join(
+            text.rjust(width) if number else text.ljust(width) for text, width, number in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def _numbers(rows: Sequence[Row], name: str) -> bool:
+    return all(isinstance(row[name], int | float | None) and not isinstance(row[name], bool) for row in rows)

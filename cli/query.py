@@ -1,0 +1,76 @@
+"""`tandem query`: one view's answer, merged from what the batch layer and the speed layer have counted."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cli.call import Call, Output
+from cli.drift import working_tree_drift
+from cli.listing import listing
+from ledger.positions import distance
+from ledger.tables import Tables
+from serving.outcome import Absent, Value, document, given
+from serving.provenance import Layer, age
+from serving.reader import Reader
+from serving.selection import parse_keys, parse_time
+from views.measures.measure import Approximation
+
+
+def run(
+    call: Call,
+    view: Annotated[str, typer.Argument(help="The view's name.")],
+    *,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Rows with this value of a key; NAME alone is NULL. Once for each key."),
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Windows that start at or after this time (ISO 8601, UTC).")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Windows that start before this time.")] = None,
+    layer: Annotated[
+        Layer, typer.Option(help="What to count: the log below the cut, the log from the cut on, or both.")
+    ] = "merged",
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the first N rows.")] = None,
+) -> Output:
+    """Ask a published view. Rows come ordered by window start, then by the keys, NULL last."""
+    between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
+    reader = Reader(Tables(call.settings().state))
+    drift = working_tree_drift(call, reader.snapshot().publication)
+    for sentence in drift.sentences():
+        call.say(sentence)
+    keys = parse_keys(reader.view(view), key or [])
+    answer = given(reader.answer(view, keys=keys, between=between, layer=layer, limit=limit))
+    now = datetime.now(UTC)
+    found = {**document(answer, now=now), "definitions": drift.to_json()}
+    total = None if limit is None else answer.total
+    return Output(found, listing(found["rows"], total=total, below=list(_provenance(answer, now))))
+
+
+def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
+    """Where the rows come from, in lines for a person."""
+    whence = answer.provenance
+    seconds = age(whence.newest, now=now)
+    counted = {
+        "batch": f"batch version {whence.batch_version}",
+        "speed": f"{distance(whence.cut, whence.realtime)} records from the cut on",
+        "merged": f"batch version {whence.batch_version} and {distance(whence.cut, whence.realtime)} records from its cut on",
+    }[whence.layer]
+    newest = "nothing counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
+    yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {counted}; {newest}"
+    for name, how in whence.approximate.items():
+        yield f"{name} is approximate: {_approximately(how)}"
+    if whence.rejected:
+        yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
+    for gap in whence.gaps:
+        yield f"gap: {gap}"
+
+
+def _approximately(how: Approximation) -> str:
+    if how.error is None:
+        return "its floats are added up in no fixed order"
+    what = "of the rank" if how.kind == "kll" else "of the value"
+    confidence = "" if how.confidence is None else f", with {how.confidence:.0%} confidence"
+    return f"within {how.error:.2%} {what}{confidence}"

@@ -1,0 +1,65 @@
+"""`tandem try`: what a view would answer if a file were its log, from the definitions as they stand in the folder."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.call import Call, Output
+from cli.lines import lines
+from cli.listing import cell, listing
+from cli.trial import SHOWN_REJECTS, Trial, trial
+from views.errors import TandemError, listed
+from views.kernel import present
+from views.rows import to_rows
+from views.view import approximations
+
+
+def run(
+    call: Call,
+    view: Annotated[str, typer.Argument(help="The view's name.")],
+    file: Annotated[Path, typer.Argument(help="A file of one record a line; .gz is unpacked, - is standard input.")],
+) -> Output:
+    """Answer a view from a file's lines, and show the lines that are no events. Needs no Java, no Kafka and no tables."""
+    views = call.definitions().views
+    if view not in views:
+        raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
+    tried = trial(views[view], lines(file), at=datetime.now(UTC))
+    rows = to_rows(views[view], present(views[view], tried.partial))
+    document = {
+        "view": view,
+        "rows": rows,
+        "lines": tried.lines,
+        "decoded": tried.events + tried.duplicates,
+        "duplicates": tried.duplicates,
+        "quarantined": tried.quarantined,
+        "rejected": dict(tried.partial.rejected),
+        "approximate": {name: asdict(how) for name, how in approximations(views[view]).items()},
+        "rejects": [_reject(reject) for reject in tried.rejects.to_pylist()],
+    }
+    return Output(document, listing(rows, below=list(_below(tried, document["rejects"]))))
+
+
+def _reject(reject: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "line": reject["offset"] + 1,
+        "reason": reject["reason"],
+        "detail": reject["detail"],
+        "first_bytes": (reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),
+    }
+
+
+def _below(tried: Trial, rejects: list[dict[str, Any]]) -> Iterator[str]:
+    """What became of the lines, for a person."""
+    quarantined = sum(tried.quarantined.values())
+    copies = f" ({tried.duplicates} of them copies)" if tried.duplicates else ""
+    yield f"{tried.lines} lines: {tried.events + tried.duplicates} events{copies}, {quarantined} to quarantine"
+    if tried.partial.rejected:
+        yield "rejected by this view: " + ", ".join(f"{count} {reason}" for reason, count in tried.partial.rejected.items())
+    for reject in rejects:
+        yield f"  line {reject['line']}: {reject['reason']}: {cell(reject['detail'])}: {cell(reject['first_bytes'][:80])}"
+    if quarantined > SHOWN_REJECTS:
+        yield f"  and {quarantined - SHOWN_REJECTS} more"
