@@ -30,6 +30,7 @@ class SettingsError(TandemError):
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
+Memory = Annotated[str, Meta(pattern="^[0-9]+[kmgKMG]$")]
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
@@ -38,7 +39,7 @@ class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     bootstrap: Annotated[str, Meta(description="An outside broker's host:port list; empty starts the embedded broker.")] = ""
     port: Annotated[Port, Meta(description="Port of the embedded broker on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
-    memory: Annotated[str, Meta(description="Largest Java heap of the embedded broker.")] = "512m"
+    memory: Annotated[Memory, Meta(description="Largest Java heap of the embedded broker, as 512m or 2g.")] = "512m"
     partitions: Annotated[Positive, Meta(description="Partitions of a topic that Tandem creates.")] = 2
     replication: Annotated[Positive, Meta(description="Copies of a topic that Tandem creates on an outside broker.")] = 1
     retention_hours: Annotated[Count, Meta(description="How long created topics keep records; 0 keeps them for ever.")] = 0
@@ -58,7 +59,7 @@ class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[spark]`: where the work runs."""
 
     master: Annotated[str, Meta(description="Spark's master: local[N], or a cluster's address.")] = "local[*]"
-    driver_memory: Annotated[str, Meta(description="Largest Java heap of a Spark driver.")] = "1g"
+    driver_memory: Annotated[Memory, Meta(description="Largest Java heap of a Spark driver, as 512m or 2g.")] = "1g"
     shuffle_partitions: Annotated[Positive, Meta(description="Partitions of a batch shuffle.")] = 4
     conf: Annotated[dict[str, str], Meta(description="Further Spark properties; they win over Tandem's own.")] = {}
 
@@ -68,6 +69,9 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     trigger_ms: Annotated[Count, Meta(description="Least time between two micro-batches; 0 starts the next at once.")] = 0
     max_events: Annotated[Positive, Meta(description="Most events of one source in a micro-batch.")] = 200_000
+    compact_every: Annotated[Positive, msgspec.Meta(description="Micro-batches between two compactions of a realtime table.")] = (
+        32
+    )
     ready_s: Annotated[Positive, Meta(description="Seconds that a started process may take until it is ready.")] = 120
 
 
@@ -190,15 +194,18 @@ def _from_variable(key: Key, text: str) -> Any:
 
 def _invalid(error: msgspec.ValidationError, document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> str:
     reason, _, path = str(error).partition(" - at `$.")
-    name = path.rstrip("`")
+    # `spark.conf[...]` does not say which of the table's values it is.
+    name = path.rstrip("`").removesuffix("[...]")
     value: Any = document
     for part in name.split("."):
         value = value.get(part) if isinstance(value, dict) else None
-    variable = PREFIX + name.replace(".", "_").upper()
+    key = next((key for key in keys() if key.name == name), None)
     last = name.rpartition(".")[2]
-    where = f"environment variable {variable}" if variable in environ else f"{file}{_line(file, last)}: {name}"
-    shown = _MASK if _SECRET.search(last) else repr(value)
-    return f"{where}: {shown} is not valid: {_lower(reason)}"
+    in_file = f"{file}{_line(file, last)}: {name}"
+    where = f"environment variable {key.variable}" if key and key.variable in environ else in_file
+    choices = f": choose one of {key.type}" if key and " / " in key.type else f": {_lower(reason).replace('`', '')}"
+    shown = repr(_masked(value, last))
+    return f"{where} = {shown} is not valid{choices}"
 
 
 def _line(file: Path, name: str) -> str:

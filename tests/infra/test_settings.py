@@ -1,0 +1,112 @@
+"""tandem.toml and TANDEM_... variables: defaults, overrides, and one clear sentence for whatever cannot be used."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.jars import ROOT
+from infra.settings import SettingsError, effective, keys, load
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "tandem.toml").write_text(text, "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("text", [None, "", "# nothing\n"])
+def test_every_key_has_a_default(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        written(tmp_path, text)
+    settings = load(tmp_path, {})
+    assert settings.folder == tmp_path / ".tandem"
+    assert (settings.kafka.bootstrap, settings.kafka.partitions) == ("", 2)
+
+
+def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
+    settings = load(written(tmp_path, '[kafka]\npartitions = 7\n[spark.conf]\n"spark.x" = "y"\n'), {})
+    assert (settings.kafka.partitions, settings.kafka.memory, settings.spark.conf) == (7, "512m", {"spark.x": "y"})
+
+
+@pytest.mark.parametrize("key", [key for key in keys() if key.type in ("integer", "string")], ids=lambda key: key.variable)
+def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -> None:
+    section, _, name = key.name.rpartition(".")
+    values = {"integer": ("3", "4", 4), "string": ('"1g"', "2g", "2g")}
+    in_file, in_variable, expected = values[key.type]
+    text = f"[{section}]\n{name} = {in_file}\n" if section else f"{name} = {in_file}\n"
+    found = effective(load(written(tmp_path, text), {key.variable: in_variable}))
+    value = found[section][name] if section else found[name]
+    if name == "state":
+        assert value == str(tmp_path / "2g")
+    else:
+        assert value in (expected, "********")
+
+
+def test_choices_and_tables_have_variables_too(tmp_path: Path) -> None:
+    environ = {"TANDEM_KAFKA_SECURITY": "sasl_ssl", "TANDEM_SPARK_CONF": '{"spark.x": "y"}'}
+    settings = load(tmp_path, environ)
+    assert (settings.kafka.security, settings.spark.conf) == ("sasl_ssl", {"spark.x": "y"})
+
+
+def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
+    assert load(written(tmp_path, 'state = "data/here"\n'), {}).folder == tmp_path / "data" / "here"
+    assert load(tmp_path, {"TANDEM_STATE": str(tmp_path / "elsewhere")}).folder == tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "sentence"),
+    [
+        ("[kafka]\nbootstap = 'x'\n", {}, "[kafka] of {file}:2: unknown key 'bootstap'; keys: bootstrap, "),
+        ("stat = 'x'\n", {}, "{file}:1: unknown key 'stat'; keys: state, "),
+        ("# so far\n[kafk]\nport = 1\n", {}, "{file}:2: unknown key 'kafk'; keys: kafka, "),
+        ("[kafka]\n\npartitions = 0\n", {}, "{file}:3: kafka.partitions = 0 is not valid: expected int >= 1"),
+        ("[kafka]\npartitions = '2'\n", {}, "{file}:2: kafka.partitions = '2' is not valid: expected int, got str"),
+        ("[kafka]\nmemory = 'much'\n", {}, "{file}:2: kafka.memory = 'much' is not valid: expected str matching regex"),
+        ("[kafka]\nsecurity = 'tls'\n", {}, "kafka.security = 'tls' is not valid: choose one of plaintext / "),
+        ("kafka = 3\n", {}, "{file}:1: kafka = 3 is not valid: expected object, got int"),
+        ("[kafka\n", {}, "{file}: not valid TOML: expected ']' at the end of a table declaration (at line 1, column 7)"),
+        ("", {"TANDEM_KAFKA_PARTITIONS": "two"}, "variable TANDEM_KAFKA_PARTITIONS = 'two' is not valid: expected int, got str"),
+        (
+            "",
+            {"TANDEM_KAFKA_PARTITION": "2"},
+            "variable TANDEM_KAFKA_PARTITION is no setting; did you mean TANDEM_KAFKA_PARTITIONS?",
+        ),
+        ("", {"TANDEM_SPARK_CONF": "x=y"}, "variable TANDEM_SPARK_CONF: 'x=y' is not a JSON object"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(tmp_path: Path, text: str, environ: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(written(tmp_path, text), environ)
+    assert sentence.format(file=tmp_path / "tandem.toml") in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tandem.toml").write_bytes(b"state = '\xff'\n")
+    with pytest.raises(SettingsError, match="byte 9 is not UTF-8"):
+        load(tmp_path, {})
+
+
+def test_variables_of_others_are_left_alone(tmp_path: Path) -> None:
+    load(tmp_path, {"TANDEM_BICYCLE_GEARS": "21", "PATH": "x"})
+
+
+def test_secrets_are_masked_wherever_they_are_shown(tmp_path: Path) -> None:
+    conf = '"spark.hadoop.fs.s3a.secret.key" = "hush"\n"spark.hadoop.fs.s3a.access.key" = "hush"\n"spark.x" = "y"\n'
+    settings = load(written(tmp_path, f"[kafka]\npassword = 'hush'\nusername = 'me'\n[spark.conf]\n{conf}"), {})
+    shown = effective(settings)
+    assert "hush" not in str(shown)
+    assert (shown["kafka"]["username"], shown["spark"]["conf"]["spark.x"]) == ("me", "y")
+    for text in ("[kafka]\npassword = 17\n", f"[spark]\nconf.x = 3\n[spark.conf]\n{conf}"):
+        with pytest.raises(SettingsError) as refused:
+            load(written(tmp_path, text), {})
+        assert not re.search("hush|17", str(refused.value).removeprefix(str(tmp_path)))
+
+
+def test_the_documentation_lists_every_key_as_it_is() -> None:
+    def row(key) -> str:
+        default = f"`{key.default}`" if key.default not in ("", {}) else "empty"
+        return f"| `{key.name}` | `{key.variable}` | {key.type} | {default} | {key.meaning} |"
+
+    lines = (ROOT / "docs" / "configuration.md").read_text("utf-8").splitlines()
+    assert [line for line in lines if line.count("|") == 6 and line.startswith("| `")] == [row(key) for key in keys()]
