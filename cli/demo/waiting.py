@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from views.errors import TandemError
 
-_TICK_S = 0.1
+_TICK_S = 0.2
 _T = TypeVar("_T")
 
 

@@ -1,0 +1,87 @@
+"""`tandem demo`: the platform alive on this machine, or with --once the proof of its answers."""
+
+import signal
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from cli import generate
+from cli.call import Call, Output
+from cli.demo import live
+from cli.demo.once import UP_S, Play, Record, base, figures, play
+from cli.demo.stage import Stage, staged
+from cli.demo.watching import Watcher
+from views.errors import TandemError
+
+
+def run(
+    call: Call,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Without a terminal: prove every exact answer, then end.")] = False,
+    events: Annotated[int, typer.Option(min=100, help="With --once, how many events.")] = 200_000,
+    rate: Annotated[float, typer.Option(min=1, help="Events sent a second, at most.")] = 2_000.0,
+) -> Output:
+    """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of the demo's own.
+
+    On a terminal it shows what happens until Ctrl-C. With --once it sends a number of events, and three times compares every
+    answer of every exact measure with the generator's truth: while realtime views cover the tail, after a batch of everything,
+    and after the speed layer was killed and started again. Succeeds only if all agree.
+    """
+    console = call.console()
+    if not once and (call.json or not console.is_terminal):
+        raise TandemError("`tandem demo` shows itself on a terminal; without one use `tandem demo --once`")
+    source = generate.load(call.project).source
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        call.say(f"[{time.monotonic() - start:6.1f} s] {text}")
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    with staged(call) as stage:
+        record = Record()
+        say(f"starting broker and speed layer in {stage.state}")
+        with record.timed("up"):
+            stage.up(seconds=UP_S)
+        watcher = Watcher(stage.call.settings(), stage.call.definitions(), source)
+        if once:
+            play(Play(stage, watcher, events, rate, base(datetime.now(UTC)), record, say))
+            say("stopping what was started")
+        else:
+            _watch(stage, watcher, call, rate)
+            return Output({}, "stopped")
+    checks = [check.to_json() for check in record.checks]
+    document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
+    passed = all(check.passed for check in record.checks)
+    return Output(document, _sentences(document), 0 if passed else 1)
+
+
+def _watch(stage: Stage, watcher: Watcher, call: Call, rate: float) -> None:
+    try:
+        live.show(stage, watcher, call.console(), rate)
+    except KeyboardInterrupt:
+        call.say("stopping what was started")
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _sentences(document: dict[str, Any]) -> str:
+    """The document for a person."""
+    lines = []
+    for check in document["checks"]:
+        agree = (
+            f"all {check['answers']:,} answers agree"
+            if not check["differ"]
+            else f"{check['differ']:,} of {check['answers']:,} differ"
+        )
+        lines.append(f"{check['name']:<8} {agree}")
+        lines += [f"         {example}" for example in check["examples"]]
+    measured = document["figures"]
+    freshness = measured["freshness_s"]
+    lines.append(
+        f"freshness p50 {freshness['p50']} s, p99 {freshness['p99']} s; {document['events']:,} events in {measured['seconds']} s"
+    )
+    return "\n".join(lines)

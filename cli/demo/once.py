@@ -1,0 +1,161 @@
+"""`tandem demo --once`: events flow, layers work, and three times every exact answer is compared with the truth.
+
+tail     two recomputes ran while events were coming in; realtime views cover what came after
+batch    a batch covers everything
+restart  the speed layer was killed with -9 and started again in the middle of more events
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from cli import truths
+from cli.demo.checks import Check, compare
+from cli.demo.stage import Child, Stage
+from cli.demo.waiting import wait_for
+from cli.demo.watching import Look, Watcher
+from views.errors import TandemError
+
+SPEED = "speed"
+# How far into the events each part of the play goes, and how long those last in which something must happen meanwhile.
+_FLOWING, _TAIL = 0.6, 0.8
+_FLOWING_S, _RESTART_S = 40.0, 10.0
+UP_S, _JOB_S, _CATCH_UP_S = 240.0, 900.0, 600.0
+_GENERATE_S = 600.0
+
+
+@dataclass
+class Record:
+    """What the demo measured on its way."""
+
+    checks: list[Check] = field(default_factory=list)
+    durations: dict[str, list[float]] = field(default_factory=dict)
+    freshness: list[float] = field(default_factory=list)
+    positions: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        """Note how long the block takes."""
+        start = time.monotonic()
+        yield
+        self.durations.setdefault(what, []).append(round(time.monotonic() - start, 3))
+
+
+@dataclass(frozen=True)
+class Play:
+    """One run: the stage, who watches, how many events, how fast, and from which event time on."""
+
+    stage: Stage
+    watcher: Watcher
+    events: int
+    rate: float
+    base: datetime
+    record: Record
+    say: Callable[[str], None]
+
+    def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> Child:
+        """Start sending the samples from `since` to `until`, slowly enough to last as long as said."""
+        rate = self.rate if not at_least_s else min(self.rate, max((until - since) / at_least_s, 1.0))
+        which = {"events": until, "skip": since, "seed": 1, "base": self.base.isoformat(), "rate": rate}
+        options = [f"--{name}={value}" for name, value in which.items()]
+        return self.stage.start("generate", *options, f"--truth={self.truth_file(until)}")
+
+    def truth_file(self, until: int) -> Path:
+        """Where the truth of all samples before `until` is."""
+        return self.stage.state / "demo" / f"truth-{until}.json"
+
+    def batch(self) -> None:
+        """Archive, then recompute."""
+        for command in ("archive", "recompute"):
+            with self.record.timed(command):
+                self.stage.finish(self.stage.start(command), seconds=_JOB_S, meanwhile=self.sample)
+
+    def sample(self) -> None:
+        """Note how fresh the answers are just now, while events come in."""
+        flowing = any(child.name == "generate" and child.popen.poll() is None for child in self.stage.children)
+        if flowing and (freshness := self.watcher.freshness()) is not None:
+            self.record.freshness.append(freshness)
+
+    def caught_up(self, *, batch: bool = False) -> Look:
+        """Wait until answers count everything in the log; with `batch`, until batch views alone do."""
+        end = self.watcher.log_end()
+
+        def look() -> Look | None:
+            found = self.watcher.look()
+            at = None if found is None else found.cut if batch else found.realtime
+            return found if at is not None and end.at_or_below(at) else None
+
+        layer = "batch views" if batch else "the speed layer"
+        return wait_for(f"{layer} to reach the end of the log at {end}", look, seconds=_CATCH_UP_S, meanwhile=self.stage.check)
+
+    def check(self, name: str, until: int, look: Look) -> None:
+        """Compare every exact answer with the truth of all samples so far."""
+        with self.record.timed("check"):
+            truth = truths.read(self.truth_file(until))
+            check = compare(name, self.watcher.views, truth, self.watcher.answers())
+        self.record.checks.append(check)
+        self.record.positions[name] = look.to_json()
+        outcome = "all agree" if check.passed else f"{check.differ} differ"
+        self.say(f"{name}: {check.answers} answers compared with the truth, {outcome}")
+
+
+def play(play: Play) -> None:
+    """Run the whole of it. Raises TandemError if anything fails or does not come in time."""
+    stage, say = play.stage, play.say
+    flowing, tail, every = int(play.events * _FLOWING), int(play.events * _TAIL), play.events
+
+    say(f"sending {flowing} events while archive and recompute run, twice")
+    generator = play.generate(0, flowing, at_least_s=_FLOWING_S)
+    for _ in range(2):
+        play.batch()
+    with play.record.timed("generate"):
+        stage.finish(generator, seconds=_GENERATE_S + flowing / play.rate, meanwhile=play.sample)
+
+    say(f"sending {tail - flowing} more, which no batch has seen")
+    stage.finish(play.generate(flowing, tail), seconds=_GENERATE_S, meanwhile=play.sample)
+    look = play.caught_up()
+    if not look.tail:
+        raise TandemError("the cut is at the end of the log: no realtime view covers a tail that could be checked")
+    play.check("tail", tail, look)
+
+    say("archive and recompute of everything")
+    play.batch()
+    play.check("batch", tail, play.caught_up(batch=True))
+
+    say(f"sending the last {every - tail}, and killing the speed layer among them")
+    before = play.watcher.log_end()
+    generator = play.generate(tail, every, at_least_s=_RESTART_S)
+    half = sum(before.values()) + (every - tail) // 2
+
+    def sent() -> bool | None:
+        return sum(play.watcher.log_end().values()) >= half or None
+
+    wait_for("half of the last events to be sent", sent, seconds=_GENERATE_S, meanwhile=stage.check)
+    stage.kill(SPEED)
+    with play.record.timed("restart"):
+        stage.up(seconds=UP_S)
+    stage.finish(generator, seconds=_GENERATE_S)
+    play.check("restart", every, play.caught_up())
+
+
+def figures(record: Record, events: int, seconds: float) -> dict[str, Any]:
+    """What was measured, for the demo's document: seconds, events a second, positions at each check."""
+    cuts = quantiles(record.freshness, n=100, method="inclusive") if len(record.freshness) > 1 else []
+    freshness = {"p50": round(cuts[49], 3), "p99": round(cuts[98], 3)} if cuts else {"p50": None, "p99": None}
+    return {
+        "seconds": round(seconds, 1),
+        "events_per_s": round(events / seconds, 1),
+        "freshness_s": {**freshness, "samples": len(record.freshness)},
+        "durations_s": record.durations,
+        "positions": record.positions,
+    }
+
+
+def base(now: datetime) -> datetime:
+    """Where event time starts: this hour of yesterday, so that event times are not ahead of the clock."""
+    return (now.astimezone(UTC) - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)

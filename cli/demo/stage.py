@@ -1,0 +1,176 @@
+"""What the demo runs on: a state folder of its own, and real `tandem` commands as its child processes."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cli import down
+from cli.call import Call
+from cli.demo.waiting import wait_for
+from infra import jars, processes
+from infra.processes import Process
+from views.errors import TandemError
+
+_STOP_S = 15
+
+
+class ChildEnded(TandemError):
+    """A process that the demo started ended when it should not have, or failed."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A command that was started: its output is a JSON document in `output`, what it says is in `log`."""
+
+    name: str
+    popen: "subprocess.Popen[bytes]"
+    output: Path
+    log: Path
+
+    def document(self) -> dict[str, Any]:
+        """What the command printed. Raises ChildEnded if that is no document."""
+        try:
+            document: dict[str, Any] = json.loads(self.output.read_text("utf-8"))
+        except ValueError:
+            raise ChildEnded(f"`tandem {self.name}` printed no JSON document{_said(self.log)}") from None
+        return document
+
+
+@dataclass
+class Stage:
+    """The demo's processes: parts that `tandem up` keeps running, and commands that the demo waits for."""
+
+    call: Call
+    state: Path
+    parts: dict[str, Process] = field(default_factory=dict)
+    children: list[Child] = field(default_factory=list)
+
+    def start(self, *arguments: str) -> Child:
+        """Start `tandem ARGUMENTS` for the demo's project and state."""
+        name = arguments[0]
+        number = len(self.children)
+        output = self.state / "demo" / f"{number}-{name}.json"
+        log = self.state / "logs" / f"demo-{number}-{name}.log"
+        for file in (output, log):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "cli", *arguments, "--project", str(self.call.project), "--json"]
+        with output.open("wb") as out, log.open("wb") as err:
+            popen = subprocess.Popen(  # noqa: S603 - our own command
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(self.call.environ), start_new_session=True
+            )
+        child = Child(name, popen, output, log)
+        self.children.append(child)
+        return child
+
+    def finish(self, child: Child, *, seconds: float, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Wait until a command is done and give its document. Raises ChildEnded, TimedOut, and what `meanwhile` raises."""
+
+        def look() -> None:
+            self.check()
+            if meanwhile is not None:
+                meanwhile()
+
+        wait_for(f"`tandem {child.name}` to end", child.popen.poll, seconds=seconds, meanwhile=look)
+        self.check()
+        return child.document()
+
+    def up(self, *, seconds: float) -> None:
+        """Start what of the parts is not running."""
+        document = self.finish(self.start("up"), seconds=seconds)
+        names = [part["name"] for part in document["processes"]]
+        found = {name: processes.running(self.state, name) for name in names}
+        self.parts = {name: process for name, process in found.items() if process is not None}
+
+    def kill(self, name: str) -> None:
+        """Kill a part with -9 and wait until it is gone; until the next `up` nobody expects it to live."""
+        process = self.parts.pop(name)
+        os.kill(process.pid, signal.SIGKILL)
+
+        def gone() -> bool | None:
+            return None if processes.alive(process) else True
+
+        wait_for(f"{name} (process {process.pid}) to die", gone, seconds=_STOP_S, meanwhile=self.check)
+
+    def check(self) -> None:
+        """Raise ChildEnded, with the last lines of its log, if a part has ended or a command has failed."""
+        for name, process in self.parts.items():
+            if not processes.alive(process):
+                raise ChildEnded(f"{name} (process {process.pid}) ended by itself{_said(Path(process.log))}")
+        for child in self.children:
+            if child.popen.poll():
+                raise ChildEnded(f"`tandem {child.name}` failed with exit code {child.popen.returncode}{_said(child.log)}")
+
+    def close(self) -> None:
+        """Stop everything that was started, and nothing else."""
+        self.parts = {}
+        running = [child for child in self.children if child.popen.poll() is None]
+        for child in running:
+            child.popen.terminate()
+        deadline = time.monotonic() + _STOP_S
+        for child in running:
+            with suppress(subprocess.TimeoutExpired):
+                child.popen.wait(max(0.1, deadline - time.monotonic()))
+            # The group: a JVM outlives the command that started it.
+            with suppress(ProcessLookupError):
+                os.killpg(child.popen.pid, signal.SIGKILL)
+            child.popen.wait()
+        down.run(self.call)
+
+
+@contextmanager
+def staged(call: Call) -> Iterator[Stage]:
+    """A stage with an empty state folder, for one demo of a project at a time; everything on it is stopped at the end.
+
+    The folder is `demo/<project>` in the platform's own state folder, not in the project's. Raises TandemError if another
+    demo of the project runs.
+    """
+    root = Path(call.environ.get("TANDEM_STATE") or jars.ROOT / ".tandem") / "demo"
+    state = root.resolve() / call.project.name
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / f"{call.project.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TandemError(f"another demo of {call.project.name} is running in {state}; stop it first") from None
+        stage = Stage(replace(call, json=True, environ=_environ(call.environ, state)), state)
+        # What a demo that was killed has left behind.
+        down.run(stage.call)
+        shutil.rmtree(state, ignore_errors=True)
+        try:
+            yield stage
+        finally:
+            with _undisturbed():
+                stage.close()
+
+
+def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
+    """The environment of the demo's commands: its own state and broker, whatever the project is configured to use."""
+    path = os.pathsep.join([str(jars.ROOT), *filter(None, [given.get("PYTHONPATH")])])
+    own = {"TANDEM_STATE": str(state), "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0", "PYTHONPATH": path}
+    return {**given, **own}
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C must not leave half of the processes behind."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _said(log: Path) -> str:
+    lines = processes.last_lines(log)
+    return f"; the last lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f"; it wrote nothing to {log}"

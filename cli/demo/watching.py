@@ -1,0 +1,107 @@
+"""What the demo looks at: how far each layer has come in the log, and what the merged reader answers."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from infra import broker, kafka
+from infra.settings import Settings
+from ledger import archive
+from ledger.positions import Position, distance
+from ledger.tables import Tables
+from serving.outcome import Absent, Value, given
+from serving.provenance import Layer, age
+from serving.reader import Reader
+from serving.snapshot import Snapshot, Tail
+from views.fingerprint import decoder_fingerprint
+from views.project import Project
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where everything stood at one moment: the log's end, and the positions that each layer has reached."""
+
+    at: datetime
+    log_end: Position
+    archived: Position
+    cut: Position
+    realtime: Position
+    publication: int
+    newest: datetime | None
+
+    @property
+    def lag(self) -> int:
+        """Records in the log that no answer counts yet."""
+        return distance(self.realtime, self.log_end)
+
+    @property
+    def tail(self) -> int:
+        """Records that answers take from realtime views."""
+        return distance(self.cut, self.realtime)
+
+    @property
+    def freshness(self) -> float | None:
+        """Seconds since the newest event counted was appended."""
+        return age(self.newest, now=self.at)
+
+    def to_json(self) -> dict[str, Any]:
+        """The positions as they stand in the demo's document."""
+        named = {"log_end": self.log_end, "archived": self.archived, "cut": self.cut, "realtime": self.realtime}
+        return {name: position.to_json() for name, position in named.items()}
+
+
+@dataclass
+class Watcher:
+    """Looks at one source of a project from outside: a client of its broker and a reader of its tables."""
+
+    settings: Settings
+    project: Project
+    source: str
+    reader: Reader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(Tables(self.settings.state))
+        self._tables = self.reader.tables
+        self._topic = self.project.sources[self.source].topic
+        self._decoder = decoder_fingerprint(self.project.sources[self.source])
+        self._connection = kafka.connect(broker.address(self.settings))
+        self.views = {name: view for name, view in self.project.views.items() if view.source.name == self.source}
+
+    def log_end(self) -> Position:
+        """The end of the source's topic."""
+        return Position.of(kafka.ends(self._connection, [kafka.topic(self._connection, self._topic)]))
+
+    def look(self) -> Look | None:
+        """Pin the newest snapshot and say where everything stands; None while there is no answer."""
+        snapshot = self.reader.refresh()
+        if not isinstance(snapshot, Snapshot) or not isinstance(tail := snapshot.tails.get(self.source), Tail):
+            return None
+        return Look(
+            at=datetime.now(UTC),
+            log_end=self.log_end(),
+            archived=archive.archived(self._tables, self.source),
+            cut=tail.cut,
+            realtime=tail.end,
+            publication=snapshot.publication.number,
+            newest=_newest(snapshot, self.source),
+        )
+
+    def freshness(self) -> float | None:
+        """Seconds since the newest event that answers count was appended, at the newest snapshot; None while there is none."""
+        snapshot = self.reader.refresh()
+        newest = _newest(snapshot, self.source) if isinstance(snapshot, Snapshot) else None
+        return age(newest, now=datetime.now(UTC))
+
+    def answer(self, view: str, layer: Layer = "merged", limit: int | None = None) -> Value | Absent:
+        """A view's answer at the pinned snapshot. Raises ReadFailed."""
+        return given(self.reader.answer(view, layer=layer, limit=limit))
+
+    def answers(self) -> dict[str, list[dict[str, Any]]]:
+        """Every row of every merged view at the pinned snapshot."""
+        return {view: self.answer(view).rows() for view in self.views}
+
+
+def _newest(snapshot: Snapshot, source: str) -> datetime | None:
+    tail = snapshot.tails.get(source)
+    times = [snapshot.publication.newest.get(source), tail.newest if isinstance(tail, Tail) else None]
+    return max((time for time in times if time is not None), default=None)
