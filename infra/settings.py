@@ -19,7 +19,7 @@ from views.errors import TandemError, listed
 FILE = "tandem.toml"
 PREFIX = "TANDEM_"
 # Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, and who started this.
-OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_DEBUG"})
+OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS"})
 _SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
 _MASK = "********"
 
