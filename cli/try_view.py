@@ -29,6 +29,7 @@ def run(
         raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
     tried = trial(views[view], lines(file), at=datetime.now(UTC))
     rows = to_rows(views[view], present(views[view], tried.partial))
+    rejects = [_reject(reject) for reject in tried.rejects.to_pylist()]
     document = {
         "view": view,
         "rows": rows,
@@ -38,9 +39,9 @@ def run(
         "quarantined": tried.quarantined,
         "rejected": dict(tried.partial.rejected),
         "approximate": {name: asdict(how) for name, how in approximations(views[view]).items()},
-        "rejects": [_reject(reject) for reject in tried.rejects.to_pylist()],
+        "rejects": rejects,
     }
-    return Output(document, listing(rows, below=list(_below(tried, document["rejects"]))))
+    return Output(document, listing(rows, below=list(_below(tried, rejects))))
 
 
 def _reject(reject: dict[str, Any]) -> dict[str, Any]:

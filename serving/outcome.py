@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from views.rows import to_rows
 
 from serving.provenance import Provenance
 from views.errors import TandemError
+from views.rows import to_rows
 from views.view import View
 
 

@@ -110,7 +110,7 @@ class Reader:
         snapshot, view = self.snapshot(), self.view(name)
         selection = select(view, keys, between)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
-        if not isinstance(tail, Tail):
+        if tail.problem is not None:
             return Failed(f"view {name!r} cannot be answered exactly: {tail.problem}")
         partials = []
         if layer != "speed":

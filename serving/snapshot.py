@@ -15,13 +15,15 @@ from ledger.tiling import chain
 class Tail:
     """The realtime side of one source: commits in order that tile `[cut, end)`.
 
-    `behind_bridge` says that the table goes on beyond a bridge, which is read once a batch view covers it.
+    `problem` says why they cannot, if they cannot: none of the source's views has an answer then. `behind_bridge` says that
+    the table goes on beyond a bridge, which is read once a batch view covers it.
     """
 
     cut: Position
     end: Position
-    commits: tuple[Commit, ...] = field(repr=False)
+    commits: tuple[Commit, ...] = field(default=(), repr=False)
     behind_bridge: bool = False
+    problem: str | None = None
 
     @property
     def counts(self) -> Counts:
@@ -35,33 +37,26 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class Untiled:
-    """A source whose realtime commits do not tile the log from the cut on: none of its views has an answer."""
-
-    problem: str
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """A publication plus what its sources' realtime tables held at one look."""
 
     publication: Publication
-    tails: Mapping[str, Tail | Untiled]
+    tails: Mapping[str, Tail]
 
     @property
     def tiled(self) -> bool:
         """Whether every source can be answered."""
-        return not any(isinstance(tail, Untiled) for tail in self.tails.values())
+        return all(tail.problem is None for tail in self.tails.values())
 
     @property
     def positions(self) -> dict[str, Position]:
         """Where the answers of each source stand, of those that have answers."""
-        return {source: tail.end for source, tail in self.tails.items() if isinstance(tail, Tail)}
+        return {source: tail.end for source, tail in self.tails.items() if tail.problem is None}
 
 
-def tail(commits: Sequence[Commit], cut: Position) -> Tail | Untiled:
+def tail(commits: Sequence[Commit], cut: Position) -> Tail:
     """A source's commits, of which those from the cut on are the tail."""
     tiled = chain(commits, cut)
     if tiled.problem:
-        return Untiled(tiled.problem)
+        return Tail(cut, cut, problem=tiled.problem)
     return Tail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)

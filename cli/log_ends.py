@@ -1,0 +1,40 @@
+"""Where the topics of a project end, as far as a broker tells."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from infra import broker, kafka
+from infra.settings import Settings
+from ledger.positions import Position, distance
+from views.source import Source
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """The position after the last record that can be read, or why it is not known."""
+
+    position: Position | None = None
+    problem: str | None = None
+
+    def lag(self, reached: Position) -> int | None:
+        """How many offsets the log goes on beyond a position; None if that is not known."""
+        return None if self.position is None else distance(reached, self.position)
+
+
+def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]:
+    """The end of each source's topic by the source's name."""
+    wanted = list(sources)
+    try:
+        connection = kafka.connect(broker.address(settings))
+        topics = kafka.describe(connection, {source.topic for source in wanted})
+        ends = kafka.ends(connection, topics.values())
+    except kafka.NoBroker as error:
+        return {source.name: LogEnd(problem=str(error)) for source in wanted}
+    found = {}
+    for source in wanted:
+        topic = topics.get(source.topic)
+        if topic is None:
+            found[source.name] = LogEnd(problem=f"the broker has no topic '{source.topic}'; `tandem up` makes it")
+        else:
+            found[source.name] = LogEnd(Position.of({place: offset for place, offset in ends.items() if place[0] == topic.id}))
+    return found

@@ -1,0 +1,134 @@
+"""`tandem status`: what runs, how far each source and view has come, and what became of the records."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from cli import parts
+from cli.call import Call, Output
+from cli.drift import working_tree_drift
+from cli.listing import listing
+from cli.log_ends import LogEnd, log_ends
+from ledger import publications, releases
+from ledger.counts import NOTHING, Counts
+from ledger.positions import LOG_START
+from ledger.publications import Publication
+from ledger.tables import Tables
+from serving.following import UNPUBLISHED
+from serving.provenance import age
+from serving.reader import Reader
+from serving.snapshot import Tail
+from serving.standing import Archived, archived, standing
+
+
+def run(call: Call) -> Output:
+    """Show what runs, and for each source and view how far it has come.
+
+    `decoded` and `quarantined` count each record once, by whichever layer has come further; `positions` are where merged
+    answers stand. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker does not tell.
+    """
+    settings = call.settings()
+    tables = Tables(settings.state)
+    document = {"project": str(call.project), "state": settings.state, **parts.document(settings)}
+    if publications.latest(tables) is None:
+        call.say(UNPUBLISHED)
+        ends = log_ends(settings, call.definitions().sources.values())
+        sources = {name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) for name, end in ends.items()}
+        document |= {"publication": None, "release": None, "sources": sources, "views": {}, "definitions": None}
+        return Output(document, _shown(document))
+
+    reader = Reader(tables)
+    snapshot, project = reader.snapshot(), reader.project()
+    publication, now = snapshot.publication, datetime.now(UTC)
+    decoders = releases.load(tables, publication.release).sources
+    drift = working_tree_drift(call, publication)
+    for sentence in drift.sentences():
+        call.say(sentence)
+    ends = log_ends(settings, project.sources.values())
+    sources = {
+        name: _source(
+            publication.counts.get(name, NOTHING),
+            snapshot.tails[name],
+            archived(tables, name, decoders[name]),
+            end,
+            age(max(filter(None, (publication.newest.get(name), snapshot.tails[name].newest)), default=None), now=now),
+        )
+        for name, end in ends.items()
+    }
+    views = {
+        name: _view(publication, name, snapshot.tails[view.source.name], ends[view.source.name])
+        for name, view in project.views.items()
+    }
+    document |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
+    return Output({**document, "definitions": drift.to_json()}, _shown(document))
+
+
+def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None) -> dict[str, Any]:
+    stands = standing(below, tail, there)
+    return {
+        "decoded": stands.decoded,
+        "quarantined": dict(stands.counts.quarantined),
+        "late": stands.counts.late,
+        "duplicates": stands.counts.duplicates,
+        "conflicts": stands.counts.conflicts,
+        "archived": there.records,
+        "log_end": None if end.position is None else end.position.to_json(),
+        "log_end_problem": end.problem,
+        "age_s": age_s,
+        "problem": tail.problem,
+    }
+
+
+def _view(publication: Publication, name: str, tail: Tail, end: LogEnd) -> dict[str, Any]:
+    live = publication.views[name]
+    return {
+        "fingerprint": live.fingerprint,
+        "batch_version": live.version,
+        "cut": tail.cut.to_json(),
+        "positions": tail.end.to_json(),
+        "lag": None if tail.problem else end.lag(tail.end),
+    }
+
+
+def _shown(document: dict[str, Any]) -> RenderableType:
+    """The document for a person."""
+    sources = [
+        {
+            "source": name,
+            "decoded": source["decoded"],
+            "quarantined": sum(source["quarantined"].values()),
+            "late": source["late"],
+            "duplicates": source["duplicates"],
+            "archived": source["archived"],
+            "log end": _total(source["log_end"]),
+            "newest": None if source["age_s"] is None else f"{source['age_s']:.1f} s ago",
+        }
+        for name, source in document["sources"].items()
+    ]
+    views = [
+        {
+            "view": name,
+            "batch": view["batch_version"],
+            "cut": _total(view["cut"]),
+            "position": _total(view["positions"]),
+            "lag": view["lag"],
+        }
+        for name, view in document["views"].items()
+    ]
+    problems = [
+        f"{name}: {source[kind]}"
+        for name, source in document["sources"].items()
+        for kind in ("problem", "log_end_problem")
+        if source[kind]
+    ]
+    published = document["publication"] and f"publication {document['publication']} of release {document['release']}"
+    return Group(
+        "\n".join(parts.sentences(document)), "", listing(sources), "", listing(views), "\n".join(problems), published or ""
+    )
+
+
+def _total(position: Mapping[str, Mapping[str, int]] | None) -> int | None:
+    """Offsets below a position, over all partitions."""
+    return None if position is None else sum(sum(partitions.values()) for partitions in position.values())
