@@ -7,7 +7,6 @@ that the driver knows.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 import msgspec
@@ -74,11 +73,17 @@ class Share(msgspec.Struct, frozen=True):
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function of mapInArrow: record batches with COLUMNS in, at most one row out."""
-    first = list(islice(batches := iter(batches), 1))
-    if first:
-        records = pa.Table.from_batches([*first, *batches])
-        share = msgspec.msgpack.encode(share_of(task, records))
-        yield pa.RecordBatch.from_pydict({"share": pa.array([share], pa.binary())})
+    records = _collected(batches)
+    if records is not None:
+        yield _row(msgspec.msgpack.encode(share_of(task, records)))
+
+
+def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Like `fold`, for the identities alone, as an Arrow IPC stream."""
+    records = _collected(batches)
+    if records is not None:
+        source, _ = task.definitions()
+        yield _row(to_ipc(identities(source, unique(source, decode(source, records).events).events)))
 
 
 def share_of(task: Task, records: pa.Table) -> Share:
@@ -117,10 +122,22 @@ def partial_of(share: Share, fingerprint: str) -> Partial:
     return Partial(from_ipc(share.partials[fingerprint]), EMPTY, share.rejected[fingerprint])
 
 
+def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """A task's records, of which a micro-batch's bound keeps them few; None of none."""
+    some = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(some) if some else None
+
+
+def _row(share: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"share": pa.array([share], pa.binary())})
+
+
 def _by_partition(records: pa.Table) -> list[tuple[Partition, int, int, int]]:
     groups = records.group_by(["topic_id", "partition"], use_threads=False)
     found = groups.aggregate([("offset", "count"), ("offset", "min"), ("offset", "max")])
-    return [((topic, number), count, low, high) for topic, number, count, low, high in zip(*found.to_pydict().values(), strict=True)]
+    return [
+        ((topic, number), count, low, high) for topic, number, count, low, high in zip(*found.to_pydict().values(), strict=True)
+    ]
 
 
 def _newest_times(source: Source, events: pa.Table) -> list[tuple[Partition, int]]:

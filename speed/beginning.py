@@ -1,0 +1,68 @@
+"""Where a source is read on from: Kafka where it still has the records, the archive where it has them no longer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from infra import kafka
+from ledger import archive
+from ledger.fetched import refuse_changed_log
+from ledger.positions import Position, upper
+from ledger.tables import Tables
+from speed.log import Log
+from views.errors import TandemError
+from views.ranges import Offsets, Partition
+
+
+class Gap(TandemError):
+    """Offsets that neither the log nor the archive has."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Read the archive up to `archived`, then the log from `starts` on, which has every partition of its topic.
+
+    `firsts` are the first offsets of partitions, of log and archive together, for those that a position lacks.
+    """
+
+    log: Log
+    starts: Offsets
+    firsts: Offsets
+    archived: Position
+
+
+def beginning(tables: Tables, source: str, topic: str, start: Position, connection: kafka.Connection) -> Beginning:
+    """How to go on from `start`. Raises Gap, LogChanged if the log ends below `start`, NoBroker, NoTopic."""
+    now = kafka.topic(connection, topic)
+    lows, ends = kafka.starts(connection, [now]), kafka.ends(connection, [now])
+    refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
+    held = archive.archived(tables, source)
+    known = archive.firsts(tables, source)
+    firsts = {partition: known.get(partition, 0) if partition in held else low for partition, low in lows.items()}
+    starts: dict[Partition, int] = {}
+    # Generations of the topic before this one are in the archive only.
+    behind = {partition: end for partition, end in held.items() if partition not in lows}
+    firsts |= {partition: known.get(partition, 0) for partition in behind}
+    for partition, low in lows.items():
+        at, kept = start.get(partition, firsts[partition]), held.get(partition, 0)
+        if at < low:
+            if kept < low:
+                raise Gap(
+                    f"offsets {max(at, kept)} to {low - 1} of partition {partition[1]} of topic '{topic}' are lost to source "
+                    f"'{source}': the log starts at {low} by now, and the archive ends at {kept}; `tandem archive` records the "
+                    "gap, and after a recompute that accepts it by name the speed layer goes on behind it"
+                )
+            behind[partition] = low
+        starts[partition] = max(at, low)
+    return Beginning(Log(connection, now), starts, firsts, upper(start, Position.of(behind)))
+
+
+def steps(start: Position, end: Position, firsts: Offsets, *, most: int) -> Iterator[Position]:
+    """Positions from `start`, excluded, to `end`, included, each at most `most` offsets on from the one before."""
+    at = {partition: start.get(partition, firsts.get(partition, 0)) for partition in end}
+    while any(at[partition] < end[partition] for partition in end):
+        left = most
+        for partition in end:
+            step = min(left, max(0, end[partition] - at[partition]))
+            at[partition] += step
+            left -= step
+        yield upper(start, Position.of(at))

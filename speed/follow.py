@@ -1,0 +1,165 @@
+"""Following one source's log under one release: claim its realtime table, catch up, then a query, begun anew as needed."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from infra import kafka
+from infra.settings import Settings
+from infra.spark import kafka_options
+from ledger.fetched import LogChanged
+from ledger.follower import Follower
+from ledger.positions import ranges
+from ledger.publications import Publication
+from ledger.realtime import NotContiguous, Writer
+from ledger.releases import Release
+from ledger.tables import Tables
+from speed import records
+from speed.beginning import Beginning, beginning, steps
+from speed.event_times import newest_times
+from speed.failures import worded
+from speed.fold import Task
+from speed.query import Query
+from speed.seen import seen
+from speed.tail import Tail
+from speed.upkeep import tend
+from views.errors import TandemError
+from views.source import Source
+from views.view import View
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all sources of a speed layer share: `connection` and `options` reach the log, `now` is the clock.
+
+    `say` tells the user a sentence; `stopping` says that the layer is to end, which ends a long catching up early.
+    """
+
+    spark: SparkSession
+    settings: Settings
+    tables: Tables
+    connection: kafka.Connection
+    by: str
+    now: Callable[[], datetime]
+    say: Callable[[str], None]
+    stopping: Callable[[], bool]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of Spark's Kafka source."""
+        return kafka_options(self.settings, self.connection.address.bootstrap)
+
+
+@dataclass
+class Follow:
+    """One source under one release, followed from where its realtime table ends."""
+
+    around: Surroundings
+    release: Release
+    source: Source
+    tail: Tail
+    _query: Query | None = field(default=None, repr=False)
+    _streaming: StreamingQuery | None = field(default=None, repr=False)
+    _commits: int = 0
+
+    def begin(self) -> None:
+        """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
+        around, tail = self.around, self.tail
+        begun = beginning(around.tables, self.source.name, self.source.topic, tail.writer.end, around.connection)
+        tail.firsts = begun.firsts
+        self._catch_up(begun)
+        if around.stopping():
+            return
+        settings = around.settings.speed
+        folder = self._checkpoints / uuid4().hex
+        self._query = Query(tail, begun.log, folder, self._committed)
+        self._streaming = self._query.start(
+            around.spark, around.options, starts=begun.starts, most=settings.max_events, pause_ms=settings.trigger_ms
+        )
+
+    def check(self) -> None:
+        """Begin anew where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence."""
+        if self._streaming is None or self._query is None or self._streaming.isActive:
+            return
+        error = self._query.error or self._streaming.exception() or TandemError("the query stopped by itself")
+        if not isinstance(error, TandemError) and (change := self._log_changed()):
+            error = change
+        if isinstance(error, NotContiguous):
+            self.around.say(f"source '{self.source.name}': another run has bridged the log; going on from {self.tail.writer.end}")
+        elif isinstance(error, LogChanged) and self._same_topic():
+            self.around.say(f"source '{self.source.name}': {error}; reading on from the archive")
+        else:
+            raise worded(error) from error
+        self.begin()
+
+    def stop(self) -> None:
+        """End the query; a micro-batch under way is either committed or not begun."""
+        if self._streaming is not None:
+            self._streaming.stop()
+        shutil.rmtree(self._checkpoints, ignore_errors=True)
+
+    def _catch_up(self, begun: Beginning) -> None:
+        around, tail = self.around, self.tail
+        start = tail.writer.end
+        for position in steps(start, begun.archived, begun.firsts, most=around.settings.speed.max_events):
+            if around.stopping():
+                return
+            covered = ranges(tail.writer.end, position, begun.firsts)
+            if covered.length:
+                found = records.of_archive(around.spark, around.tables, self.source.name, covered)
+                tail.extend(found, position, still_there=lambda: None)
+                self._committed()
+
+    def _committed(self) -> None:
+        self._commits += 1
+        if self._commits % self.around.settings.speed.compact_every == 0:
+            around = self.around
+            tend(self.tail.writer, around.tables, self.release, self.source.name, self.tail.views, at=around.now())
+
+    def _log_changed(self) -> LogChanged | None:
+        """Why Spark may have failed to read what it had planned."""
+        assert self._query is not None
+        try:
+            self._query.log.require(self.tail.writer.end, self.tail.firsts)
+        except LogChanged as change:
+            return change
+        except TandemError:
+            return None
+        return None
+
+    def _same_topic(self) -> bool:
+        assert self._query is not None
+        return kafka.topic(self.around.connection, self.source.topic).id == self._query.log.topic.id
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.around.settings.folder / "speed" / f"{self.release.number}-{self.source.name}"
+
+
+def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:
+    """Claim the source's realtime table, which fences every earlier writer, and begin. `views` are the source's by name."""
+    shutil.rmtree(around.settings.folder / "speed" / f"{release.number}-{source.name}", ignore_errors=True)
+    writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
+    commits = Follower(around.tables, release.number, source.name).poll().commits
+    newest = max((each.newest for each in commits if each.newest), default=live.newest.get(source.name))
+    fingerprints = {name: release.views[name] for name in views}
+    task = Task(release.files, source.name, fingerprints)
+    begun = beginning(around.tables, source.name, source.topic, writer.end, around.connection)
+    tail = Tail(
+        task=task,
+        views={fingerprints[name]: view for name, view in views.items()},
+        writer=writer,
+        horizon=seen(around.spark, around.tables, around.options, source, task, start=writer.end, beginning=begun, newest=newest),
+        by=around.by,
+        now=around.now,
+        maxima=newest_times(each.maxima for each in commits),
+    )
+    following = Follow(around, release, source, tail)
+    following.begin()
+    return following

@@ -1,0 +1,83 @@
+"""The Structured Streaming query of one source: each of its micro-batches becomes one commit."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ledger.positions import Position, upper
+from speed import records
+from speed.log import Log
+from speed.tail import Tail
+from views.ranges import Offsets
+
+CONF: Final = {
+    # A micro-batch is one stage of a few tasks: there is nothing to adapt.
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Spark properties of a session in which queries run."""
+
+_PATIENCE: Final = {
+    # How long a fetch waits for more: latency where there is little to fetch, nothing where there is much.
+    "kafka.fetch.max.wait.ms": "20",
+    # A broker that is away for less than this is waited for.
+    "kafka.request.timeout.ms": "15000",
+    "kafka.default.api.timeout.ms": "30000",
+    "kafkaConsumer.pollTimeoutMs": "30000",
+}
+
+
+@dataclass
+class Query:
+    """A query of a source; `error` is what ended its last micro-batch, if something did.
+
+    The checkpoint only tells what Spark planned, and is a new one for every query: the ledger is what a query goes on from.
+    `committed` is called after each commit, before the next micro-batch.
+    """
+
+    tail: Tail
+    log: Log
+    checkpoint: Path
+    committed: Callable[[], object]
+    error: BaseException | None = field(default=None, repr=False)
+
+    def start(
+        self, spark: SparkSession, options: Mapping[str, str], *, starts: Offsets, most: int, pause_ms: int
+    ) -> StreamingQuery:
+        """Start at these offsets, one for every partition of the topic; `options` are those of Spark's Kafka source.
+
+        A micro-batch holds at most `most` offsets, and begins at least `pause_ms` after the one before it.
+        """
+        topic = self.log.topic
+        reader = spark.readStream.format("kafka").options(**options, **_PATIENCE)
+        log = reader.options(
+            subscribe=topic.name,
+            startingOffsets=records.offsets(topic, starts),
+            maxOffsetsPerTrigger=str(most),
+            failOnDataLoss="true",
+        ).load()
+        writer = log.writeStream.foreachBatch(self.trigger).option("checkpointLocation", str(self.checkpoint))
+        return writer.trigger(processingTime=f"{pause_ms} milliseconds").start()
+
+    def trigger(self, log: DataFrame, batch: int) -> None:
+        """One micro-batch, as foreachBatch calls it; whatever it raises ends the query."""
+        try:
+            start = self.tail.writer.end
+            end = upper(start, planned_end(self.checkpoint, batch, self.log))
+            if end != start:
+                found = records.of_kafka(log, self.log.topic)
+                self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.firsts))
+                self.committed()
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def planned_end(checkpoint: Path, batch: int, log: Log) -> Position:
+    """Where Spark planned the micro-batch to end, as it wrote to its checkpoint before it began."""
+    last = (checkpoint / "offsets" / str(batch)).read_text("utf-8").rstrip().rpartition("\n")[2]
+    return Position.of({(log.topic.id, int(number)): offset for number, offset in json.loads(last)[log.topic.name].items()})

@@ -1,0 +1,50 @@
+"""Records of the log as Spark data frames of the columns that tasks read: of Kafka, and of the archive."""
+
+import json
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
+
+from infra.kafka import Topic
+from ledger.tables import Tables
+from speed.fold import COLUMNS
+from views.ranges import Offsets, Ranges
+
+
+def of_kafka(records: DataFrame, topic: Topic) -> DataFrame:
+    """What Spark's Kafka source gives of a topic, which knows no topic id."""
+    return records.select(lit(topic.id).alias("topic_id"), *COLUMNS[1:])
+
+
+def of_log(spark: SparkSession, options: Mapping[str, str], topic: Topic, starts: Offsets, ends: Offsets) -> DataFrame:
+    """The records between these offsets, one of each for every partition of the topic, once."""
+    reader = spark.read.format("kafka").options(**options)
+    return of_kafka(
+        reader.options(
+            subscribe=topic.name,
+            startingOffsets=offsets(topic, starts),
+            endingOffsets=offsets(topic, ends),
+            failOnDataLoss="true",
+        ).load(),
+        topic,
+    )
+
+
+def of_archive(spark: SparkSession, tables: Tables, source: str, ranges: Ranges) -> DataFrame:
+    """The archive's records of these ranges, of which there must be some."""
+    within = reduce(or_, [_within(*each) for each in ranges.intervals])
+    return spark.read.format("delta").load(tables.archive(source)).where(within).select(*COLUMNS)
+
+
+def offsets(topic: Topic, of: Offsets) -> str:
+    """Offsets as the options of Spark's Kafka source take them."""
+    return json.dumps({topic.name: {str(number): of[topic.id, number] for number in range(topic.partitions)}})
+
+
+def _within(partition: tuple[str, int], intervals: tuple[tuple[int, int], ...]) -> Column:
+    start, end = intervals[0][0], intervals[-1][1]
+    same = (col("topic_id") == partition[0]) & (col("partition") == partition[1])
+    return same & (col("offset") >= start) & (col("offset") < end)

@@ -1,0 +1,36 @@
+"""The upkeep of a realtime table by its one writer: few files however long it grows, nothing that no reader needs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from ledger import archive, publications
+from ledger.compaction import Merge
+from ledger.realtime import Writer
+from ledger.releases import Release
+from ledger.tables import Tables
+from views.kernel import merge_states
+from views.view import View
+from views.wire import from_ipc, to_ipc
+
+
+def tend(writer: Writer, tables: Tables, release: Release, source: str, views: Mapping[str, View], *, at: datetime) -> int:
+    """Compact neighbouring commits and take out what lies below every retained cut; how many files went.
+
+    `views` are the source's by fingerprint. Raises Fenced, Unwritable, Unreadable.
+    """
+    # The live cut first: a cut that is published meanwhile is then still protected as a reserved one.
+    live = publications.published_cut(tables, release.number, source)
+    end = archive.end(tables, source, release.sources[source])
+    kept = publications.retained(publications.history(tables))
+    cuts = [publication.cut(source) for publication in kept if publication.release == release.number]
+    gone = writer.compact(merging(views), live=live, protect=[*cuts, end], at=at)
+    return gone + writer.expire(cuts, at=at)
+
+
+def merging(views: Mapping[str, View]) -> Merge:
+    """How partials of the views become one, for ledger.compaction."""
+
+    def merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:
+        return to_ipc(merge_states(views[fingerprint], [from_ipc(partial) for partial in partials]))
+
+    return merge
