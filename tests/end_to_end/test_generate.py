@@ -1,0 +1,114 @@
+"""`tandem generate` against a real broker: all acknowledged, timestamps of sending, a truth of exactly what was sent."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from cli import truths
+from examples.web.generator import Truth, generate
+from infra import kafka
+from infra.settings import Settings
+from tests.stack import environ
+
+pytestmark = pytest.mark.broker
+
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "examples" / "web"
+BASE = "2026-11-01T08:00:00Z"
+
+
+@pytest.fixture
+def project(broker: kafka.Connection, tmp_path: Path) -> Path:
+    """A copy of examples/web with a topic of its own at the shared broker."""
+    topic = f"generated-{tmp_path.name}"
+    for file in ("definitions.py", "generator.py"):
+        (tmp_path / file).write_text((WEB / file).read_text().replace('topic="requests"', f'topic="{topic}"'))
+    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    kafka.create(broker, [topic], Settings())
+    return tmp_path
+
+
+def command(project: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "cli", "generate", "--project", str(project), "--json", f"--base={BASE}", *options]
+
+
+def records(broker: kafka.Connection, project: Path) -> list[Any]:
+    """Everything in the project's topic, partition by partition."""
+    topic = kafka.topic(broker, f"generated-{project.name}")
+    ends = kafka.ends(broker, [topic])
+    consumer = Consumer({"bootstrap.servers": broker.address.bootstrap, "group.id": topic.name, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic.name, partition, 0) for _, partition in ends])
+    found: list[Any] = []
+    deadline = time.monotonic() + 60
+    while len(found) < sum(ends.values()) and time.monotonic() < deadline:
+        found += consumer.consume(1000, timeout=1)
+    consumer.close()
+    return found
+
+
+def counted(samples: int) -> dict[str, list[dict[str, Any]]]:
+    truth = Truth()
+    for _, _, facts in generate(1, samples, base=datetime(2026, 11, 1, 8, tzinfo=UTC)):
+        if facts is not None:
+            truth.add(facts)
+    return truth.manifest()
+
+
+def test_all_is_acknowledged_and_a_later_run_goes_on(broker: kafka.Connection, project: Path) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    for options in (["--events=3000"], ["--events=4000", "--skip=3000", f"--truth={project / 'truth.json'}"]):
+        run = subprocess.run(
+            command(project, *options), env=environ(), cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["acknowledged"] == 1000
+    assert truths.read(project / "truth.json") == counted(4000)
+    sent = records(broker, project)
+    expected = generate(1, 4000, base=datetime(2026, 11, 1, 8, tzinfo=UTC))
+    assert sorted((record.key(), record.value()) for record in sent) == sorted((key, value) for key, value, _ in expected)
+    times = [datetime.fromtimestamp(record.timestamp()[1] / 1000, UTC) for record in sent]
+    assert before < min(times) <= max(times) < datetime.now(UTC) + timedelta(seconds=1), "timestamps are those of sending"
+
+
+def test_a_stop_leaves_a_truth_of_what_was_sent(broker: kafka.Connection, project: Path) -> None:
+    truth = project / "truth.json"
+    child = subprocess.Popen(
+        command(project, "--rate=500", f"--truth={truth}"), env=environ(), cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    topic = kafka.topic(broker, f"generated-{project.name}")
+    deadline = time.monotonic() + 60
+    while sum(kafka.ends(broker, [topic]).values()) < 500:
+        assert time.monotonic() < deadline
+        assert child.poll() is None
+        time.sleep(0.1)
+    child.send_signal(signal.SIGTERM)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    acknowledged = json.loads(out)["acknowledged"]
+    assert sum(kafka.ends(broker, [topic]).values()) == acknowledged
+    assert truths.read(truth) == counted(acknowledged)
+
+
+def test_without_a_broker_it_is_one_sentence_and_no_truth(project: Path) -> None:
+    (project / "tandem.toml").write_text('[kafka]\nbootstrap = "127.0.0.1:1"\n')
+    truth = project / "truth.json"
+    run = subprocess.run(
+        command(project, "--events=10", f"--truth={truth}"),
+        env=environ(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith("tandem: no Kafka broker at 127.0.0.1:1")
+    assert run.stderr.count("\n") == 1
+    assert not truth.exists()
