@@ -19,7 +19,7 @@
 
 import enum
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -44,6 +44,7 @@ _SCALARS: dict[type, pa.DataType] = {
     datetime: TIMESTAMP,
     UUID: pa.string(),
 }
+_CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
 SUPPORTED = (
     "bool, int, float, Annotated[Decimal, Scale(n)], str, bytes, date, datetime, UUID, Enum, Literal, Optional, list, "
     "msgspec.Struct"
@@ -74,8 +75,8 @@ class Field:
     """One field of an event type or of a struct nested in it.
 
     `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
-    Optional; `default` is NODEFAULT without one or with a factory; `items` describes a list's elements, `fields` a
-    struct's fields.
+    Optional; `default` and `factory` are NODEFAULT where there is none; `constraints` are what msgspec.Meta demands;
+    `items` describes a list's elements, `fields` a struct's fields.
     """
 
     name: str
@@ -85,11 +86,13 @@ class Field:
     optional: bool = False
     required: bool = True
     default: Any = msgspec.NODEFAULT
+    factory: Any = msgspec.NODEFAULT
+    constraints: tuple[tuple[str, Any], ...] = ()
     items: "Field | None" = None
     fields: "tuple[Field, ...]" = ()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is being imported
 def event_fields(event: type[msgspec.Struct]) -> tuple[Field, ...]:
     """The fields of an event type in their declared order; raises DefinitionError on a type that is not supported."""
     if not (isinstance(event, type) and issubclass(event, msgspec.Struct)):
@@ -128,55 +131,61 @@ def _struct_fields(struct: type[msgspec.Struct], place: str, outer: tuple[type, 
 
 
 def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...]) -> Field:
-    item = _described(info.type, place, outer)
-    return Field(
+    return replace(
+        _described(info.type, place, outer),
         name=info.name,
         key=info.encode_name,
-        type=item.type,
-        arrow=item.arrow,
-        optional=item.optional,
         required=info.required,
         default=info.default,
-        items=item.items,
-        fields=item.fields,
+        factory=info.default_factory,
     )
 
 
 def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
-    bare, scale, optional = _bare(annotation, place)
-    origin, arguments = get_origin(bare), get_args(bare)
-    if bare is Decimal:
-        if scale is None:
+    bare, marks, optional = _bare(annotation, place)
+    scale = next((mark for mark in marks if isinstance(mark, Scale)), None)
+    constraints = {name: getattr(mark, name) for mark in marks if isinstance(mark, msgspec.Meta) for name in _CONSTRAINTS}
+    described = Field(
+        name="",
+        key="",
+        type=bare,
+        arrow=_SCALARS.get(bare, pa.null()) if isinstance(bare, type) else pa.null(),
+        optional=optional,
+        constraints=tuple((name, value) for name, value in constraints.items() if value is not None),
+    )
+    if (scale is not None) != (bare is Decimal):
+        if bare is Decimal:
             raise DefinitionError(f"{place}: a Decimal declares its scale, for example Annotated[Decimal, Scale(2)]")
-        return Field("", "", Decimal, pa.decimal128(DECIMAL_DIGITS, scale.digits), optional)
-    if scale is not None:
         raise DefinitionError(f"{place}: Scale belongs to a Decimal, not to {_name(bare)}")
-    if origin is list or bare is list:
-        if not arguments:
-            raise DefinitionError(f"{place}: a list declares what it holds, for example list[str]")
-        items = _described(arguments[0], f"{place}[]", outer)
-        return Field("", "", list, pa.list_(items.arrow), optional, items=items)
-    if origin is Literal:
-        return Field("", "", bare, _choice_type(arguments, place), optional)
+    if scale is not None:
+        return replace(described, arrow=pa.decimal128(DECIMAL_DIGITS, scale.digits))
+    if get_origin(bare) is list:
+        items = _described(get_args(bare)[0], f"{place}[]", outer)
+        return replace(described, type=list, arrow=pa.list_(items.arrow), items=items)
+    if bare is list:
+        raise DefinitionError(f"{place}: a list declares what it holds, for example list[str]")
+    if get_origin(bare) is Literal:
+        return replace(described, arrow=_choice_type(get_args(bare), place))
     if isinstance(bare, type) and issubclass(bare, enum.Enum):
-        return Field("", "", bare, _choice_type([member.value for member in bare], place), optional)
+        return replace(described, arrow=_choice_type([member.value for member in bare], place))
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         fields = _struct_fields(bare, place, outer)
-        return Field("", "", bare, pa.struct([(f.name, f.arrow) for f in fields]), optional, fields=fields)
-    if isinstance(bare, type) and bare in _SCALARS:
-        return Field("", "", bare, _SCALARS[bare], optional)
-    raise DefinitionError(f"{place}: type {_name(bare)} is not supported; supported are {SUPPORTED}")
+        return replace(described, arrow=pa.struct([(f.name, f.arrow) for f in fields]), fields=fields)
+    if described.arrow == pa.null():
+        raise DefinitionError(f"{place}: type {_name(bare)} is not supported; supported are {SUPPORTED}")
+    return described
 
 
-def _bare(annotation: Any, place: str) -> tuple[Any, Scale | None, bool]:
-    """Take off Annotated and Optional: the type below, its Scale if it has one, whether it may be null."""
-    scale, optional = None, False
+def _bare(annotation: Any, place: str) -> tuple[Any, list[Any], bool]:
+    """Take off Annotated and Optional: the type below, the marks on it, whether it may be null."""
+    marks: list[Any] = []
+    optional = False
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:
-            annotation, *marks = get_args(annotation)
-            scale = next((mark for mark in marks if isinstance(mark, Scale)), scale)
-            if any(isinstance(mark, msgspec.Meta) and mark.tz is False for mark in marks):
+            annotation, *outer_marks = get_args(annotation)
+            marks += outer_marks
+            if any(isinstance(mark, msgspec.Meta) and mark.tz is False for mark in outer_marks):
                 raise DefinitionError(f"{place}: a datetime has a zone; Meta(tz=False) contradicts that")
         elif origin in (Union, types.UnionType):
             others = [a for a in get_args(annotation) if a is not type(None)]
@@ -187,7 +196,7 @@ def _bare(annotation: Any, place: str) -> tuple[Any, Scale | None, bool]:
             values = tuple(value for value in get_args(annotation) if value is not None)
             annotation, optional = Literal[values], True
         else:
-            return annotation, scale, optional
+            return annotation, marks, optional
 
 
 def _choice_type(values: Any, place: str) -> pa.DataType:
