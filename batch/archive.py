@@ -1,0 +1,180 @@
+"""Archive the log: copy what is new of every source into Delta, and decode it into events and quarantine.
+
+A run's range is in the ledger before anything is written, and each of the three tables takes it in one commit that carries the
+run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from batch import commits, copying, decoding
+from batch.session import Run
+from batch.slices import cut, even_rows
+from batch.spans import EVENTS, RECORDS, rows_within, spans
+from infra import broker, kafka, spark
+from ledger import archive, delta, first, gaps, releases
+from ledger.counts import Counts, plus
+from ledger.fetched import Unclosed, refuse_changed_log, refuse_unclosed
+from ledger.positions import LOG_START, Position, ranges, upper
+from ledger.releases import Release
+from ledger.tables import Tables
+from views import project
+from views.project import Project
+from views.ranges import Offsets, Ranges
+from views.source import REJECTS_SCHEMA, Source, events_schema
+
+APPEND_TIME: Final = "_append_time"
+
+_SLICE_ROWS: Final = 1_000_000
+_FEW_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What was done for one source: how far its archive reaches, what became of the new records, gaps found on the way."""
+
+    source: str
+    end: Position
+    counts: Counts
+    gaps: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The log of one source, as it can be asked for its offsets at any moment."""
+
+    source: Source
+    connection: kafka.Connection
+    topic: kafka.Topic
+
+    def firsts(self) -> Offsets:
+        """The first offset that each partition still has, of the topic that has the name now."""
+        return kafka.starts(self.connection, [kafka.topic(self.connection, self.source.topic)])
+
+    def ends(self) -> Offsets:
+        """The offset after the last committed record of each partition."""
+        return kafka.ends(self.connection, [kafka.topic(self.connection, self.source.topic)])
+
+
+def run(batch: Run, working_tree: Project) -> list[Archived]:
+    """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
+
+    Waits for another run that holds the lock. Raises TandemError.
+    """
+    live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
+    release = releases.load(batch.tables, live.release)
+    # Before Spark is started: a broker that is not there is told at once.
+    connection = kafka.connect(broker.address(batch.settings))
+    sources = project.load_files(release.files).sources
+    logs = [_Log(source, connection, kafka.topic(connection, source.topic)) for source in sources.values()]
+    batch.hold("archive")
+    return [_archive(batch, release, log) for log in logs]
+
+
+def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts]:
+    """Bring events and quarantine of the release's decoder to where the archive is; what each run added.
+
+    The caller holds the archive's lock. Needs no broker. Raises TandemError.
+    """
+    reached = archive.progress(batch.tables, source.name, release.sources[source.name]).archive
+    return [_decode(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= reached]
+
+
+def _archive(batch: Run, release: Release, log: _Log) -> Archived:
+    tables, source = batch.tables, log.source
+    counts, found = [], []
+    for run in _to_do(batch, release, log):
+        if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
+            _copy(batch, log, run)
+        found += _gaps(batch, log, run)
+        counts.append(_decode(batch, release, source, run))
+    return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
+
+
+def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
+    """The runs that are not finished; after them one for what is new in the log, its intent recorded, unless nothing is."""
+    tables, name = batch.tables, log.source.name
+    yield from _unfinished(tables, release, log.source)
+    known = archive.runs(tables, name)
+    start = known[-1].end if known else LOG_START
+    firsts, ends = log.firsts(), log.ends()
+    _refuse_another_log(start, firsts, ends)
+    end = upper(start, Position.of(ends))
+    fresh = {partition: offset for partition, offset in firsts.items() if partition not in start}
+    if ranges(start, end, fresh).length:
+        yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
+
+
+def _unfinished(tables: Tables, release: Release, source: Source) -> list[archive.Run]:
+    finished = {summary.run for summary in archive.summaries(tables, source.name, release.sources[source.name])}
+    return [run for run in archive.runs(tables, source.name) if run.number not in finished]
+
+
+def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
+    """Copy into the archive what the log still has of the run's range."""
+    firsts = log.firsts()
+    there = Ranges.of(
+        {
+            partition: (min(end, max(start, firsts.get(partition, start))), end)
+            for partition, ((start, end),) in ranges(run.start, run.end, run.firsts).intervals
+        }
+    )
+    batch.say(f"{log.source.name}: copying {there.length} offsets")
+    options = spark.kafka_options(batch.settings, log.connection.address.bootstrap)
+    copying.copy(batch.session, options, log.topic, there, tables=batch.tables, source=log.source.name, run=run.number)
+
+
+def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
+    """Record as gaps what the archive lacks of the run and the log no longer has; their names.
+
+    What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
+    """
+    tables, name = batch.tables, log.source.name
+    firsts = log.firsts()
+    _refuse_another_log(run.end, firsts, log.ends())
+    handle = delta.open_table(tables, tables.archive(name))
+    files = [] if handle is None else spans(handle, RECORDS)
+    whole = ranges(run.start, run.end, run.firsts)
+    missing = copying.lost(commits.place(tables, tables.archive(name)), files, whole, firsts)
+    if not missing.length:
+        return []
+    gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
+    batch.say(f"{name}: {missing.length} offsets are lost, recorded as gap {gap.name}")
+    return [gap.name]
+
+
+def _refuse_another_log(reached: Position, firsts: Offsets, ends: Offsets) -> None:
+    """Raise LogChanged unless the log goes on from here; that its beginning has moved on is a gap, and another matter."""
+    refuse_changed_log(
+        {partition: max(offset, firsts.get(partition, 0)) for partition, offset in reached.items()}, firsts=firsts, ends=ends
+    )
+
+
+def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> Counts:
+    """Decode a run's records from the archive, once, into the tables that lack it, and record what was found."""
+    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
+    records = delta.open_table(tables, tables.archive(name))
+    covered = ranges(run.start, run.end, run.firsts)
+    files = [] if records is None else spans(records, RECORDS)
+    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
+    events = commits.make_table(
+        tables, tables.events(name, decoder), events_schema(source), bounded=[*EVENTS.names, APPEND_TIME, source.event_time]
+    )
+    quarantine = commits.make_table(tables, tables.quarantine(name, decoder), REJECTS_SCHEMA, bounded=RECORDS.names)
+    work = decoding.Decoding(
+        release.files,
+        name,
+        commits.place(tables, tables.archive(name)),
+        commits.place(tables, tables.events(name, decoder)),
+        commits.place(tables, tables.quarantine(name, decoder)),
+    )
+    decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
+    counts = Counts(decoded.event_rows, decoded.quarantined, covered.length - decoded.records)
+    refuse_unclosed(covered, counts)
+    if counts.holes < 0:
+        raise Unclosed(f"the archive of source {name!r} holds {decoded.records} records in {covered.length} offsets")
+    commits.add_files(events, decoded.events, transaction=(archive.APP_ID, run.number))
+    commits.add_files(quarantine, decoded.rejects, transaction=(archive.APP_ID, run.number))
+    archive.finish(tables, name, decoder, run.number, counts=counts, newest=decoded.newest, at=batch.now())
+    return counts

@@ -1,0 +1,144 @@
+"""Build the batch views of one source: all events below its cut, read from the events table or from the archive itself."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil
+from typing import Final
+
+from batch import commits, decoding, duplicates, folding
+from batch.place import Place
+from batch.scan import scan
+from batch.session import Run
+from batch.slices import Slice, cut, even_rows
+from batch.spans import EVENTS, RECORDS, Span, rows_within, spans
+from ledger import archive, delta
+from ledger.counts import Counts, add
+from ledger.fetched import Unclosed
+from ledger.positions import LOG_START, Position, ranges
+from ledger.releases import Release
+from views.ranges import Ranges
+from views.source import Source
+
+_FEW_ROWS: Final = 100_000
+_DECODE_ROWS: Final = 1_000_000
+_MERGE_ROWS: Final = 20_000_000  # Events per bucket: what bounds the states that one task merges.
+_SCAN_ROWS: Final = 1 << 18
+
+
+@dataclass(frozen=True)
+class Below:
+    """What to build from: a release's source, everything of it below the cut, and the views to build."""
+
+    release: Release
+    source: Source
+    cut: Position
+    views: tuple[str, ...]
+    version: int
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class BatchViews:
+    """The files of the views' batch version, and what was counted on the way. `newest` is an append time."""
+
+    files: tuple[folding.Built, ...]
+    counts: Counts
+    rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
+    newest: datetime | None
+
+
+@dataclass(frozen=True)
+class _Events:
+    """Where the events below the cut are, and what did not become an event."""
+
+    place: Place
+    files: tuple[Span, ...]
+    quarantined: Mapping[str, int] = field(hash=False)
+
+
+def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
+    """Fold everything below the cut into files of every view's table, which are not part of it until they are committed.
+
+    Raises jobs.TaskFailed, and Unclosed if the tables do not hold what the archive's ledger says.
+    """
+    tables, name = batch.tables, below.source.name
+    covered = ranges(LOG_START, below.cut, archive.firsts(tables, name))
+    events = _decoded(batch, below, covered, scratch) if below.raw else _stored(batch, below, covered)
+    slices = _slices(batch, events.files, covered)
+    definitions = below.release.files
+    found = duplicates.Duplicates()
+    if below.source.identity:
+        search = duplicates.Search(definitions, name, events.place, scratch)
+        found = duplicates.find(batch.session, search, slices, parallelism=batch.parallelism)
+    rows = sum(part.rows for part in slices)
+    places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
+    work = folding.Folding(
+        definitions,
+        name,
+        events.place,
+        places,
+        scratch,
+        found.files,
+        below.version,
+        buckets=1 if rows < _FEW_ROWS else max(batch.parallelism, ceil(rows / _MERGE_ROWS)),
+    )
+    folded, built = folding.fold(batch.session, work, slices)
+    counted = sum(one.events for one in folded)
+    holes = covered.length - counted - found.duplicates - sum(events.quarantined.values())
+    _refuse_unexplained(batch, below, holes)
+    return BatchViews(
+        files=tuple(built),
+        counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts),
+        rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
+        newest=max((one.newest for one in folded if one.newest is not None), default=None),
+    )
+
+
+def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
+    """The events and quarantine tables."""
+    tables, name, decoder = batch.tables, below.source.name, below.release.sources[below.source.name]
+    events = delta.open_table(tables, tables.events(name, decoder))
+    quarantine = delta.open_table(tables, tables.quarantine(name, decoder))
+    rejects = [] if quarantine is None else [span for span in spans(quarantine, RECORDS) if rows_within([span], covered)]
+    part = Slice(covered, tuple(span.path for span in rejects), sum(span.rows for span in rejects))
+    reasons = Counter[str]()
+    for rows in scan(commits.place(tables, tables.quarantine(name, decoder)), part, RECORDS, ["reason"], rows=_SCAN_ROWS):
+        reasons.update(rows["reason"].to_pylist())
+    return _Events(
+        place=commits.place(tables, tables.events(name, decoder)),
+        files=() if events is None else tuple(spans(events, EVENTS)),
+        quarantined=dict(sorted(reasons.items())),
+    )
+
+
+def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Events:
+    """The archive's records decoded into scratch files."""
+    tables, name = batch.tables, below.source.name
+    records = delta.open_table(tables, tables.archive(name))
+    files = [] if records is None else spans(records, RECORDS)
+    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_DECODE_ROWS)
+    work = decoding.Decoding(below.release.files, name, commits.place(tables, tables.archive(name)), scratch, scratch)
+    decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
+    return _Events(scratch, tuple(decoded.event_spans()), dict(sorted(decoded.quarantined.items())))
+
+
+def _slices(batch: Run, files: Sequence[Span], covered: Ranges) -> list[Slice]:
+    """One slice a task, of no more Parquet than the settings allow."""
+    rows, size = sum(span.rows for span in files), sum(span.size for span in files)
+    most = max(_FEW_ROWS, batch.settings.batch.task_mb * 1_000_000 * rows // max(1, size))
+    return cut(files, covered, rows=even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=most))
+
+
+def _refuse_unexplained(batch: Run, below: Below, holes: int) -> None:
+    """Raise Unclosed if more offsets are empty than the archive found empty: then rows are missing from a table."""
+    name = below.source.name
+    starts = {run.number: run.start for run in archive.runs(batch.tables, name)}
+    summaries = archive.summaries(batch.tables, name, below.release.sources[name])
+    explained = sum(summary.counts.holes for summary in summaries if not below.cut.at_or_below(starts[summary.run]))
+    if not 0 <= holes <= explained:
+        raise Unclosed(
+            f"below the cut {below.cut} of source {name!r}, {holes} offsets have neither an event nor a reject, where the "
+            f"archive found {explained} empty; an events or quarantine table has lost or doubled rows, nothing was published"
+        )

@@ -1,0 +1,74 @@
+"""Commit files that tasks have written to a Delta table: one commit, conditional, looked up after any error."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from batch.place import Place
+from batch.table_file import Written
+from ledger import delta
+from ledger.tables import Tables
+
+_HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+_SETTINGS: Final = {**delta.PLAIN, "delta.checkpointInterval": "50"}
+
+
+def place(tables: Tables, address: str) -> Place:
+    """The table's files as tasks reach them."""
+    return Place(address, dict(tables.options))
+
+
+def make_table(
+    tables: Tables, address: str, schema: pa.Schema, *, partition_by: str | None = None, bounded: Iterable[str] = ()
+) -> DeltaTable:
+    """The table, made empty if there is none. `bounded` are the columns whose bounds every writer keeps in the log."""
+    handle = delta.open_table(tables, address)
+    if handle is not None:
+        return handle
+    settings: Mapping[str, str] = {**_SETTINGS, "delta.dataSkippingStatsColumns": ",".join(bounded)}
+    try:
+        DeltaTable.create(
+            address,
+            schema,
+            partition_by=[partition_by] if partition_by else None,
+            configuration=dict(settings),
+            storage_options=dict(tables.options),
+        )
+    except (DeltaError, OSError) as error:
+        raise delta.Unwritable(f"table {address} cannot be made: {_reason(error)}") from error
+    return make_table(tables, address, schema, partition_by=partition_by, bounded=bounded)
+
+
+def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:
+    """Make the files part of the table. `transaction` is an application id and version, stored in the same commit.
+
+    A transaction that the table already holds is not repeated. Raises Conflict if the handle is not newest, else Unwritable.
+    """
+    if transaction and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]:
+        return
+    try:
+        handle.create_write_transaction(
+            [file.add_action() for file in files],
+            "append",
+            handle.schema(),
+            partition_by=handle.metadata().partition_columns,
+            commit_properties=CommitProperties(
+                max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None
+            ),
+            post_commithook_properties=_HOOKS,
+        )
+    except CommitFailedError as error:
+        raise delta.Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+    except (DeltaError, OSError) as error:
+        # Without a transaction nothing tells whether it landed; a batch version that nobody publishes is litter either way.
+        if transaction and (delta.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
+            return
+        raise delta.Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,93 @@
+"""Copy a range of the log into the archive, byte for byte, with Spark; and tell a harmless hole from a loss."""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from batch import commits, jobs
+from batch.place import Place
+from batch.scan import scan
+from batch.slices import Slice
+from batch.spans import RECORDS, Span
+from infra.kafka import Topic
+from ledger import archive
+from ledger.tables import Tables
+from views.ranges import Interval, Offsets, Partition, Ranges
+from views.source import RECORDS_SCHEMA
+
+_RECORDS_PER_FILE: Final = 1_000_000
+# A reader takes a row group whole: this bounds what it takes, also where records are large.
+_ROW_GROUP_BYTES: Final = 32 << 20
+_SCAN_ROWS: Final = 1 << 20
+
+
+def copy(
+    session: SparkSession, options: Mapping[str, str], topic: Topic, ranges: Ranges, *, tables: Tables, source: str, run: int
+) -> None:
+    """Append the records of these ranges of the topic to the source's archive, in one commit that carries the run's number.
+
+    Each file holds one stretch of one partition, in order. Raises jobs.TaskFailed; whether the commit landed, the archive says.
+    """
+    address = tables.archive(source)
+    handle = commits.make_table(tables, address, RECORDS_SCHEMA, bounded=[*RECORDS.names, "timestamp"])
+    bounds = {number: (intervals[0][0], intervals[-1][1]) for (_, number), intervals in ranges.intervals}
+    if not bounds:
+        commits.add_files(handle, [], transaction=(archive.APP_ID, run))
+        return
+    session.conf.set("parquet.block.size", str(_ROW_GROUP_BYTES))
+    try:
+        records = (
+            session.read.format("kafka")
+            .options(**options)
+            .option("assign", json.dumps({topic.name: sorted(bounds)}))
+            .option("startingOffsets", json.dumps({topic.name: {str(number): low for number, (low, _) in bounds.items()}}))
+            .option("endingOffsets", json.dumps({topic.name: {str(number): high for number, (_, high) in bounds.items()}}))
+            .option("includeHeaders", "true")
+            .option("maxRecordsPerPartition", str(_RECORDS_PER_FILE))
+            .load()
+        )
+        rows = records.select(
+            sql.lit(topic.id).alias("topic_id"),
+            "partition",
+            "offset",
+            "timestamp",
+            sql.col("timestampType").alias("timestamp_type"),
+            "key",
+            "value",
+            "headers",
+        )
+        writer = rows.write.format("delta").mode("append")
+        writer.option("txnAppId", archive.APP_ID).option("txnVersion", str(run)).save(address)
+    except Py4JJavaError as error:
+        raise jobs.TaskFailed(f"source {source!r} cannot be archived: {jobs.sentence(str(error.java_exception))}") from error
+
+
+def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ranges:
+    """The offsets of the ranges that the archive lacks and that the log may have had: those below its present first ones.
+
+    What the log still covered after it was read is a marker, an aborted record or compaction; below that nobody can tell.
+    """
+    found: dict[Partition, list[Interval]] = {}
+    for partition, intervals in ranges.intervals:
+        for start, end in intervals:
+            gone = min(end, firsts.get(partition, end))
+            if start < gone:
+                found[partition] = [*found.get(partition, []), *_absent(place, files, partition, (start, gone))]
+    pieces = [Ranges.of({partition: interval}) for partition, intervals in found.items() for interval in intervals]
+    return Ranges().union(*pieces)
+
+
+def _absent(place: Place, files: list[Span], partition: Partition, interval: Interval) -> list[Interval]:
+    """The stretches of the interval that no row of the archive has."""
+    holding = tuple(span.path for span in files if span.overlap(partition, interval))
+    part = Slice(Ranges.of({partition: interval}), holding, 0)
+    pieces = [rows[RECORDS.offset].to_numpy() for rows in scan(place, part, RECORDS, [RECORDS.offset], rows=_SCAN_ROWS)]
+    start, end = interval
+    there = np.sort(np.concatenate([np.array([start - 1]), *pieces, np.array([end])]))
+    jumps = np.flatnonzero(np.diff(there) > 1)
+    return [(int(there[at]) + 1, int(there[at + 1])) for at in jumps]

@@ -1,0 +1,180 @@
+"""Fold events into every view of a source in one scan, then merge by key: one Spark job, whatever the number of views.
+
+A task folds its slice in bounded pieces and merges as it goes. States travel as Arrow bytes to the bucket of their keys and
+window; a bucket merges each view's states and writes them as a file of that view's table. All numbers come from the kernel.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from batch import jobs
+from batch.columns import columns
+from batch.drops import read_drops
+from batch.place import Place
+from batch.scan import scan
+from batch.slices import Slice
+from batch.spans import EVENTS
+from batch.table_file import TableFile, Written
+from views import engine, kernel, project
+from views.kernel import Partial
+from views.ranges import EMPTY, Ranges
+from views.view import View, group_columns, state_schema
+from views.wire import from_ipc, to_ipc
+
+VERSION: Final = "batch_version"
+
+_SCAN_ROWS: Final = 1 << 19
+_MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
+_SEND_BYTES: Final = 64 << 20
+_HOLD_BYTES: Final = 256 << 20
+_TABLE: Final = "batch_states"
+_APPEND_TIME: Final = "_append_time"
+
+
+@dataclass(frozen=True)
+class Folding:
+    """What a task needs: the release's files, the source and its views, where events, scratch and the views' tables are.
+
+    `dropped` are scratch files of positions that do not count; `version` is that of the batch being built; `buckets` is how
+    many tasks merge.
+    """
+
+    definitions: Mapping[str, bytes] = field(hash=False)
+    source: str
+    events: Place
+    views: Mapping[str, Place] = field(hash=False)
+    scratch: Place
+    dropped: tuple[str, ...]
+    version: int
+    buckets: int
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What was counted over `ranges`: events, those that views rejected by view and reason, the newest append time."""
+
+    ranges: Ranges
+    events: int
+    rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
+    newest: datetime | None
+
+
+@dataclass(frozen=True)
+class Built:
+    """A finished file of a view's table."""
+
+    view: str
+    file: Written
+
+
+@dataclass(frozen=True)
+class _States:
+    """Some states of a view on their way to a bucket. A task's last ones carry its ranges, earlier ones none."""
+
+    view: str
+    ranges: Ranges
+    states: bytes
+
+
+def fold(session: SparkSession, work: Folding, slices: Sequence[Slice]) -> tuple[list[Folded], list[Built]]:
+    """Fold the slices, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
+    results = jobs.each_then(session, partial(_fold, work), partial(_build, work), slices, work.buckets + 1)
+    return [one for one in results if isinstance(one, Folded)], [one for one in results if isinstance(one, Built)]
+
+
+def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
+    views = _views(work)
+    drops = read_drops(work.scratch, work.dropped, part.ranges)
+    needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
+    needed |= set(EVENTS.names) if drops.offsets else set()
+    held = {name: _Held(view) for name, view in views.items()}
+    count, newest = 0, []
+    for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=_SCAN_ROWS):
+        events = drops.keep(scanned)
+        count += events.num_rows
+        newest.append(pc.max(events[_APPEND_TIME]).as_py())
+        for one in held.values():
+            one.add(kernel.partial(one.view, events, EMPTY))
+            if one.bytes > _SEND_BYTES:
+                yield from _sent(work, one.view, one.take(), EMPTY)
+    rejected = {}
+    for name, one in held.items():
+        yield from _sent(work, one.view, one.take(), part.ranges)
+        rejected[name] = one.rejected
+    yield work.buckets, Folded(part.ranges, count, rejected, max((time for time in newest if time), default=None))
+
+
+def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built]:
+    views = _views(work)
+    held = {name: _Held(view) for name, view in views.items()}
+    for value in values:
+        if isinstance(value, Folded):
+            yield value
+        else:
+            held[value.view].add(Partial(from_ipc(value.states), value.ranges, {}))
+    for name, one in held.items():
+        file = TableFile(work.views[name], state_schema(one.view), partition_values={VERSION: str(work.version)})
+        with file:
+            file.write(one.take().states)
+        if file.written is not None:
+            yield Built(name, file.written)
+
+
+@dataclass
+class _Held:
+    """Partials of one view, merged as they come so that they never hold much more than their merged states."""
+
+    view: View
+    rejected: dict[str, int] = field(default_factory=dict)
+    _partials: list[Partial] = field(default_factory=list)
+    _merged: int = 0
+
+    def add(self, one: Partial) -> None:
+        """Hold one more."""
+        self._partials.append(one)
+        waiting = sum(held.states.num_rows for held in self._partials) - self._merged
+        if waiting > max(_MERGE_ROWS, self._merged):
+            self._merge()
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the states take."""
+        return sum(held.states.nbytes for held in self._partials)
+
+    def take(self) -> Partial:
+        """All that is held, as one; nothing is held after."""
+        self._merge()
+        (one,) = self._partials
+        for reason, count in one.rejected.items():
+            self.rejected[reason] = self.rejected.get(reason, 0) + count
+        self._partials, self._merged = [], 0
+        return one
+
+    def _merge(self) -> None:
+        self._partials = [kernel.merge(self.view, self._partials)]
+        self._merged = self._partials[0].states.num_rows
+
+
+def _sent(work: Folding, view: View, one: Partial, ranges: Ranges) -> Iterator[tuple[int, _States]]:
+    """States by bucket of their keys and window."""
+    if not one.states.num_rows:
+        return
+    groups = ", ".join(engine.quoted(name) for name in group_columns(view))
+    sql = f"SELECT (hash({groups}) % {work.buckets})::INTEGER AS bucket FROM {_TABLE}"
+    buckets = engine.query(sql, {_TABLE: one.states})["bucket"].to_numpy()
+    engine.take_back(_TABLE)
+    for bucket in np.unique(buckets).tolist():
+        yield bucket, _States(view.name, ranges, to_ipc(one.states.filter(pa.array(buckets == bucket))))
+
+
+def _views(work: Folding) -> dict[str, View]:
+    found = project.load_files(work.definitions).views
+    return {name: found[name] for name in work.views}

@@ -1,0 +1,57 @@
+"""What every batch run has: its settings, tables, clock and voice, its Spark session and the lock of the tables it writes."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from infra import spark
+from infra.settings import Settings
+from ledger import locks
+from ledger.tables import Tables
+
+Lock = Literal["archive", "views"]
+"""Which tables a run writes: those of the log, or those of the views."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a batch command. `by` names it in what it commits, `say` tells a person how it goes, `now` is the clock."""
+
+    settings: Settings
+    by: str
+    now: Callable[[], datetime]
+    say: Callable[[str], None]
+    environ: Mapping[str, str] = field(repr=False)
+    debug: bool = False
+
+    @cached_property
+    def tables(self) -> Tables:
+        """All tables of the project."""
+        return Tables(self.settings.state)
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """The Spark session, started when it is first needed."""
+        return spark.session(self.settings, self.by, environ=self.environ, debug=self.debug)
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once."""
+        return max(1, int(self.session.sparkContext.defaultParallelism))
+
+    def hold(self, name: Lock) -> None:
+        """Be the one process that writes these tables, as long as its JVM lives. Waits as the settings say; raises Held."""
+        locks.hold(
+            self.tables.lock(name),
+            spark.locker(self.session),
+            what=f"tandem {self.by}",
+            pid=os.getpid(),
+            at=self.now(),
+            patience=self.settings.batch.lock_wait_s,
+            say=self.say,
+        )

@@ -1,0 +1,85 @@
+"""Which part of the log each file of a table holds, by the statistics that its Delta log keeps."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from views.ranges import Interval, Partition, Ranges
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that say where in the log a row was."""
+
+    topic: str
+    partition: str
+    offset: str
+
+    @property
+    def names(self) -> list[str]:
+        """All three, in the log's order."""
+        return [self.topic, self.partition, self.offset]
+
+
+RECORDS: Final = Columns("topic_id", "partition", "offset")
+"""Of the archive and the quarantine."""
+EVENTS: Final = Columns("_topic_id", "_partition", "_offset")
+"""Of events tables."""
+
+_EVERY_OFFSET: Final = (0, 2**63 - 1)
+
+
+@dataclass(frozen=True)
+class Span:
+    """One file: its path in the table, how many rows it has, bounds on where in the log they were, its size in bytes.
+
+    Bounds are inclusive for topic and partition, half-open for offsets; None is unknown. They may be wider than the rows.
+    """
+
+    path: str
+    rows: int
+    topics: tuple[str, str] | None = None
+    partitions: tuple[int, int] | None = None
+    offsets: Interval = _EVERY_OFFSET
+    size: int = 0
+
+    def overlap(self, partition: Partition, interval: Interval) -> int:
+        """How many offsets of the partition's interval lie within the bounds."""
+        topic, number = partition
+        if self.topics is not None and not self.topics[0] <= topic <= self.topics[1]:
+            return 0
+        if self.partitions is not None and not self.partitions[0] <= number <= self.partitions[1]:
+            return 0
+        return max(0, min(interval[1], self.offsets[1]) - max(interval[0], self.offsets[0]))
+
+
+def rows_within(files: Iterable[Span], ranges: Ranges) -> int:
+    """About how many rows of the files are in the ranges."""
+    pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]
+    return sum(min(span.rows, sum(span.overlap(*piece) for piece in pieces)) for span in files)
+
+
+def spans(table: DeltaTable, columns: Columns) -> list[Span]:
+    """The active files of the table at the handle's version that have rows."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    return [_span(row, columns) for row in actions.to_pylist() if row.get("num_records") != 0]
+
+
+def _span(row: dict[str, Any], columns: Columns) -> Span:
+    topics, partitions, offsets = (_bounds(row, column) for column in columns.names)
+    return Span(
+        path=row["path"],
+        rows=row.get("num_records") or 0,
+        topics=topics,
+        partitions=partitions,
+        offsets=_EVERY_OFFSET if offsets is None else (offsets[0], offsets[1] + 1),
+        size=row["size_bytes"],
+    )
+
+
+def _bounds(row: dict[str, Any], column: str) -> tuple[Any, Any] | None:
+    low, high = row.get(f"min.{column}"), row.get(f"max.{column}")
+    return None if low is None or high is None else (low, high)

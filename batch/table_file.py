@@ -1,0 +1,111 @@
+"""Write one Parquet file of a Delta table inside a task; the driver commits what tasks have written.
+
+A file that no commit names is litter: whatever a killed or repeated task leaves behind is never read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
+
+from batch.place import Place
+
+GROUP_ROWS: Final = 1 << 17
+"""Rows of a row group: what a reader takes at once."""
+
+_SHORT: Final = 32  # Delta keeps this much of a string; longer bounds would have to be rounded.
+
+
+@dataclass(frozen=True)
+class Written:
+    """One finished file: its path in the table, and what a Delta commit says of it."""
+
+    path: str
+    size: int
+    rows: int
+    bounds: Mapping[str, tuple[Any, Any]]
+    partition_values: Mapping[str, str]
+    milliseconds: int
+
+    def add_action(self) -> AddAction:
+        """The action that makes the file part of the table."""
+        stats = {
+            "numRecords": self.rows,
+            "minValues": {name: _json(low) for name, (low, _) in self.bounds.items()},
+            "maxValues": {name: _json(high) for name, (_, high) in self.bounds.items()},
+            "nullCount": {},
+        }
+        values = dict(self.partition_values)
+        return AddAction(self.path, self.size, values, self.milliseconds, True, json.dumps(stats))
+
+
+@dataclass
+class TableFile:
+    """A file being written, made when its first row comes; use it as a context, then ask `written`.
+
+    `bounded` names the columns whose least and greatest values the table's log is to keep, so that readers can skip the
+    file; `partition_values` are the table's partition columns, which the file itself does not hold.
+    """
+
+    place: Place
+    schema: pa.Schema
+    bounded: Sequence[str] = ()
+    partition_values: Mapping[str, str] = field(default_factory=dict)
+    written: Written | None = None
+    _writer: pq.ParquetWriter | None = None
+    _path: str = ""
+    _rows: int = 0
+    _bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; their order is kept."""
+        if not rows.num_rows:
+            return
+        if self._writer is None:
+            self._writer = self._open()
+        for name in self.bounded:
+            self._widen(name, pc.min_max(rows[name]).as_py())
+        self._writer.write_table(rows.select(self.schema.names).cast(self.schema), row_group_size=GROUP_ROWS)
+        self._rows += rows.num_rows
+
+    def _open(self) -> pq.ParquetWriter:
+        folder = "".join(f"{name}={value}/" for name, value in self.partition_values.items())
+        self._path = f"{folder}part-{uuid4()}.parquet"
+        places = self.place.file_system()
+        if self.place.local:
+            places.create_dir(folder or ".", recursive=True)
+        return pq.ParquetWriter(places.open_output_stream(self._path), self.schema, compression="zstd", compression_level=1)
+
+    def _widen(self, name: str, seen: dict[str, Any]) -> None:
+        if seen["min"] is not None:
+            low, high = self._bounds.get(name, (seen["min"], seen["max"]))
+            self._bounds[name] = (min(low, seen["min"]), max(high, seen["max"]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        if kind is None:
+            info = self.place.file_system().get_file_info([self._path])[0]
+            bounds = {n: b for n, b in self._bounds.items() if not (isinstance(b[0], str) and max(map(len, b)) > _SHORT)}
+            self.written = Written(
+                self._path, info.size, self._rows, bounds, self.partition_values, (info.mtime_ns or 0) // 1_000_000
+            )
+
+
+def _json(value: Any) -> Any:
+    """A bound as Delta's statistics write it; the format's times are UTC."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return value

@@ -1,0 +1,27 @@
+"""`tandem archive`: copy what is new in the log into Delta, and decode it."""
+
+from datetime import UTC, datetime
+
+from batch import archive
+from batch.session import Run
+from cli.call import Call, Output
+
+
+def run(call: Call) -> Output:
+    """Copy every source's new records into the archive, exactly as they are, and decode them into events and quarantine.
+
+    What an interrupted run left is finished first. A run that finds another at work waits for it, then does what is left.
+    """
+    settings = call.settings()
+    batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
+    done = archive.run(batch, call.definitions())
+    document = {
+        "sources": {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
+    }
+    return Output(document, "\n".join(_sentence(one) for one in done))
+
+
+def _sentence(one: archive.Archived) -> str:
+    counts = one.counts
+    gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""
+    return f"{one.source}: {counts.events} events and {sum(counts.quarantined.values())} rejects archived, up to {one.end}{gaps}"
