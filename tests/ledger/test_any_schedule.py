@@ -1,0 +1,195 @@
+"""Rules 1 to 9 together: whatever happens in whatever order, what a reader merges is what the log holds.
+
+A state machine on real Delta tables: speed layers that commit, crash before or after a commit, are fenced; batch runs that
+choose, bridge, reserve and publish, two at a time; compaction and expiry; a log whose second partition comes late. After
+every step a reader answers from the live and every other retained publication, and each answer is compared with the log.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from ledger import delta
+from ledger.cuts import take
+from ledger.delta import Unwritable
+from ledger.follower import Follower
+from ledger.positions import LOG_START, Position, distance, upper
+from ledger.publications import NotPublishable, history, latest, published_cut, retained
+from ledger.realtime import Fenced, NotContiguous, Writer
+from ledger.tables import Tables
+from ledger.tiling import chain, end
+from tests.ledger.tiny import AT, SOURCE, at, claim, decode, first, fold, merge, partial, publish_cut
+
+
+@dataclass
+class Run:
+    """A batch run between reserving its cut and publishing."""
+
+    cut: Position
+    counted: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counted = partial(LOG_START, self.cut)
+
+
+class Schedules(RuleBasedStateMachine):
+    """`log_end` is what the log holds, `archived` how far the archive has come; a batch version is known by its cut."""
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="ledger-")
+        self.tables = Tables(self.folder)
+        first(self.tables)
+        self.log_end = self.archived = LOG_START
+        self.versions = {LOG_START: (0, 0)}
+        self.writers: list[Writer] = []
+        self.runs: list[Run] = []
+        self.follower = Follower(self.tables, 1, SOURCE)
+        self.lazy = Follower(self.tables, 1, SOURCE)
+        self.reached = self.followed = LOG_START
+        self.newest_epoch = 0
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    @rule(more=st.tuples(st.integers(0, 4), st.integers(0, 2)))
+    def events_arrive(self, more: tuple[int, int]) -> None:
+        self.log_end = at(*(self.log_end.get(("T", p), 0) + n for p, n in enumerate(more)))
+
+    @rule()
+    def archive(self) -> None:
+        self.archived = self.log_end
+
+    @precondition(lambda self: len(self.writers) < 3)
+    @rule()
+    def a_speed_layer_starts(self) -> None:
+        self.writers.append(claim(self.tables))
+        assert self.writers[-1].epoch > self.newest_epoch
+        self.newest_epoch = self.writers[-1].epoch
+
+    @precondition(lambda self: self.writers)
+    @rule(data=st.data(), fault=st.sampled_from(["none", "none", "none", "before", "after", "crash before", "crash after"]))
+    def a_micro_batch(self, data: st.DataObject, fault: str) -> None:
+        writer = data.draw(st.sampled_from(self.writers))
+        ahead = upper(writer.end, self.log_end)
+        halfway = at(*(min(ahead.get(("T", p), 0), writer.end.get(("T", p), 0) + 1) for p in range(2)))
+        to = data.draw(st.sampled_from([ahead, halfway]))
+        if to != writer.end:
+            self._commit(writer, to, fault)
+
+    def _commit(self, writer: Writer, to: Position, fault: str) -> None:
+        """A speed layer keeps on after an error that it survives; a crash takes it away."""
+        with pytest.MonkeyPatch.context() as patch:
+            if fault != "none":
+                patch.setattr(delta, "conditional_append", _broken(after="after" in fault))
+            try:
+                writer.append(fold(writer.end, to, writer.epoch))
+            except Fenced:
+                self.writers.remove(writer)
+                assert writer.epoch < self.newest_epoch, "the newest writer is never fenced"
+            except (NotContiguous, Unwritable):
+                pass
+        if "crash" in fault and writer in self.writers:
+            self.writers.remove(writer)
+
+    @precondition(lambda self: len(self.runs) < 2)
+    @rule(patience=st.sampled_from([0, 3, 1000]))
+    def a_batch_run_starts(self, patience: int) -> None:
+        self.runs.append(Run(take(self.tables, 1, SOURCE, archive_end=self.archived, patience=patience, by="test", at=AT)))
+
+    @precondition(lambda self: self.runs)
+    @rule()
+    def a_batch_run_crashes(self) -> None:
+        self.runs.pop(0)
+
+    @precondition(lambda self: self.runs)
+    @rule(data=st.data())
+    def a_batch_run_publishes(self, data: st.DataObject) -> None:
+        run = self.runs.pop(data.draw(st.integers(0, len(self.runs) - 1)))
+        live = published_cut(self.tables, 1, SOURCE)
+        try:
+            publish_cut(self.tables, run.cut)
+        except NotPublishable:
+            assert not live.at_or_below(run.cut), "a reserved cut that does not step back is always publishable"
+        else:
+            self.versions[run.cut] = run.counted
+
+    @precondition(lambda self: self.writers)
+    @rule(fanout=st.sampled_from([2, 3, 8]))
+    def compact(self, fanout: int) -> None:
+        live, protect = published_cut(self.tables, 1, SOURCE), [*self._retained(), self.archived]
+        self._keep_up(lambda writer: writer.compact(merge, live=live, protect=protect, at=AT, fanout=fanout))
+
+    @precondition(lambda self: self.writers)
+    @rule()
+    def expire(self) -> None:
+        self._keep_up(lambda writer: writer.expire(self._retained(), at=AT))
+
+    def _keep_up(self, work: Callable[[Writer], int]) -> None:
+        writer = self.writers[-1]
+        try:
+            work(writer)
+        except Fenced:
+            self.writers.remove(writer)
+            assert writer.epoch < self.newest_epoch, "the newest writer is never fenced"
+
+    def _retained(self) -> list[Position]:
+        return [publication.cut(SOURCE) for publication in retained(history(self.tables))]
+
+    @invariant()
+    def what_is_merged_is_what_the_log_holds(self) -> None:
+        found = self.follower.poll()
+        for cut in self._retained():
+            whole = chain(found.commits, cut)
+            assert whole.problem is None, whole.problem
+            realtime = [data for commit in whole.commits for data in commit.partials.values()]
+            counted = [sum(pair) for pair in zip(self.versions[cut], decode(realtime), strict=True)]
+            assert tuple(counted) == partial(LOG_START, whole.end), (cut, whole.end)
+        live = latest(self.tables)
+        assert live is not None
+        now = chain(found.commits, live.cut(SOURCE)).end
+        assert self.reached.at_or_below(now), "a reader never steps back"
+        self.reached = now
+
+    @invariant()
+    def following_gives_each_offset_once(self) -> None:
+        """By a second reader, who looks only now and then and so finds several steps at once."""
+        if distance(LOG_START, self.log_end) % 3 == 0:
+            return
+        found = self.lazy.poll()
+        if found.rebuild or self.followed == LOG_START:
+            self.followed = end(found.commits) or LOG_START
+            return
+        tiled = chain(found.added, self.followed, across_bridges=True)
+        assert tiled.problem is None, tiled.problem
+        self.followed = tiled.end
+        assert self.followed == end(found.commits)
+
+
+def _broken(*, after: bool):  # type: ignore[no-untyped-def]
+    """A commit that ends in an error, before or after it has landed; look-ups work again right away."""
+    real, broken = delta.conditional_append, [True]
+
+    def append(handle: DeltaTable, rows: pa.Table) -> None:
+        if not (broken and broken.pop()):
+            real(handle, rows)
+            return
+        if after:
+            real(DeltaTable(handle.table_uri, version=handle.version()), rows)
+        raise Unwritable("the disk is full, or the connection was lost")
+
+    return append
+
+
+def test_any_schedule_gives_what_the_log_holds() -> None:
+    run_state_machine_as_test(
+        Schedules, settings=settings(settings(), max_examples=max(20, settings().max_examples // 5), stateful_step_count=25)
+    )

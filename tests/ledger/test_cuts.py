@@ -1,0 +1,179 @@
+"""Rule 7: a cut is a committed boundary that the archive has reached; it is reserved first, and compaction leaves it alone."""
+
+import pytest
+from deltalake import DeltaTable
+
+from ledger import cuts, delta
+from ledger.commit_files import spans_of
+from ledger.commits import Span
+from ledger.cuts import Choice, NotABoundary, Passed, choose
+from ledger.positions import LOG_START, Position
+from ledger.realtime import NotContiguous
+from ledger.tables import Tables
+from ledger.tiling import boundary, chain
+from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, fold, merge, publish_cut
+from views.errors import TandemError
+
+A = Span(at(0, 0), at(2, 1), 1, "fold")
+B = Span(at(2, 1), at(2, 4), 1, "fold")
+C = Span(at(2, 4), at(5, 4), 1, "fold")
+PATIENT = 1000
+
+
+def take(tables: Tables, archive_end: Position, patience: int = PATIENT) -> Position:
+    return cuts.take(tables, 1, SOURCE, archive_end=archive_end, patience=patience, by="test", at=AT)
+
+
+def reserve(tables: Tables, position: Position) -> None:
+    cuts.reserve(tables, 1, SOURCE, position, by="test", at=AT)
+
+
+def bridge(tables: Tables, to: Position) -> None:
+    cuts.bridge(tables, 1, SOURCE, to=to, by="test", at=AT)
+
+
+@pytest.mark.parametrize(
+    ("archive_end", "cut"),
+    [
+        (at(2, 1), at(2, 1)),
+        (at(2, 3), at(2, 1)),
+        (at(9, 3), at(2, 1)),
+        (at(2, 4), at(2, 4)),
+        (at(9, 9), at(5, 4)),
+        (at(1, 1), LOG_START),
+    ],
+)
+def test_the_cut_is_the_largest_boundary_that_the_archive_has_reached(archive_end: Position, cut: Position) -> None:
+    assert choose([C, B, A], cut=LOG_START, archive_end=archive_end, patience=PATIENT) == Choice(cut, bridge=False)
+
+
+def test_a_cut_does_not_step_back_behind_the_live_one() -> None:
+    assert choose([A, B, C], cut=at(2, 4), archive_end=at(2, 1), patience=PATIENT).cut == at(2, 4)
+
+
+def test_a_speed_layer_that_is_too_far_behind_is_bridged() -> None:
+    assert choose([A, B, C], cut=LOG_START, archive_end=at(9, 9), patience=8) == Choice(at(9, 9), bridge=True)
+    assert choose([A, B, C], cut=LOG_START, archive_end=at(9, 9), patience=9) == Choice(at(5, 4), bridge=False)
+    assert choose([], cut=LOG_START, archive_end=at(9, 9), patience=0) == Choice(at(9, 9), bridge=True)
+
+
+def test_no_bridge_while_the_chain_is_ahead_anywhere() -> None:
+    assert choose([A, B, C], cut=LOG_START, archive_end=at(4, 90), patience=0) == Choice(at(2, 4), bridge=False)
+
+
+def test_a_chain_that_does_not_tile_has_no_cut() -> None:
+    with pytest.raises(TandemError, match="no cut can be chosen"):
+        choose([A, C], cut=LOG_START, archive_end=at(9, 9), patience=0)
+
+
+def test_only_a_boundary_can_be_reserved(tables: Tables) -> None:
+    commit_each(claim(tables), at(2, 1), at(5, 4))
+    reserve(tables, at(2, 1))
+    reserve(tables, at(2, 1))
+    assert cuts.reserved(tables, 1, SOURCE) == [at(2, 1)]
+    with pytest.raises(NotABoundary, match="no commit of release 1 ends there"):
+        reserve(tables, at(3, 1))
+
+
+def test_compaction_never_crosses_a_reserved_cut(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 9)))
+    reserve(tables, at(3, 3))
+    assert writer.compact(merge, live=LOG_START, at=AT, fanout=2)
+    spans = spans_of(tables, 1, SOURCE)
+    assert boundary(spans, at(3, 3))
+    assert chain(spans, at(3, 3)).problem is None
+    assert len(chain(spans, LOG_START).commits) < 8
+
+
+def test_a_reservation_is_void_once_the_published_cut_has_passed_it(tables: Tables) -> None:
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 9)))
+    reserve(tables, at(3, 3))
+    reserve(tables, at(5, 5))
+    publish_cut(tables, at(5, 5))
+    assert cuts.reserved(tables, 1, SOURCE) == [at(5, 5)]
+    for _ in range(4):
+        writer.compact(merge, live=at(5, 5), at=AT, fanout=2)
+    spans = spans_of(tables, 1, SOURCE)
+    assert boundary(spans, at(5, 5))
+    assert not boundary(spans, at(3, 3))
+
+
+def test_a_reservation_that_comes_during_a_compaction_wins(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = claim(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 9)))
+    real = delta.conditional_replace
+
+    def interrupted(handle: DeltaTable, *args: object, **named: object) -> None:
+        reserve(tables, at(3, 3))
+        real(handle, *args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(delta, "conditional_replace", interrupted)
+    assert writer.compact(merge, live=LOG_START, at=AT, fanout=8) == 0
+    monkeypatch.undo()
+    writer.compact(merge, live=LOG_START, at=AT, fanout=2)
+    assert boundary(spans_of(tables, 1, SOURCE), at(3, 3))
+
+
+def test_a_bridge_brings_the_chain_to_where_the_archive_is(tables: Tables) -> None:
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, at(2, 1))
+    assert take(tables, at(6, 6), patience=0) == at(6, 6)
+    publish_cut(tables, at(6, 6))
+    with pytest.raises(NotContiguous) as raised:
+        writer.append(fold(at(2, 1), at(4, 4), writer.epoch))
+    assert raised.value.end == at(6, 6)
+    commit_each(writer, at(8, 8))
+    assert chain(spans_of(tables, 1, SOURCE), at(6, 6)).end == at(8, 8)
+
+
+def test_readers_do_not_cross_a_bridge_before_a_batch_covers_it(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, at(2, 1))
+    bridge(tables, at(6, 6))
+    writer = claim(tables)
+    commit_each(writer, at(8, 8))
+    assert chain(spans_of(tables, 1, SOURCE), LOG_START).end == at(2, 1)
+
+
+def test_a_bridge_is_committed_once_and_never_backwards(tables: Tables) -> None:
+    commit_each(claim(tables), at(2, 1))
+    for _ in range(2):
+        bridge(tables, at(6, 6))
+    assert [span.kind for span in spans_of(tables, 1, SOURCE) if not span.mark].count("bridge") == 1
+    for to in (at(5, 5), at(9, 5)):
+        with pytest.raises(Passed, match="has already committed up to"):
+            bridge(tables, to)
+
+
+def test_taking_a_cut_starts_over_when_compaction_came_first(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 9)))
+    real, compactions = cuts.reserve, [True]
+
+    def interrupted(*args: object, **named: object) -> None:
+        if compactions and compactions.pop():
+            writer.compact(merge, live=LOG_START, at=AT, fanout=4)
+        real(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cuts, "reserve", interrupted)
+    assert take(tables, at(6, 6)) == at(3, 3)
+
+
+def test_taking_a_cut_starts_over_when_the_chain_has_passed_the_bridge(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, at(2, 1))
+    real, commits = cuts.bridge, [at(7, 7)]
+
+    def interrupted(*args: object, **named: object) -> None:
+        if commits:
+            commit_each(writer, commits.pop())
+        real(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cuts, "bridge", interrupted)
+    assert take(tables, at(6, 6), patience=0) == at(2, 1)

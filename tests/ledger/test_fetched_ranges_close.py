@@ -1,0 +1,41 @@
+"""Rule 5: a range is committed only if every offset of it is accounted for and the log is still the one that was planned on."""
+
+import pytest
+
+from ledger.counts import Counts
+from ledger.fetched import LogChanged, Unclosed, refuse_changed_log, refuse_unclosed
+from views.ranges import Ranges
+
+P, Q = ("T", 0), ("T", 1)
+TEN = Ranges.of({P: (5, 12), Q: (0, 3)})
+
+
+def test_events_quarantine_duplicates_and_explained_holes_make_the_length() -> None:
+    refuse_unclosed(TEN, Counts(events=5, quarantined={"json": 1, "time": 1}, duplicates=1, holes=2, late=4, conflicts=1))
+
+
+@pytest.mark.parametrize("events", [9, 11])
+def test_a_range_that_does_not_close_is_refused(events: int) -> None:
+    with pytest.raises(Unclosed, match=f"{events} outcomes were counted for 10 offsets"):
+        refuse_unclosed(TEN, Counts(events=events))
+
+
+def test_a_log_that_only_grew_is_the_same_log() -> None:
+    refuse_changed_log({P: 5, Q: 0}, firsts={P: 5, Q: 0}, ends={P: 12, Q: 0})
+
+
+def test_a_log_that_lost_offsets_under_the_fetch_is_refused() -> None:
+    with pytest.raises(LogChanged, match="partition 0 of topic T now begins at 6, past 5"):
+        refuse_changed_log({P: 5}, firsts={P: 6}, ends={P: 12})
+    with pytest.raises(LogChanged, match="now begins at 1, past 0"):
+        refuse_changed_log({Q: 0}, firsts={Q: 1}, ends={Q: 12})
+
+
+def test_a_log_that_ends_below_what_was_read_is_another_log() -> None:
+    with pytest.raises(LogChanged, match="ends at 4, below 5"):
+        refuse_changed_log({P: 5}, firsts={P: 0}, ends={P: 4})
+
+
+def test_a_topic_made_anew_is_refused() -> None:
+    with pytest.raises(LogChanged, match="partition 0 of topic T is gone"):
+        refuse_changed_log({P: 5}, firsts={("U", 0): 0}, ends={("U", 0): 9})

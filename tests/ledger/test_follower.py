@@ -1,0 +1,116 @@
+"""Following a table reads every file once, and never takes a rewritten commit for a new one."""
+
+import pytest
+
+from ledger import delta, follower
+from ledger.cuts import reserve
+from ledger.follower import Followed, Follower
+from ledger.positions import LOG_START, Position
+from ledger.tables import Tables
+from ledger.tiling import chain
+from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge, partial
+
+
+def follow(tables: Tables) -> Follower:
+    return Follower(tables, 1, SOURCE)
+
+
+def ends(found: Followed) -> list[Position]:
+    return [commit.end for commit in found.added]
+
+
+def test_no_table_is_no_commits(tables: Tables) -> None:
+    follower = follow(tables)
+    assert follower.poll() == Followed((), (), rebuild=False)
+    commit_each(claim(tables), at(1, 1))
+    assert ends(follower.poll()) == [at(1, 1)]
+
+
+def test_each_poll_gives_what_is_new_in_order(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    assert ends(follower.poll()) == [at(1, 1), at(2, 2)]
+    assert ends(follower.poll()) == []
+    commit_each(writer, at(3, 2), at(3, 3))
+    assert ends(follower.poll()) == [at(3, 2), at(3, 3)]
+
+
+def test_no_file_is_read_twice(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, following = claim(tables), follow(tables)
+    real, read = follower.read_commit, []
+
+    def counted(handle: object, path: str) -> object:
+        read.append(path)
+        return real(handle, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(follower, "read_commit", counted)
+    for n in range(1, 6):
+        commit_each(writer, at(n, n))
+        following.poll()
+    assert len(read) == len(set(read)) == 6
+
+
+def test_a_compaction_adds_nothing(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 9)))
+    follower.poll()
+    assert writer.compact(merge, live=LOG_START, at=AT, fanout=4)
+    found = follower.poll()
+    assert (found.added, found.rebuild) == ((), False)
+    assert len(found.commits) < 9
+    assert decode([data for commit in found.commits for data in commit.partials.values()]) == partial(LOG_START, at(8, 8))
+
+
+def test_a_compaction_over_old_and_new_asks_to_rebuild(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    follower.poll()
+    commit_each(writer, at(3, 3))
+    writer.compact(merge, live=LOG_START, at=AT, fanout=4)
+    found = follower.poll()
+    assert found.rebuild
+    assert chain(found.commits, LOG_START).end == at(3, 3)
+
+
+def test_expired_commits_leave_the_list(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    follower.poll()
+    writer.expire([at(1, 1)], at=AT)
+    found = follower.poll()
+    assert (ends(found), found.rebuild) == ([], False)
+    assert [commit.end for commit in found.commits if not commit.mark] == [at(2, 2)]
+
+
+def test_a_mark_is_not_new(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1))
+    follower.poll()
+    reserve(tables, 1, SOURCE, at(1, 1), by="test", at=AT)
+    assert ends(follower.poll()) == []
+
+
+def test_a_reader_who_was_away_while_the_log_was_cleaned_up_comes_back(tables: Tables) -> None:
+    """Its handle's next log entries are gone: it opens the table anew and still reads only what is new."""
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1))
+    follower.poll()
+    commit_each(writer, at(2, 2), at(3, 3))
+    handle = delta.open_table(tables, tables.realtime(1, SOURCE))
+    assert handle is not None
+    handle.create_checkpoint()
+    places = delta.file_system(handle)
+    for version in range(handle.version()):
+        places.delete_file(f"_delta_log/{version:020}.json")
+    commit_each(writer, at(4, 4))
+    assert ends(follower.poll()) == [at(2, 2), at(3, 3), at(4, 4)]
+
+
+def test_a_file_that_is_gone_for_good_is_said(tables: Tables) -> None:
+    commit_each(claim(tables), at(1, 1))
+    handle = delta.open_table(tables, tables.realtime(1, SOURCE))
+    assert handle is not None
+    for path in delta.files(handle):
+        delta.file_system(handle).delete_file(path)
+    with pytest.raises(delta.Vanished, match=r"cannot read table .*realtime/1/numbers.*is gone"):
+        follow(tables).poll()

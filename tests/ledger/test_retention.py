@@ -1,0 +1,55 @@
+"""Rule 9: realtime rows stay as long as a retained publication needs them, and files stay for readers in mid-read."""
+
+from datetime import timedelta
+
+from ledger.commit_files import read_commit, spans_of
+from ledger.delta import files, open_table
+from ledger.tables import Tables
+from ledger.tiling import chain
+from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge, partial
+
+NINE = [at(n, n) for n in range(1, 10)]
+
+
+def test_what_a_retained_cut_needs_stays(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, *NINE)
+    assert writer.expire([at(3, 3), at(6, 6)], at=AT) == 4
+    spans = spans_of(tables, 1, SOURCE)
+    for cut in (at(3, 3), at(6, 6)):
+        found = chain(spans, cut)
+        assert (found.end, found.problem) == (at(9, 9), None)
+    assert not any(span.end == at(2, 2) for span in spans)
+
+
+def test_nothing_goes_without_a_retained_cut(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, *NINE)
+    assert writer.expire([], at=AT) == 0
+
+
+def test_the_tables_end_and_epoch_outlive_everything(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, *NINE)
+    assert writer.expire([at(9, 9)], at=AT) == 9
+    again = claim(tables)
+    assert (again.end, again.epoch) == (at(9, 9), writer.epoch + 1)
+
+
+def test_a_cut_inside_a_commit_keeps_it(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, at(2, 2), at(4, 4))
+    assert writer.expire([at(3, 3)], at=AT) == 2
+    assert chain(spans_of(tables, 1, SOURCE), at(2, 2)).end == at(4, 4)
+
+
+def test_a_reader_in_mid_read_goes_on_over_compaction_and_expiry(tables: Tables) -> None:
+    writer = claim(tables)
+    commit_each(writer, *NINE)
+    handle = open_table(tables, tables.realtime(1, SOURCE))
+    assert handle is not None
+    before = list(files(handle))
+    writer.compact(merge, live=at(0, 0), at=AT, fanout=3)
+    writer.expire([at(9, 9)], at=AT + timedelta(seconds=1))
+    folds = [commit for commit in (read_commit(handle, path) for path in before) if not commit.mark]
+    assert decode([data for commit in folds for data in commit.partials.values()]) == partial(at(0, 0), at(9, 9))
