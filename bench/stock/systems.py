@@ -1,0 +1,101 @@
+"""The four that are compared: how each is started, and where its answers are seen."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.stock.shown import Asked, MergedTables, Partials, Shown
+from bench.stock.spark_views import SparkView
+from infra import jars
+
+SOURCE = "requests"
+TOPIC = "bench"
+DEFINITIONS = Path(__file__).parent / "project" / "definitions.py"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and with what a system runs: its own empty folder, and as many cores and as much memory as every other."""
+
+    state: Path
+    bootstrap: str
+    views: Sequence[SparkView]
+    cores: int
+    memory: str
+
+
+@dataclass(frozen=True)
+class System:
+    """One of the compared systems: its command, what it needs in its environment, and what it shows."""
+
+    name: str
+    about: str
+    command: Callable[[Place], list[str]]
+    environ: Callable[[Place], dict[str, str]]
+    shown: Callable[[Place], Shown]
+
+
+def job(name: str, about: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> System:
+    """A Spark job of this folder."""
+
+    def command(place: Place) -> list[str]:
+        options = {
+            "bootstrap": place.bootstrap,
+            "topic": TOPIC,
+            "jars": ",".join(map(str, jars.paths("spark"))),
+            "state": str(place.state),
+            "views": str(len(place.views)),
+            "cores": str(place.cores),
+            "memory": place.memory,
+        }
+        return [sys.executable, "-m", f"bench.stock.{name}", *(f"--{key}={value}" for key, value in options.items())]
+
+    return System(name, about, command, lambda _: {}, lambda place: shown(place.state / "tables", place.views))
+
+
+def _tandem(place: Place) -> list[str]:
+    return [sys.executable, "-m", "cli", "speed", "--project", str(project(place.state / "project", len(place.views)))]
+
+
+def tandem_environ(place: Place) -> dict[str, str]:
+    """What makes a `tandem` command use this place."""
+    return {
+        "TANDEM_STATE": str(place.state / "tandem"),
+        "TANDEM_KAFKA_BOOTSTRAP": place.bootstrap,
+        "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
+        "TANDEM_SPARK_DRIVER_MEMORY": place.memory,
+    }
+
+
+def project(folder: Path, views: int) -> Path:
+    """A project with the first so many of the benchmark's views."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(DEFINITIONS, folder)
+    (folder / "tandem.toml").touch()
+    with (folder / DEFINITIONS.name).open("a") as file:
+        file.write(f"\nVIEWS = VIEWS[:{views}]\n")
+    return folder
+
+
+def environ(extra: dict[str, str]) -> dict[str, str]:
+    """The environment of a system's process: no settings of whoever runs the benchmark."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
+    path = os.pathsep.join([str(jars.ROOT), *filter(None, [inherited.get("PYTHONPATH")])])
+    return {**inherited, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, **extra}
+
+
+SYSTEMS = (
+    System(
+        "tandem",
+        "Tandem's speed layer and merged reader",
+        _tandem,
+        tandem_environ,
+        lambda place: Asked(str(place.state / "tandem"), SOURCE, place.views),
+    ),
+    job("expert", "stateless partials appended by Spark's Delta sink, tuned", Partials),
+    job("tuned", "the textbook job, tuned", MergedTables),
+    job("textbook", "stateful groupBy, MERGE into Delta, Spark's defaults", MergedTables),
+)
