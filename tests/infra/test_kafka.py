@@ -1,0 +1,152 @@
+"""The Kafka client against a real broker: ids, offsets of committed records, and sending with nothing lost or mistaken."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import ConfigResource
+
+from infra import kafka
+from infra.jars import ROOT
+from infra.settings import Kafka, Settings
+from tests.stack import new_topic
+from views.ranges import Offsets
+
+pytestmark = pytest.mark.broker
+
+
+def offset_sum(offsets) -> int:
+    return sum(offsets.values())
+
+
+def records(connection: kafka.Connection, topic: kafka.Topic) -> list:
+    """Every committed record of a topic, partition by partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": connection.address.bootstrap,
+            "group.id": "x",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    ends = kafka.ends(connection, [topic])
+    consumer.assign([TopicPartition(topic.name, partition, 0) for partition in range(topic.partitions)])
+    found, deadline = [], time.monotonic() + 20
+    while len(found) < offset_sum(ends) and time.monotonic() < deadline:
+        found += consumer.consume(500, 0.2)
+    consumer.close()
+    return sorted(found, key=lambda record: (record.partition(), record.offset()))
+
+
+def settled_ends(connection: kafka.Connection, topic: kafka.Topic, expected: int) -> Offsets:
+    deadline = time.monotonic() + 20
+    while offset_sum(ends := kafka.ends(connection, [topic])) < expected and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return ends
+
+
+def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connection) -> None:
+    name = new_topic(broker).name + "-made"
+    first = kafka.create(broker, [name], Settings(kafka=Kafka(partitions=3)))
+    assert first[name].partitions == 3
+    assert kafka.create(broker, [name], Settings(kafka=Kafka(partitions=5))) == first
+    assert kafka.describe(broker, [name, "no-such-topic"]) == first
+    with pytest.raises(kafka.NoTopic, match="has no topic 'no-such-topic'"):
+        kafka.topic(broker, "no-such-topic")
+
+
+def test_a_topic_made_again_has_another_id(broker: kafka.Connection) -> None:
+    topic = new_topic(broker)
+    broker.admin.delete_topics([topic.name])[topic.name].result(20)
+    deadline = time.monotonic() + 20
+    while kafka.describe(broker, [topic.name]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert kafka.create(broker, [topic.name], Settings())[topic.name].id != topic.id
+
+
+def test_what_is_sent_arrives_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection) -> None:
+    topic, before = new_topic(broker, partitions=1), int(time.time() * 1000)
+    values = [b"", b"\x00\xff\xfe", b"line\r", b"x" * 100_000]
+    with kafka.Sender(broker.address) as sender:
+        for value in values:
+            sender.send(topic.name, value, b"key")
+        sender.send(topic.name, None)
+    assert (sender.acknowledged, sender.positions) == (5, {(topic.name, 0): 5})
+    found = records(broker, topic)
+    assert [record.value() for record in found] == [*values, None]
+    assert [record.key() for record in found] == [b"key"] * 4 + [None]
+    assert all(before - 1000 <= record.timestamp()[1] <= time.time() * 1000 + 1000 for record in found)
+
+
+def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection) -> None:
+    topic = new_topic(broker, partitions=2)
+    assert kafka.starts(broker, [topic]) == kafka.ends(broker, [topic]) == {(topic.id, 0): 0, (topic.id, 1): 0}
+    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "transactional.id": topic.name, "log_level": 0})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for _ in range(3):
+        producer.produce(topic.name, b"committed", partition=0)
+    producer.commit_transaction(20)
+    # Three records and the marker that closes their transaction, which comes a moment after the commit.
+    assert settled_ends(broker, topic, 4) == {(topic.id, 0): 4, (topic.id, 1): 0}
+    producer.begin_transaction()
+    producer.produce(topic.name, b"open", partition=0)
+    producer.flush(20)
+    assert kafka.ends(broker, [topic])[topic.id, 0] == 4
+    producer.abort_transaction(20)
+    assert settled_ends(broker, topic, 6)[topic.id, 0] == 6
+
+
+def test_topics_keep_what_they_have_however_old_its_timestamp(broker: kafka.Connection) -> None:
+    name = new_topic(broker).name
+    described = broker.admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name)])
+    configuration = next(iter(described.values())).result(20)
+    assert (configuration["retention.ms"].value, configuration["message.timestamp.type"].value) == ("-1", "CreateTime")
+
+
+def test_a_record_too_large_is_said_and_nothing_hangs(broker: kafka.Connection) -> None:
+    topic = new_topic(broker)
+    with kafka.Sender(broker.address) as sender:
+        sender.send(topic.name, b"small")
+        sender.finish()
+        with pytest.raises(kafka.NotSent, match="too large; 1 were acknowledged"):
+            sender.send(topic.name, b"x" * 3_000_000)
+
+
+def test_no_broker_is_one_sentence_at_once(broker: kafka.Connection) -> None:
+    with closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{unused.getsockname()[1]}"
+    began = time.monotonic()
+    with pytest.raises(kafka.NoBroker, match=rf"^no Kafka broker at {nowhere}: connection refused$"):
+        kafka.connect(replace(broker.address, bootstrap=nowhere))
+    with pytest.raises(kafka.NoBroker, match="'localhost' is not host:port"):
+        kafka.connect(replace(broker.address, bootstrap="localhost"))
+    assert time.monotonic() - began < 5
+
+
+def test_one_that_listens_and_says_nothing_is_given_up_in_time_and_without_noise() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        script = (
+            "from infra import kafka; import sys; address = kafka.Address(sys.argv[1], {}, 1)\n"
+            "try: kafka.describe(kafka.connect(address), ['x'])\n"
+            "except kafka.NoBroker as error: print(error)"
+        )
+        where = f"127.0.0.1:{silent.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-c", script, where],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            cwd=ROOT,
+            env=dict(os.environ),
+        )
+    assert done.stdout == f"the Kafka broker at {where} did not answer in 1 s\n"
+    assert done.stderr == ""
