@@ -51,7 +51,7 @@ _ALLOWED: Final = frozenset(
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression: its text, its meaning as text for fingerprints, the type of its values.
+    """A checked expression: its text, its meaning as text for fingerprints, the type of its values, the fields it reads.
 
     `column` is the field that it is, when it is nothing but a field.
     """
@@ -59,6 +59,7 @@ class Expression:
     text: str
     canonical: str
     type: ValueType
+    fields: frozenset[str]
     column: str | None = None
 
 
@@ -78,7 +79,8 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     for node in nodes(tree):
         _check(node)
     column = tree["column_names"][0] if tree["class"] == "COLUMN_REF" and len(tree["column_names"]) == 1 else None
-    return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), column)
+    read = {node["column_names"][0] for node in nodes(tree) if node["class"] == "COLUMN_REF"}
+    return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), read & frozenset(fields.names), column)
 
 
 def _quoting_hint(text: str, names: Sequence[str]) -> str:

@@ -62,7 +62,7 @@ def _exact_mean(columns: Sequence[pa.Array], unit: int) -> pa.Array:
     words = arrays.decimal_words(sums[0])
     alone = len(sums) == 1 or sums[1].null_count == len(counts)
     # Both below 2^53 are exact as doubles, whose division rounds once too: the usual case, without a loop.
-    if alone and divisors.max(initial=0) * unit < _EXACT_IN_DOUBLE and _below(words[present], _EXACT_IN_DOUBLE):
+    if alone and int(divisors.max(initial=0)) * unit < _EXACT_IN_DOUBLE and _below(words[present], _EXACT_IN_DOUBLE):
         np.divide(words[:, 0], divisors * float(unit), out=quotients, where=present)
     else:
         for row, total in enumerate(exact_sums(sums)):

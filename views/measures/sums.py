@@ -6,6 +6,7 @@ and are the same for every split of the events.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -48,7 +49,7 @@ def sum_states(value: ValueType) -> tuple[State, ...]:
     type_ = pa.decimal128(38, scale)
     if value.arrow.precision <= _NARROW_DIGITS:
         return (State("sum", type_, "sum({0})", "sum({0})"),)
-    bound = f"CAST('1e{_BOUND_DIGITS - scale}' AS DECIMAL(38,{scale}))"
+    bound = f"CAST('{Decimal(10) ** (_BOUND_DIGITS - scale):f}' AS DECIMAL(38,{scale}))"
     small = f"{{0}} > -{bound} AND {{0}} < {bound}"
     large = f"CASE WHEN NOT ({small}) THEN CAST(replace(CAST({{0}} AS VARCHAR), '.', '') AS HUGEINT)"
     return (

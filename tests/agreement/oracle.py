@@ -1,0 +1,244 @@
+"""What a view must answer, said in plain Python beside the SQL that says it to the kernel, and sharing nothing with it.
+
+Events are dicts. An expression is a pair: SQL, and a function of the event that gives its value, None for NULL, or raises
+Rejected. A measure is the kernel's measure beside a function of the list of values that it is asked about.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+from views.measures import Measure, count, distinct, maximum, mean, minimum, quantiles, total
+
+Event = Mapping[str, Any]
+Value = Callable[[Event], Any]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Rejected(Exception):
+    """This event is not for this view."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The same said twice."""
+
+    sql: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A measure said twice: `answer` takes what `value` gave for the events of a group, NULLs left out."""
+
+    measure: Measure
+    value: Value
+    answer: Callable[[list[Any]], Any]
+
+
+def oracle(
+    events: Iterable[Event],
+    *,
+    where: Value | None,
+    keys: Mapping[str, Value],
+    size: timedelta | None,
+    measures: Mapping[str, Asked],
+) -> tuple[dict[tuple[Any, ...], dict[str, Any]], Counter[str]]:
+    """The answers by keys and window start, and the rejections by reason."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    rejected: Counter[str] = Counter()
+    for event in events:
+        try:
+            if where is not None and where(event) is not True:
+                continue
+            # All of an event's expressions fail before any of them is found not to be finite.
+            values, faults = {}, []
+            for name, value in [*keys.items(), *((name, asked.value) for name, asked in measures.items())]:
+                try:
+                    values[name] = value(event)
+                except Rejected as fault:
+                    faults.append(str(fault))
+            if faults:
+                raise Rejected("expression" if "expression" in faults else faults[0])
+        except Rejected as fault:
+            rejected[str(fault)] += 1
+        else:
+            groups[(*(values[name] for name in keys), window_start(event["at"], size))].append(values)
+    answers = {
+        group: {name: asked.answer([v[name] for v in members if v[name] is not None]) for name, asked in measures.items()}
+        for group, members in groups.items()
+    }
+    return answers, rejected
+
+
+def window_start(at: datetime, size: timedelta | None) -> datetime | None:
+    return None if size is None else EPOCH + (at - EPOCH) // size * size
+
+
+def field(name: str) -> Value:
+    return lambda event: event[name]
+
+
+def known(name: str, function: Callable[[Any], Any]) -> Value:
+    """A function of a field that is NULL where the field is, as most of SQL's are."""
+    return lambda event: None if event[name] is None else function(event[name])
+
+
+def positive_zero(number: float) -> float:
+    return number + 0.0
+
+
+def bigint(number: int) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise Rejected("expression")
+    return number
+
+
+def thirty_eight_digits(number: int) -> int:
+    if abs(number) >= 10**38:
+        raise Rejected("expression")
+    return number
+
+
+def finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise Rejected("not_finite")
+    return number
+
+
+def remainder(number: int, divisor: int) -> int:
+    """With the sign of the number, as in SQL."""
+    return int(math.copysign(abs(number) % divisor, number)) if abs(number) < 2**53 else _large_remainder(number, divisor)
+
+
+def _large_remainder(number: int, divisor: int) -> int:
+    return (abs(number) % divisor) * (1 if number >= 0 else -1)
+
+
+def quotient(number: int, divisor: int) -> int:
+    """Towards zero, as in SQL; nothing divides by zero."""
+    if divisor == 0:
+        raise Rejected("expression")
+    return abs(number) // abs(divisor) * (1 if (number < 0) == (divisor < 0) else -1)
+
+
+def parsed(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise Rejected("expression") from None
+
+
+def added(values: list[Any]) -> Any:
+    """The exact sum; for doubles the double nearest to it, None where that is none."""
+    if not values:
+        return None
+    if isinstance(values[0], float):
+        return nearest(sum(map(Fraction, values)))
+    with localcontext(prec=100):
+        return sum(values[1:], values[0])
+
+
+def averaged(values: list[Any]) -> float | None:
+    return nearest(sum(map(Fraction, values)) / len(values)) if values else None
+
+
+def nearest(number: Fraction) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+def smallest(values: list[Any]) -> Any:
+    return min(values, default=None)
+
+
+def largest(values: list[Any]) -> Any:
+    return max(values, default=None)
+
+
+def rank(fraction: float) -> Callable[[list[Any]], float | None]:
+    """The smallest value that at least the fraction of all values do not exceed."""
+    return lambda values: float(sorted(values)[max(0, math.ceil(fraction * len(values)) - 1)]) if values else None
+
+
+def both_ranks(values: list[Any]) -> dict[str, float | None]:
+    return {"0.5": rank(0.5)(values), "0.9": rank(0.9)(values)}
+
+
+HUGE_I = Said("i::HUGEINT * i", known("i", lambda i: thirty_eight_digits(i * i)))
+NEAR_LIMIT = Said("i + 9223372036854775000", known("i", lambda i: bigint(i + 9223372036854775000)))
+CENTS = Said("d", field("d"))
+DOUBLE = Said("f", known("f", positive_zero))
+
+FILTERS = (
+    Said("flag", field("flag")),
+    Said("NOT flag OR i > 0", lambda e: _or(_not(e["flag"]), None if e["i"] is None else e["i"] > 0)),
+    Said("s <> 'a'", known("s", lambda s: s != "a")),
+    Said("10 // i > 2", known("i", lambda i: quotient(10, i) > 2)),
+    Said("d IS NOT NULL -- and a comment", lambda e: e["d"] is not None),
+    Said("CAST(digits AS INTEGER) > 0", known("digits", lambda text: parsed(text) > 0)),
+)
+KEYS = (
+    Said("flag", field("flag")),
+    Said("s", field("s")),
+    Said("b", field("b")),
+    Said("day", field("day")),
+    DOUBLE,
+    Said("d", field("d")),
+    HUGE_I,
+    Said("i % 3", known("i", lambda i: remainder(i, 3))),
+    Said("100 // i", known("i", lambda i: quotient(100, i))),
+    Said("coalesce(s, '?')", lambda e: "?" if e["s"] is None else e["s"]),
+    Said("length(s)", known("s", len)),
+    Said("CAST(digits AS INTEGER)", known("digits", parsed)),
+    Said("CASE WHEN i > 0 THEN 'more' ELSE s END", lambda e: "more" if e["i"] is not None and e["i"] > 0 else e["s"]),
+    Said("date_trunc('hour', \"at\")", lambda e: e["at"].replace(minute=0, second=0, microsecond=0)),
+    Said("CAST(NULL AS VARCHAR)", lambda e: None),
+)
+MEASURES = {
+    "n": Asked(count(), lambda e: 1, len),
+    "total_i": Asked(total("i"), field("i"), added),
+    "total_near_limit": Asked(total(NEAR_LIMIT.sql), NEAR_LIMIT.value, added),
+    "total_huge": Asked(total(HUGE_I.sql), HUGE_I.value, added),
+    "total_d": Asked(total("d"), CENTS.value, added),
+    "total_f": Asked(total("f"), DOUBLE.value, added),
+    "total_not_finite": Asked(total("f * f"), known("f", lambda f: finite(f * f)), added),
+    "mean_i": Asked(mean("i"), field("i"), averaged),
+    "mean_huge": Asked(mean(HUGE_I.sql), HUGE_I.value, averaged),
+    "mean_d": Asked(mean("d"), CENTS.value, averaged),
+    "mean_f": Asked(mean("f"), DOUBLE.value, averaged),
+    "min_s": Asked(minimum("s"), field("s"), smallest),
+    "max_s": Asked(maximum("s"), field("s"), largest),
+    "min_b": Asked(minimum("b"), field("b"), smallest),
+    "max_f": Asked(maximum("f"), DOUBLE.value, largest),
+    "min_d": Asked(minimum("d"), CENTS.value, smallest),
+    "max_t": Asked(maximum("t"), field("t"), largest),
+    "min_day": Asked(minimum("day"), field("day"), smallest),
+    "max_flag": Asked(maximum("flag"), field("flag"), largest),
+    "distinct_s": Asked(distinct("s"), field("s"), lambda values: len(set(values))),
+    "distinct_b": Asked(distinct("b"), field("b"), lambda values: len(set(values))),
+    "distinct_i": Asked(distinct("i"), field("i"), lambda values: len(set(values))),
+    "distinct_f": Asked(distinct("f"), DOUBLE.value, lambda values: len(set(values))),
+    "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
+    "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
+}
+
+
+def _not(flag: bool | None) -> bool | None:
+    return None if flag is None else not flag
+
+
+def _or(one: bool | None, other: bool | None) -> bool | None:
+    return True if one or other else None if one is None or other is None else False
+
+
+def plain(value: Any) -> Any:
+    """An answer as the oracle writes it: integers that travel as decimals are integers again."""
+    return int(value) if isinstance(value, Decimal) and value.as_tuple().exponent == 0 else value

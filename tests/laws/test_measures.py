@@ -1,0 +1,135 @@
+"""Every measure obeys the laws that make the layers add up: how events are split, grouped and ordered changes nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.samples import SAMPLES, rows, share, table
+from views.kernel import Partial, merge, partial, present
+from views.measures import Measure, count, distinct, maximum, mean, minimum, quantiles, total
+from views.ranges import EMPTY, Ranges
+from views.view import View, bind, group_columns, state_schema
+from views.windows import tumbling
+from views.wire import from_ipc, to_ipc
+
+NUMBERS = {"i": "i", "f": "f", "d": "d", "huge": "i::HUGEINT * i", "small": "CAST(i % 1000 AS DECIMAL(9, 3))"}
+VALUES = {**NUMBERS, "flag": "flag", "s": "s", "b": "b", "day": "day", "t": "t"}
+
+MEASURES: dict[str, Measure] = {
+    "count": count(),
+    **{f"total_{name}": total(sql) for name, sql in NUMBERS.items()},
+    **{f"mean_{name}": mean(sql) for name, sql in NUMBERS.items()},
+    **{f"quantiles_{name}": quantiles(sql, (0, 0.5, 1)) for name, sql in NUMBERS.items()},
+    **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},
+    **{f"maximum_{name}": maximum(sql) for name, sql in VALUES.items()},
+    **{f"distinct_{name}": distinct(sql) for name, sql in VALUES.items()},
+}
+VIEW = View(SAMPLES, keys={"flag": "flag", "s": "s"}, window=tumbling(hours=1), measures=MEASURES, name="every_measure")
+SKETCHES = tuple(column for measure in bind(VIEW).measures for column, state in measure.states if state.build is not None)
+
+events = st.lists(rows, max_size=12)
+
+
+def fold(batch: Sequence[dict[str, Any]], first: int = 0) -> Partial:
+    """The partial of events at offsets from `first` on."""
+    return partial(VIEW, table(batch), Ranges.of({("topic", 0): (first, first + len(batch))}))
+
+
+def assert_same(one: Partial, other: Partial) -> None:
+    """Equal ranges, equal rejections, and, key by key, equal exact states and equal answers.
+
+    Sketches are compared by what they answer: their bytes remember the order of updates. These hold few enough values
+    for KLL to be exact.
+    """
+    assert one.ranges == other.ranges
+    assert one.rejected == other.rejected
+    assert one.states.schema == other.states.schema == state_schema(VIEW)
+    assert_equal_tables(one.states.drop_columns(list(SKETCHES)), other.states.drop_columns(list(SKETCHES)))
+    assert_equal_tables(present(VIEW, one), present(VIEW, other))
+
+
+def assert_equal_tables(one: pa.Table, other: pa.Table) -> None:
+    ones, others = by_group(one), by_group(other)
+    assert ones.keys() == others.keys()
+    for group, row in ones.items():
+        for column, value in row.items():
+            assert value == others[group][column], f"{column} of {group}"
+
+
+def by_group(answers: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
+    found = answers.to_pylist()
+    grouped = {tuple(row[name] for name in group_columns(VIEW)): row for row in found}
+    assert len(grouped) == len(found), "a key and window stands in two rows"
+    return grouped
+
+
+@share(25)
+@given(events, events)
+def test_merge_is_commutative(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
+    one, other = fold(left), fold(right, len(left))
+    assert_same(merge(VIEW, [one, other]), merge(VIEW, [other, one]))
+
+
+@share(25)
+@given(events, events, events)
+def test_merge_is_associative(first: list[dict[str, Any]], second: list[dict[str, Any]], third: list[dict[str, Any]]) -> None:
+    a, b, c = fold(first), fold(second, len(first)), fold(third, len(first) + len(second))
+    assert_same(merge(VIEW, [merge(VIEW, [a, b]), c]), merge(VIEW, [a, merge(VIEW, [b, c])]))
+
+
+@share(25)
+@given(events)
+def test_the_merge_of_nothing_is_the_identity(batch: list[dict[str, Any]]) -> None:
+    nothing, folded = merge(VIEW, []), fold(batch)
+    assert nothing.states.num_rows == 0
+    assert nothing.ranges == EMPTY
+    assert_same(merge(VIEW, [nothing, folded]), folded)
+    assert_same(merge(VIEW, [folded, nothing]), folded)
+    assert_same(merge(VIEW, [folded]), folded)
+
+
+@share(40)
+@given(st.lists(rows, max_size=30), st.data())
+def test_any_split_gives_what_one_fold_gives(batch: list[dict[str, Any]], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(batch)), max_size=5), label="cuts"))
+    bounds = [0, *cuts, len(batch)]
+    pieces = [fold(batch[start:to], start) for start, to in zip(bounds, bounds[1:], strict=False)]
+    assert_same(merge(VIEW, data.draw(st.permutations(pieces), label="order")), fold(batch))
+
+
+@share(25)
+@given(st.lists(rows, max_size=20), st.randoms(use_true_random=False))
+def test_the_order_of_events_does_not_matter(batch: list[dict[str, Any]], random: Any) -> None:
+    assert_same(fold(random.sample(batch, len(batch))), fold(batch))
+
+
+@share(25)
+@given(events)
+def test_states_survive_the_wire(batch: list[dict[str, Any]]) -> None:
+    folded = fold(batch)
+    states = from_ipc(to_ipc(folded.states))
+    assert states.equals(folded.states, check_metadata=True)
+
+
+def test_states_survive_a_delta_table(tmp_path: Path) -> None:
+    numbers = iter(range(1000))
+
+    @share(5)
+    @given(events, events)
+    def survive(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
+        pieces = [fold(left), fold(right, len(left))]
+        uri = str(tmp_path / str(next(numbers)))
+        for piece in pieces:
+            write_deltalake(uri, piece.states, mode="append")
+        stored = DeltaTable(uri)
+        assert (stored.protocol().min_reader_version, stored.protocol().min_writer_version) == (1, 2)
+        read = pa.table(stored.to_pyarrow_table())
+        whole = Partial(read, pieces[0].ranges.union(pieces[1].ranges), merge(VIEW, pieces).rejected)
+        assert_same(merge(VIEW, [whole]), merge(VIEW, pieces))
+
+    survive()

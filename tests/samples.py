@@ -1,0 +1,78 @@
+"""An event type with a field of every kind, and events that look for trouble in each."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from typing import Annotated, Any
+
+import pyarrow as pa
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from views.event import Event, Scale, event_schema
+from views.source import Source
+
+WIDE = Context(prec=80)  # Python's own rounds to 28 digits
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Sample(Event):
+    """One field of every kind, each but the time optional."""
+
+    at: datetime
+    flag: bool | None = None
+    i: int | None = None
+    f: float | None = None
+    d: Annotated[Decimal, Scale(2)] | None = None
+    s: str | None = None
+    digits: str | None = None
+    b: bytes | None = None
+    day: date | None = None
+    t: datetime | None = None
+
+
+SAMPLES = Source(topic="samples", event=Sample, event_time="at", name="samples")
+
+_MICROSECONDS_1900, _MICROSECONDS_2100 = -2_208_988_800_000_000, 4_102_444_800_000_000
+
+
+def _near(*points: int, width: int = 2_000_000) -> st.SearchStrategy[int]:
+    return st.sampled_from(points).flatmap(lambda point: st.integers(point - width, point + width))
+
+
+times = (_near(0, 60_000_000, -86_400_000_000) | st.integers(_MICROSECONDS_1900, _MICROSECONDS_2100)).map(
+    lambda us: EPOCH + timedelta(microseconds=us)
+)
+integers = st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1) | _near(2**62, -(2**62), width=3)
+# Sums of these are exact in doubles, whatever the order, beyond the largest double too.
+floats = st.integers(-(2**20), 2**20).map(lambda n: n * 0.25) | st.integers(-3, 3).map(lambda n: n * 2.0**1021) | st.just(-0.0)
+decimals = (st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-500, 500) | _near(10**20, -(10**20), width=2)).map(
+    lambda unscaled: Decimal(unscaled).scaleb(-2, WIDE)
+)
+texts = st.sampled_from(["", "a", "a\0", "a\0b", "A", "ä", "a\u0308", "🙂", " ", "'", '"'])
+bytestrings = st.sampled_from([b"", b"\0", b"a", b"\xff", b"\xff\xfe", "🙂".encode(), b"a\0b"])
+
+rows = st.fixed_dictionaries(
+    {
+        "at": times,
+        "flag": st.none() | st.booleans(),
+        "i": st.none() | integers,
+        "f": st.none() | floats,
+        "d": st.none() | decimals,
+        "s": st.none() | texts,
+        "digits": st.none() | st.sampled_from(["1", "22", "-7", "x", ""]),
+        "b": st.none() | bytestrings,
+        "day": st.none() | st.dates(),
+        "t": st.none() | st.datetimes(timezones=st.just(UTC)),
+    }
+)
+
+
+def table(events: Sequence[dict[str, Any]]) -> pa.Table:
+    """Events as the kernel takes them."""
+    return pa.Table.from_pylist(list(events), schema=event_schema(Sample))
+
+
+def share(percent: int) -> settings:
+    """A share of the profile's examples, for tests whose examples are dear."""
+    return settings(max_examples=max(5, settings().max_examples * percent // 100))

@@ -1,0 +1,48 @@
+"""For a project's own tests: what a view answers for events written down in the test."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from views.decode.columns import column
+from views.event import Event, event_fields
+from views.kernel import merge, partial, present, unique
+from views.partial import Partial
+from views.ranges import EMPTY
+from views.rows import to_rows
+from views.source import POSITION_SCHEMA, Source
+from views.view import View
+
+_APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
+    """The rows that `tandem query` prints with --json if the log holds these events, in this order, and nothing else.
+
+    Copies by the source's identity are dropped, as everywhere; records that do not decode have no place here.
+    """
+    return to_rows(view, present(view, _folded(view, list(events))))
+
+
+def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
+    """How many of the events the view cannot look at, by reason."""
+    return _folded(view, list(events)).rejected
+
+
+def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
+    """Events as the kernel takes them: one partition, offsets from 0 on."""
+    fields = event_fields(source.event)
+    positions = [
+        {"_topic_id": source.topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED} for offset in range(len(events))
+    ]
+    table = pa.Table.from_pylist(positions, schema=POSITION_SCHEMA)
+    for field in fields:
+        table = table.append_column(field.name, column(field, [getattr(event, field.name) for event in events]))
+    return table
+
+
+def _folded(view: View, events: Sequence[Event]) -> Partial:
+    counted = unique(view.source, events_table(view.source, events)).events
+    return merge(view, [partial(view, counted, EMPTY)])
