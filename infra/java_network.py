@@ -1,8 +1,8 @@
 """Java options that make a JVM reach the network as this Python does; used by set-up, with the standard library alone.
 
-Usage: `python java_network.py [TRUST_STORE]`. Prints the options as a java @file takes them: the proxy of the environment, and, where a file
-to write is named, a trust store with the certificates that Python trusts. A packaged Java knows neither, while the machine's
-own Java is set up like the machine.
+Usage: `python java_network.py [TRUST_STORE]`. Prints the options as a java @file takes them: the proxy of the environment,
+and, where a file to write is named, a trust store of the certificates that Python trusts. A packaged Java knows neither, while
+the machine's own Java is set up like the machine.
 """
 
 import hashlib
