@@ -65,7 +65,7 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
     for gap in whence.gaps:
-        yield f"gap: {gap}"
+        yield f"gap {gap.name}: {gap.ranges.length} offsets are lost: {gap.reason}"
 
 
 def _approximately(how: Approximation) -> str:

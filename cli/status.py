@@ -53,7 +53,7 @@ def run(call: Call) -> Output:
             snapshot.tails[name],
             archived(tables, name, decoders[name]),
             end,
-            age(max(filter(None, (publication.newest.get(name), snapshot.tails[name].newest)), default=None), now=now),
+            age(snapshot.newest(name), now=now),
         )
         for name, end in ends.items()
     }

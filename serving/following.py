@@ -5,6 +5,7 @@ from typing import Final
 
 from ledger import publications
 from ledger.follower import Follower
+from ledger.gaps import gaps
 from ledger.positions import LOG_START, Position, upper
 from ledger.publications import Publication
 from ledger.tables import Tables
@@ -60,6 +61,7 @@ class Following:
                 source: tail(self._follower(publication.release, source).poll().commits, cut)
                 for source, cut in publication.cuts.items()
             },
+            tuple(gaps(self.tables)),
         )
 
     def _follower(self, release: int, source: str) -> Follower:

@@ -1,10 +1,11 @@
 """Where an answer comes from: what was counted, up to where, how fresh it is and how exact."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from ledger.gaps import Gap
 from ledger.positions import Position
 from views.measures.measure import Approximation
 
@@ -18,7 +19,8 @@ class Provenance:
 
     `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
     time of the newest event counted, None without events. `approximate` has the measures that are not exact. `rejected`
-    counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` names what the log lost.
+    counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the offsets in the
+    counted range that the log lost.
     """
 
     layer: Layer
@@ -31,7 +33,7 @@ class Provenance:
     newest: datetime | None
     approximate: Mapping[str, Approximation]
     rejected: Mapping[str, int]
-    gaps: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
     def to_json(self, *, now: datetime) -> dict[str, Any]:
         """The provenance as `query --json` prints it; `age_s` is how long before `now` the newest event was appended."""
@@ -46,10 +48,23 @@ class Provenance:
             "age_s": age(self.newest, now=now),
             "approximate": {name: asdict(how) for name, how in self.approximate.items()},
             "rejected": dict(self.rejected),
-            "gaps": list(self.gaps),
+            "gaps": [{"name": gap.name, "reason": gap.reason, "ranges": gap.ranges.to_json()} for gap in self.gaps],
         }
 
 
 def age(newest: datetime | None, *, now: datetime) -> float | None:
     """Seconds from an append to `now`; never negative, since the log's clock may run ahead of the reader's."""
     return None if newest is None else max(0.0, round((now - newest).total_seconds(), 3))
+
+
+def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -> tuple[Gap, ...]:
+    """The gaps of a source that have an offset in `[start, end)`."""
+
+    def touches(gap: Gap) -> bool:
+        return any(
+            first < end.get(partition, 0) and to > start.get(partition, 0)
+            for partition, intervals in gap.ranges.intervals
+            for first, to in intervals
+        )
+
+    return tuple(gap for gap in gaps if gap.source == source and touches(gap))

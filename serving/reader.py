@@ -14,15 +14,17 @@ from ledger.commits import Commit
 from ledger.delta import Unreadable, unreadable
 from ledger.positions import LOG_START, ranges
 from ledger.publications import BatchView, Publication
+from ledger.releases import NoRelease
 from ledger.tables import Tables
 from serving.batch_states import BatchStates
 from serving.following import Following
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
-from serving.provenance import Layer, Provenance
+from serving.provenance import Layer, Provenance, touching
 from serving.runs import Runs, follow
 from serving.selection import ALWAYS, Between, Selection, select
 from serving.snapshot import Snapshot, Tail
-from views.errors import TandemError, listed
+from views.errors import DefinitionError, TandemError, listed
+from views.fingerprint import fingerprint
 from views.kernel import Partial, merge, present_states
 from views.project import Project, load_files
 from views.rows import ordered
@@ -69,7 +71,10 @@ class Reader:
         """The stored definitions of the published release. Raises ReadFailed, Unreadable."""
         release = self.snapshot().publication.release
         if release not in self._projects:
-            self._projects[release] = load_files(releases.load(self.tables, release).files)
+            try:
+                self._projects[release] = load_files(releases.load(self.tables, release).files)
+            except (NoRelease, DefinitionError) as error:
+                raise ReadFailed(f"the definitions of release {release} cannot be used: {error}") from error
         return self._projects[release]
 
     def view(self, name: str) -> View:
@@ -112,13 +117,15 @@ class Reader:
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
         if tail.problem is not None:
             return Failed(f"view {name!r} cannot be answered exactly: {tail.problem}")
+        if fingerprint(view) != publication.views[name].fingerprint:
+            return Failed(f"view {name!r} was published by a Tandem that computes it otherwise; run `tandem recompute --adopt`")
         partials = []
         if layer != "speed":
             partials.append(self._below_the_cut(view, publication, tail, selection))
         if layer != "batch":
             partials += self._from_the_cut_on(view, publication, tail, selection)
         merged = merge(view, partials)
-        provenance = _provenance(view, publication, tail, layer, merged.rejected)
+        provenance = _provenance(view, snapshot, layer, merged.rejected)
         if not merged.states.num_rows:
             return Absent(view, provenance)
         table = present_states(view, _first(view, merged.states, limit))
@@ -133,15 +140,15 @@ class Reader:
         return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
 
     def _from_the_cut_on(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> list[Partial]:
-        place, fingerprint = (publication.release, view.name), publication.views[view.name].fingerprint
+        place, live = (publication.release, view.name), publication.views[view.name]
 
         def decode(commit: Commit) -> Partial:
             try:
-                states = from_ipc(commit.partials[fingerprint])
+                states = from_ipc(commit.partials[live.fingerprint])
             except (KeyError, pa.ArrowException) as error:
                 what = f"{self.tables.realtime(publication.release, view.source.name)}: [{commit.start}, {commit.end})"
                 unreadable(what, error)
-            return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(fingerprint, {}))
+            return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(live.fingerprint, {}))
 
         runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
         return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
@@ -152,9 +159,12 @@ def _first(view: View, states: pa.Table, limit: int | None) -> pa.Table:
     return ordered(view, states).slice(0, limit)
 
 
-def _provenance(view: View, publication: Publication, tail: Tail, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
-    live, source = publication.views[view.name], view.source.name
-    times = [publication.newest.get(source) if layer != "speed" else None, tail.newest if layer != "batch" else None]
+def _provenance(view: View, snapshot: Snapshot, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
+    publication, source = snapshot.publication, view.source.name
+    live, tail = publication.views[view.name], snapshot.tails[source]
+    start = tail.cut if layer == "speed" else LOG_START
+    end = tail.cut if layer == "batch" else tail.end
+    newest = {"batch": publication.newest.get(source), "speed": tail.newest, "merged": snapshot.newest(source)}[layer]
     return Provenance(
         layer=layer,
         publication=publication.number,
@@ -162,9 +172,9 @@ def _provenance(view: View, publication: Publication, tail: Tail, layer: Layer, 
         fingerprint=live.fingerprint,
         batch_version=live.version,
         cut=tail.cut,
-        realtime=tail.cut if layer == "batch" else tail.end,
-        newest=max((time for time in times if time is not None), default=None),
+        realtime=end,
+        newest=newest,
         approximate=approximations(view),
         rejected=rejected,
-        gaps=publication.gaps,
+        gaps=touching(snapshot.gaps, source, start, end),
     )

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from ledger.commits import Commit
 from ledger.counts import Counts, plus
+from ledger.gaps import Gap
 from ledger.positions import Position
 from ledger.publications import Publication
 from ledger.tiling import chain
@@ -38,10 +39,11 @@ class Tail:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A publication plus what its sources' realtime tables held at one look."""
+    """A publication plus what its sources' realtime tables held at one look; `gaps` are all that were ever found."""
 
     publication: Publication
     tails: Mapping[str, Tail]
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def tiled(self) -> bool:
@@ -52,6 +54,11 @@ class Snapshot:
     def positions(self) -> dict[str, Position]:
         """Where the answers of each source stand, of those that have answers."""
         return {source: tail.end for source, tail in self.tails.items() if tail.problem is None}
+
+    def newest(self, source: str) -> datetime | None:
+        """The append time of the newest event of a source that is counted; None without events."""
+        times = (self.publication.newest.get(source), self.tails[source].newest)
+        return max((time for time in times if time is not None), default=None)
 
 
 def tail(commits: Sequence[Commit], cut: Position) -> Tail:

@@ -81,7 +81,7 @@ def test_bounds_are_half_open_on_the_window_start() -> None:
         ("k_ratio=1e3", 1000.0),
         ("k_price=1.5", Decimal("1.50")),
         ("k_good=false", False),
-        ("k_raw=00ff", b"\x00\xff"),
+        ("k_raw=AP8=", b"\x00\xff"),
         ("k_device=0f0e0d0c-0b0a-0908-0706-050403020100", "0f0e0d0c-0b0a-0908-0706-050403020100"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_text_is_read_as_its_keys_type(text: str, value: Any) -> None:
         ("k_ratio=fast", "a number"),
         ("k_price=1.505", "a decimal number of at most 2 places"),
         ("k_good=maybe", "true or false"),
-        ("k_raw=xyz", "bytes in hexadecimal"),
+        ("k_raw=xyz", "bytes in base64"),
     ],
 )
 def test_a_text_that_its_type_cannot_hold_is_refused_with_what_would_be_valid(text: str, valid: str) -> None:

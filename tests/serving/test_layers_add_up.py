@@ -1,0 +1,91 @@
+"""batch, speed and merged answers equal plain Python's over their part of the log, wherever cut, triggers and compaction fall."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.positions import LOG_START, Position
+from serving.outcome import Absent, Value
+from serving.provenance import Layer
+from serving.reader import Reader
+from tests.serving import oracle
+from tests.serving.world import World, hit, position
+
+values = st.one_of(
+    st.builds(
+        hit,
+        st.sampled_from(["/", "/a", "/b", None]),
+        st.integers(0, 20) | st.just(2**62),
+        minute=st.integers(-300, 300),
+        price=st.sampled_from(["0.10", "-3.00", "12.35"]),
+    ),
+    st.just(b"{broken"),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 1), st.lists(values, min_size=1, max_size=6)),
+        st.tuples(st.just("trigger")),
+        st.tuples(st.just("recompute"), st.integers(0, 5)),
+        st.tuples(st.just("compact")),
+        st.tuples(st.just("look")),
+    ),
+    min_size=3,
+    max_size=14,
+)
+
+
+@settings(max_examples=15)
+@given(steps)
+def test_every_layer_of_every_view_is_exact_at_every_moment(steps: list[tuple[object, ...]]) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        reader = Reader(world.tables)
+        boundaries = [LOG_START]
+        cut = LOG_START
+        for step in [*steps, ("look",)]:
+            match step:
+                case ("append", int(partition), list(some)):
+                    world.append(partition, *some)
+                case ("trigger",) if world.end != world.writer.end:
+                    world.trigger()
+                    boundaries.append(world.writer.end)
+                case ("recompute", int(back)):
+                    ahead = [boundary for boundary in boundaries if cut.at_or_below(boundary)]
+                    cut = ahead[max(0, len(ahead) - 1 - back)]
+                    world.recompute(cut)
+                case ("compact",):
+                    world.compact()
+                    boundaries = [cut, world.writer.end]
+                case ("look",):
+                    reader.refresh()
+                    check(world, reader, cut)
+
+
+def check(world: World, reader: Reader, cut: Position) -> None:
+    end = world.writer.end
+    spans: dict[Layer, tuple[Position, Position]] = {"batch": (LOG_START, cut), "speed": (cut, end), "merged": (LOG_START, end)}
+    for layer, (start, to) in spans.items():
+        counted = world.values(start, to)
+        for view, expected in oracle.ANSWERS.items():
+            answer = reader.answer(view, layer=layer)
+            assert isinstance(answer, Value | Absent)
+            assert answer.rows() == expected(counted)
+            assert isinstance(answer, Absent) is (not expected(counted))
+            assert answer.total == len(expected(counted))
+            assert answer.provenance.cut == cut
+            assert answer.provenance.realtime == to
+        rejected = reader.answer("inverse", layer=layer)
+        assert isinstance(rejected, Value | Absent)
+        assert rejected.provenance.rejected == oracle.rejected_by_inverse(counted)
+
+
+def test_a_batch_covers_all_and_nothing_is_left_for_the_realtime_side(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, *(hit("/", n) for n in range(10)))
+    world.trigger()
+    world.recompute(position(10))
+    reader = Reader(world.tables)
+    assert isinstance(reader.answer("per_page", layer="speed"), Absent)
+    assert isinstance(reader.answer("per_page", layer="batch"), Value)

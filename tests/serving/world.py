@@ -1,0 +1,184 @@
+"""A project whose layers are played by the test: a log, micro-batches and batch versions, through the kernel and the ledger alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from ledger import first, publications
+from ledger.commits import Commit
+from ledger.counts import Counts
+from ledger.positions import LOG_START, Position, ranges
+from ledger.publications import BatchView, Publication
+from ledger.realtime import Writer
+from ledger.tables import Tables
+from tests.views.logged import records
+from views import project
+from views.kernel import decode, merge_states, partial
+from views.wire import from_ipc, to_ipc
+
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+SOURCE = "hits"
+TOPIC_ID = "T"
+
+DEFINITIONS = """
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated
+
+from views import Event, Scale, Source, View, count, distinct, maximum, mean, total, tumbling
+
+
+class Hit(Event):
+    moment: datetime
+    page: str | None
+    bytes: int
+    price: Annotated[Decimal, Scale(2)]
+
+
+hits = Source(topic="hits", event=Hit, event_time="moment")
+
+per_page = View(
+    source=hits,
+    keys={"page": "page"},
+    window=tumbling(hours=1),
+    measures={"n": count(), "bytes": total("bytes"), "largest": maximum("bytes"), "price": total("price"), "mean": mean("bytes")},
+)
+ever = View(source=hits, where="bytes > 0", measures={"n": count(), "bytes": total("bytes"), "pages": distinct("page")})
+inverse = View(source=hits, keys={"odd": "bytes % 2 = 1"}, measures={"n": count(), "most": maximum("1000 // bytes")})
+
+SOURCES = (hits,)
+VIEWS = (per_page, ever, inverse)
+"""
+
+
+def hit(page: str | None, size: int, *, minute: int = 0, price: str = "0.10") -> bytes:
+    """One event's bytes; minutes count from noon."""
+    moment = NOON + timedelta(minutes=minute)
+    return json.dumps({"moment": moment.isoformat(), "page": page, "bytes": size, "price": price}).encode()
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The content of a commit."""
+
+    counts: Counts
+    newest: datetime | None
+    rejected: dict[str, Mapping[str, int]]
+    partials: dict[str, bytes]
+
+
+@dataclass
+class World:
+    """A project's folder and its state, with the log of a source in memory: values per partition."""
+
+    folder: Path
+    log: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
+
+    def __post_init__(self) -> None:
+        (self.folder / "tandem.toml").touch()
+        (self.folder / "definitions.py").write_text(DEFINITIONS)
+        self.project = project.load(self.folder)
+        self.tables = Tables(str(self.folder / ".tandem"))
+        self.live = first.live(self.tables, self.project, by="test", at=NOON)
+        self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
+        self._version = 0
+
+    def append(self, partition: int, *values: bytes) -> None:
+        """Records at a partition's end."""
+        self.log[partition] += values
+
+    @property
+    def end(self) -> Position:
+        """The log's end."""
+        return position(*(len(values) for _, values in sorted(self.log.items())))
+
+    def trigger(self, to: Position | None = None) -> Commit:
+        """One micro-batch from the realtime table's end to a position, the log's end if none is given."""
+        start, end = self.writer.end, self.end if to is None else to
+        commit = Commit(start, end, self.writer.epoch, "fold", at=NOON, by="test", **vars(self.fold(start, end)))
+        self.writer.append(commit)
+        return commit
+
+    def fold(self, start: Position, end: Position) -> Folded:
+        """What the kernel makes of `[start, end)`, by view fingerprint."""
+        decoded = decode(self.project.sources[SOURCE], self.records(start, end))
+        partials = {
+            self.live.views[name].fingerprint: partial(view, decoded.events, ranges(start, end))
+            for name, view in self.project.views.items()
+        }
+        reasons = decoded.rejects["reason"].to_pylist()
+        return Folded(
+            counts=Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)}),
+            newest=max(decoded.events["_append_time"].to_pylist(), default=None),
+            rejected={fingerprint: one.rejected for fingerprint, one in partials.items() if one.rejected},
+            partials={fingerprint: to_ipc(one.states) for fingerprint, one in partials.items()},
+        )
+
+    def recompute(self, cut: Position) -> Publication:
+        """Fold everything below the cut into a batch version of every view, and publish it."""
+        self._version += 1
+        for name in self.project.views:
+            self.write_version(name, self._version, cut)
+        folded = self.fold(LOG_START, cut)
+
+        def derive(parent: Publication | None) -> Publication:
+            assert parent is not None
+            return Publication(
+                0,
+                0,
+                NOON,
+                "test",
+                "recompute",
+                parent.release,
+                {SOURCE: cut},
+                {name: BatchView(view.fingerprint, self._version) for name, view in parent.views.items()},
+                counts={SOURCE: folded.counts},
+                rejected={name: dict(folded.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
+                newest={SOURCE: folded.newest} if folded.newest else {},
+            )
+
+        published = publications.publish(self.tables, derive)
+        assert published is not None
+        return published
+
+    def write_version(self, view: str, version: int, cut: Position, files: int = 1) -> None:
+        """Append a batch version of one view, in several files."""
+        fingerprint = self.live.views[view].fingerprint
+        states = from_ipc(self.fold(LOG_START, cut).partials[fingerprint])
+        rows = states.append_column("batch_version", pa.array([version] * len(states), pa.int64()))
+        for n in range(files):
+            some = rows.take(pa.array(range(n, len(rows), files), pa.int64()))
+            write_deltalake(self.tables.view(view, fingerprint), some, mode="append", partition_by=["batch_version"])
+
+    def records(self, start: Position, end: Position) -> pa.Table:
+        """The log's records of a range."""
+        pieces = []
+        for partition, values in self.log.items():
+            first, to = start.get((TOPIC_ID, partition), 0), end.get((TOPIC_ID, partition), 0)
+            pieces.append(records(values[first:to], topic_id=TOPIC_ID, partition=partition, first=first))
+        return pa.concat_tables(pieces)
+
+    def values(self, start: Position, end: Position) -> list[bytes]:
+        """The log's values of a range."""
+        return [value.as_py() for value in self.records(start, end)["value"]]
+
+    def compact(self, fanout: int = 2) -> int:
+        """Upkeep of the realtime table, as the speed layer does it between triggers."""
+        views = {self.live.views[name].fingerprint: view for name, view in self.project.views.items()}
+
+        def merged(fingerprint: str, partials: Sequence[bytes]) -> bytes:
+            return to_ipc(merge_states(views[fingerprint], [from_ipc(one) for one in partials]))
+
+        live = publications.latest(self.tables)
+        assert live is not None
+        return self.writer.compact(merged, live=live.cut(SOURCE), at=NOON, fanout=fanout)
+
+
+def position(*offsets: int) -> Position:
+    """The position at these offsets of partitions 0, 1, ..."""
+    return Position.of({(TOPIC_ID, partition): offset for partition, offset in enumerate(offsets)})
