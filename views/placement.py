@@ -77,7 +77,7 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
 
 
 def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
-    """Which source or view is being defined at a line, as `, view 'page_traffic'`; empty if none is."""
+    """Which source or view is being defined at a line, as `: view 'page_traffic'`; empty if none is."""
     module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     for statement in _statements(loader, module):
         if statement.lineno <= line <= (statement.end_lineno or line):
@@ -86,7 +86,7 @@ def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
             kind = getattr(called, "id", getattr(called, "attr", ""))
             names = _targets(statement)
             if kind in ("Source", "View") and names:
-                return f", {kind.lower()} {names[0]!r}"
+                return f": {kind.lower()} {names[0]!r}"
     return ""
 
 
