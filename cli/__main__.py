@@ -72,8 +72,12 @@ def _print(returned: Any, *, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
         sys.stdout.flush()
-    elif returned.shown:
-        Console(soft_wrap=not sys.stdout.isatty()).print(returned.shown, markup=False, highlight=False)
+    elif isinstance(returned.shown, str):
+        # As it is: a console would read emoji codes into the rows of a pipe, and take its time.
+        sys.stdout.write(f"{returned.shown}\n" if returned.shown else "")
+        sys.stdout.flush()
+    else:
+        Console(soft_wrap=not sys.stdout.isatty()).print(returned.shown)
     return returned.code
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from views.fingerprint import fingerprint
-
 from cli.call import Call, Output
 from infra.settings import effective
 from views.event import event_fields
+from views.fingerprint import fingerprint
 from views.source import Source
 from views.view import BoundMeasure, View, bind
 from views.windows import Tumbling

@@ -1,11 +1,10 @@
 """The working tree beside the published release, for the commands that answer from the latter."""
 
-from views.fingerprint import fingerprint
-
 from cli.call import Call
 from ledger.publications import Publication
 from serving.drift import Drift, drift
 from views.errors import TandemError
+from views.fingerprint import fingerprint
 
 
 def working_tree_drift(call: Call, publication: Publication) -> Drift:

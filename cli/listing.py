@@ -54,15 +54,11 @@ def _table(rows: Sequence[Row], below: Sequence[str]) -> RenderableType:
 
 def _aligned(rows: Sequence[Row]) -> list[str]:
     names = list(rows[0])
-    lines = [names, *([cell(row[name]) for name in names] for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(names))]
-    right = [_numbers(rows, name) for name in names]
-    return [
-        "  ".join(
-            text.rjust(width) if number else text.ljust(width) for text, width, number in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+    columns = [[name, *(cell(row[name]) for row in rows)] for name in names]
+    for column, name in zip(columns, names, strict=True):
+        width, justify = max(map(len, column)), str.rjust if _numbers(rows, name) else str.ljust
+        column[:] = [justify(text, width) for text in column]
+    return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
 
 
 def _numbers(rows: Sequence[Row], name: str) -> bool:

@@ -119,11 +119,11 @@ class World:
             partials={fingerprint: to_ipc(one.states) for fingerprint, one in partials.items()},
         )
 
-    def recompute(self, cut: Position) -> Publication:
+    def recompute(self, cut: Position, *, files: int = 1) -> Publication:
         """Fold everything below the cut into a batch version of every view, and publish it."""
         self._version += 1
         for name in self.project.views:
-            self.write_version(name, self._version, cut)
+            self.write_version(name, self._version, cut, files=files)
         folded = self.fold(LOG_START, cut)
 
         def derive(parent: Publication | None) -> Publication:
@@ -146,7 +146,7 @@ class World:
         assert published is not None
         return published
 
-    def write_version(self, view: str, version: int, cut: Position, files: int = 1) -> None:
+    def write_version(self, view: str, version: int, cut: Position, *, files: int = 1) -> None:
         """Append a batch version of one view, in several files."""
         fingerprint = self.live.views[view].fingerprint
         states = from_ipc(self.fold(LOG_START, cut).partials[fingerprint])

@@ -1,0 +1,127 @@
+"""Rows in order, limits that count what they leave out, and a provenance that says what was counted, up to where and how exactly."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ledger import gaps
+from serving import batch_states, connect
+from serving.outcome import Absent, Value, document
+from serving.reader import Reader
+from tests.serving import oracle
+from tests.serving.world import NOON, SOURCE, World, hit, position
+from views.ranges import Ranges
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Twelve events, the first six below the cut; two pages and NULL in two hours, one malformed, one that `inverse` rejects."""
+    made = World(tmp_path_factory.mktemp("world"))
+    made.append(0, hit("/b", 2), hit("/a", 3), hit(None, 4), hit("/a", 0, minute=61), b"{", hit("/a", 5, price="99.99"))
+    made.trigger()
+    made.recompute(position(6))
+    made.append(1, hit("/b", 6, minute=-200), hit(None, 7), hit("/a", 8, minute=62), hit("/c", 9), hit("/c", 10), hit("/a", 11))
+    made.trigger()
+    return made
+
+
+def value(world: World, view: str = "per_page", **question: object) -> Value:
+    answer = Reader(world.tables).answer(view, **question)  # type: ignore[arg-type]
+    assert isinstance(answer, Value)
+    return answer
+
+
+def test_rows_come_by_window_start_then_keys_null_last(world: World) -> None:
+    places = [(row["window_start"][11:13], row["page"]) for row in value(world).rows()]
+    assert places == [("08", "/b"), ("12", "/a"), ("12", "/b"), ("12", "/c"), ("12", None), ("13", "/a")]
+
+
+def test_a_limit_keeps_the_first_rows_and_tells_how_many_there_are(world: World) -> None:
+    every = value(world).rows()
+    some = value(world, limit=2)
+    assert (some.rows(), some.total) == (every[:2], len(every))
+    assert value(world, limit=0).rows() == []
+
+
+def test_keys_and_bounds_choose_among_the_rows_of_both_layers(world: World) -> None:
+    every = value(world).rows()
+    assert value(world, keys={"page": "/a"}).rows() == [row for row in every if row["page"] == "/a"]
+    assert value(world, keys={"page": None}).rows() == [row for row in every if row["page"] is None]
+    assert value(world, between=(NOON, NOON + timedelta(hours=1))).rows() == [r for r in every if r["window_start"][11:13] == "12"]
+    assert value(world, "inverse", keys={"odd": True}).rows() == oracle.inverse(world.values(position(), world.end))[1:]
+
+
+def test_the_document_is_what_query_prints(world: World) -> None:
+    newest = datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)  # append times of the test's log are seconds by offset
+    found = document(value(world, "inverse"), now=newest + timedelta(seconds=2.5))
+    assert found == {
+        "view": "inverse",
+        "rows": oracle.inverse(world.values(position(), world.end)),
+        "provenance": {
+            "layer": "merged",
+            "publication": 2,
+            "release": 1,
+            "fingerprint": world.live.views["inverse"].fingerprint,
+            "batch_version": 1,
+            "cut": {"T": {"0": 6}},
+            "realtime": {"T": {"0": 6, "1": 6}},
+            "age_s": 2.5,
+            "approximate": {},
+            "rejected": {"expression": 1},
+            "gaps": [],
+        },
+    }
+
+
+def test_each_layer_has_its_own_position_and_freshness(world: World) -> None:
+    batch, speed = value(world, layer="batch").provenance, value(world, layer="speed").provenance
+    assert (batch.cut, batch.realtime) == (position(6), position(6))
+    assert (speed.cut, speed.realtime) == (position(6), position(6, 6))
+    assert batch.newest == speed.newest == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
+
+
+def test_an_append_clock_ahead_of_ours_is_no_negative_age(world: World) -> None:
+    found = document(value(world), now=datetime(1970, 1, 1, tzinfo=UTC))
+    assert found["provenance"]["age_s"] == 0
+
+
+def test_measures_that_are_not_exact_say_how(world: World) -> None:
+    (name, how), *others = value(world, "ever").provenance.approximate.items()
+    assert (name, how.kind, others) == ("pages", "hll", [])
+    assert how.error
+    assert how.confidence
+
+
+def test_a_large_version_is_filtered_in_its_files(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = value(world).rows(), value(world, keys={"page": None}).rows()
+    monkeypatch.setattr(batch_states, "HELD_BYTES", 0)
+    assert (value(world).rows(), value(world, keys={"page": None}).rows()) == expected
+
+
+def test_a_version_of_several_files_beside_others_is_read_whole(tmp_path: Path) -> None:
+    made = World(tmp_path)
+    made.append(0, *(hit(f"/{n}", n) for n in range(1, 30)))
+    made.trigger()
+    made.write_version("per_page", 9, position(3))
+    made.recompute(position(29), files=3)
+    assert value(made, layer="batch").rows() == oracle.per_page(made.values(position(), position(29)))
+
+
+def test_a_gap_is_shown_in_every_answer_that_it_touches(tmp_path: Path) -> None:
+    made = World(tmp_path)
+    made.append(0, *(hit("/", n) for n in range(1, 9)))
+    made.trigger(position(4))
+    made.recompute(position(4))
+    made.trigger()
+    gaps.record(made.tables, SOURCE, Ranges.of({("T", 0): (5, 7)}), reason="retention", at=NOON)
+    gaps.record(made.tables, "elsewhere", Ranges.of({("T", 0): (0, 7)}), reason="retention", at=NOON)
+    shown = {layer: [gap.name for gap in value(made, layer=layer).provenance.gaps] for layer in ("batch", "speed", "merged")}
+    assert shown == {"batch": [], "speed": ["hits-gap-1"], "merged": ["hits-gap-1"]}
+
+
+def test_a_python_program_asks_with_three_words(world: World) -> None:
+    view = connect(world.folder).view("per_page")
+    assert view.rows() == value(world).rows()
+    assert view.rows({"page": "/b"}, limit=1) == value(world, keys={"page": "/b"}).rows()[:1]
+    assert isinstance(view.ask({"page": "/nowhere"}), Absent)
