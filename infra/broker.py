@@ -21,7 +21,7 @@ from views.errors import TandemError
 
 NAME = "broker"
 _HOST = "127.0.0.1"
-_READY_S = 90
+_READY_S = 180
 # Retention is off for topics that do not say otherwise, and one partition holds the platform's own bookkeeping: this is one
 # node. A record's timestamp is when it was sent, unless its producer says otherwise.
 _PROPERTIES = """\

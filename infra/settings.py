@@ -72,7 +72,7 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compact_every: Annotated[Positive, msgspec.Meta(description="Micro-batches between two compactions of a realtime table.")] = (
         32
     )
-    ready_s: Annotated[Positive, Meta(description="Seconds that a started process may take until it is ready.")] = 120
+    ready_s: Annotated[Positive, Meta(description="Seconds that a started process may take until it is ready.")] = 300
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
