@@ -1,17 +1,21 @@
 """The working tree beside the published release, for the commands that answer from the latter."""
 
 from cli.call import Call
-from ledger.publications import Publication
 from serving.drift import Drift, drift
+from serving.reader import Reader
 from views.errors import TandemError
-from views.fingerprint import fingerprint
 
 
-def working_tree_drift(call: Call, publication: Publication) -> Drift:
-    """How the working tree's views differ from the published ones; that it cannot be read is no reason not to answer."""
-    published = {name: view.fingerprint for name, view in publication.views.items()}
+def working_tree_drift(call: Call, reader: Reader) -> Drift:
+    """How the working tree differs from what is published, which is also said on stderr.
+
+    That the working tree cannot be read is no reason not to answer.
+    """
+    published, publication = reader.project(), reader.snapshot().publication
     try:
-        working = {name: fingerprint(view) for name, view in call.definitions().views.items()}
+        found = drift(call.definitions(), published, publication)
     except TandemError as error:
-        return Drift(problem=str(error))
-    return drift(working, published)
+        found = Drift(problem=str(error))
+    for sentence in found.sentences():
+        call.say(sentence)
+    return found

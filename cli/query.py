@@ -38,9 +38,7 @@ def run(
     """Ask a published view. Rows come ordered by window start, then by the keys, NULL last."""
     between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
     reader = Reader(Tables(call.settings().state))
-    drift = working_tree_drift(call, reader.snapshot().publication)
-    for sentence in drift.sentences():
-        call.say(sentence)
+    drift = working_tree_drift(call, reader)
     keys = parse_keys(reader.view(view), key or [])
     answer = given(reader.answer(view, keys=keys, between=between, layer=layer, limit=limit))
     now = datetime.now(UTC)

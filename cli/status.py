@@ -43,9 +43,7 @@ def run(call: Call) -> Output:
     snapshot, project = reader.snapshot(), reader.project()
     publication, now = snapshot.publication, datetime.now(UTC)
     decoders = releases.load(tables, publication.release).sources
-    drift = working_tree_drift(call, publication)
-    for sentence in drift.sentences():
-        call.say(sentence)
+    drift = working_tree_drift(call, reader)
     ends = log_ends(settings, project.sources.values())
     sources = {
         name: _source(

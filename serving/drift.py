@@ -1,20 +1,25 @@
 """What the working tree defines otherwise than the published release, which is what answers go by."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ledger.publications import Publication
+from views.fingerprint import decoder_fingerprint, fingerprint
+from views.project import Project
+from views.source import Source
 
 
 @dataclass(frozen=True)
 class Drift:
     """Views by name: those that mean something else in the working tree, those only it has, and those only the release has.
 
-    `problem` says why the working tree could not be compared, if it could not.
+    `sources` are those that differ in any way. `problem` says why nothing could be compared, if it could not.
     """
 
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     problem: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -23,6 +28,7 @@ class Drift:
             "changed": list(self.changed),
             "added": list(self.added),
             "removed": list(self.removed),
+            "sources": list(self.sources),
             "problem": self.problem,
         }
 
@@ -30,21 +36,26 @@ class Drift:
         """What a person is told; nothing if there is no difference."""
         if self.problem:
             return [f"the definitions in the project's folder cannot be read; answers go by the published ones: {self.problem}"]
-        parts = [
-            f"{what} {', '.join(names)}"
-            for what, names in (("changed", self.changed), ("new", self.added), ("gone", self.removed))
-            if names
-        ]
-        if not parts:
+        named = {"changed views": self.changed, "new views": self.added, "removed views": self.removed, "sources": self.sources}
+        differences = "; ".join(f"{what}: {', '.join(names)}" for what, names in named.items() if names)
+        if not differences:
             return []
-        differences = "; ".join(parts)
         return [f"definitions differ from what is published ({differences}); answers follow after `tandem recompute --adopt`"]
 
 
-def drift(working: Mapping[str, str], published: Mapping[str, str]) -> Drift:
-    """Compare views' fingerprints by name."""
+def drift(working: Project, published: Project, publication: Publication) -> Drift:
+    """Compare the working tree with the published definitions; a view that another kernel computed has changed too."""
+    live = {name: view.fingerprint for name, view in publication.views.items()}
+    here = {name: fingerprint(view) for name, view in working.views.items()}
+    names = [*published.sources, *(name for name in working.sources if name not in published.sources)]
     return Drift(
-        changed=tuple(name for name in working if name in published and working[name] != published[name]),
-        added=tuple(name for name in working if name not in published),
-        removed=tuple(name for name in published if name not in working),
+        changed=tuple(name for name in here if name in live and here[name] != live[name]),
+        added=tuple(name for name in here if name not in live),
+        removed=tuple(name for name in live if name not in here),
+        sources=tuple(name for name in names if _meaning(working, name) != _meaning(published, name)),
     )
+
+
+def _meaning(project: Project, name: str) -> tuple[object, ...] | None:
+    source: Source | None = project.sources.get(name)
+    return None if source is None else (source.topic, decoder_fingerprint(source), source.identity, source.lateness)

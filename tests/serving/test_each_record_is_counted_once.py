@@ -1,0 +1,73 @@
+"""decoded + quarantined is the number of records so far, by whichever layer has come further, and never both."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ledger.archive import Run, Summary
+from ledger.commits import Commit
+from ledger.counts import NOTHING, Counts
+from ledger.positions import LOG_START, Position
+from serving.snapshot import Tail, tail
+from serving.standing import Archived, Standing, archived_by, standing
+from tests.serving.world import NOON, position
+
+BAD: Mapping[str, int] = {"json": 1}
+
+
+def records(events: int, **more: int) -> Counts:
+    return Counts(events=events, quarantined=BAD, **more)
+
+
+def tail_of(cut: Position, *ends: Position) -> Tail:
+    starts = [cut, *ends]
+    commits = [Commit(a, b, 1, "fold", counts=records(9)) for a, b in zip(starts, ends, strict=False)]
+    return tail(commits, cut)
+
+
+def total(stands: Standing) -> int:
+    return stands.decoded + sum(stands.counts.quarantined.values())
+
+
+def test_right_after_a_feed_the_speed_layer_counts_all() -> None:
+    stands = standing(NOTHING, tail_of(LOG_START, position(10), position(20)), Archived())
+    assert (total(stands), stands.reached) == (20, position(20))
+
+
+def test_an_archive_that_lags_behind_changes_nothing() -> None:
+    stands = standing(NOTHING, tail_of(LOG_START, position(10), position(20)), Archived(position(10), records(9)))
+    assert total(stands) == 20
+
+
+def test_an_archive_that_has_come_as_far_or_further_says_the_same() -> None:
+    same = standing(NOTHING, tail_of(LOG_START, position(10)), Archived(position(10), records(9)))
+    further = standing(NOTHING, tail_of(LOG_START, position(10)), Archived(position(30), records(29)))
+    assert (total(same), total(further)) == (10, 30)
+
+
+def test_after_a_recompute_the_batch_counts_below_the_cut() -> None:
+    stands = standing(records(19), tail_of(position(20), position(30)), Archived(position(20), records(19)))
+    assert total(stands) == 30
+
+
+def test_copies_are_decoded_records_too() -> None:
+    stands = standing(records(15, duplicates=4), tail_of(position(20)), Archived())
+    assert (stands.decoded, stands.counts.duplicates, total(stands)) == (19, 4, 20)
+
+
+def test_positions_that_cross_are_no_reason_to_take_the_archive() -> None:
+    archive = Archived(position(5, 100), records(104))
+    assert total(standing(NOTHING, tail_of(LOG_START, position(10)), archive)) == 10
+
+
+def run(number: int, start: Position, end: Position) -> Run:
+    return Run(number, start, end, {}, NOON, "test")
+
+
+def test_an_archive_run_counts_once_it_is_finished_and_all_before_it_are() -> None:
+    runs = [run(1, LOG_START, position(10)), run(2, position(10), position(20)), run(3, position(20), position(30))]
+    first, third = Summary(1, records(9), NOON, NOON), Summary(3, records(9), NOON, NOON)
+    assert archived_by(runs, [first, third]) == Archived(position(10), records(9))
+    second = replace(third, run=2)
+    assert archived_by(runs, [third, second, first]).end == position(30)
+    assert archived_by(runs, [third, second, first]).records == 30
+    assert archived_by([], []) == Archived()
