@@ -3,7 +3,9 @@
 import io
 import logging
 import os
+import signal
 import sys
+import threading
 import zipfile
 from collections.abc import Mapping
 from functools import partial
@@ -77,11 +79,24 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
         except PySparkRuntimeError:
             said = "" if debug else f"; its last words: {_last_line(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
+    interrupted = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=configured, gateway=gateway)
+    if threading.current_thread() is threading.main_thread():
+        # Spark takes the handler of Ctrl-C for itself.
+        signal.signal(signal.SIGINT, interrupted)
     if not debug:
-        PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+        _hush(context)
     if not settings.spark.master.startswith("local"):
         _ship(context, settings.folder / "spark")
+
+
+def _hush(context: SparkContext) -> None:
+    """Keep PySpark's own threads from writing to the terminal: what they have to say arrives as an exception too."""
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    # py4j logs a lost connection through the root logger, which without a handler prints it.
+    logging.getLogger().addHandler(logging.NullHandler())
+    # The thread that waits for accumulators prints a stack when the JVM is gone.
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
 
 
 def kafka_options(settings: Settings, bootstrap: str) -> dict[str, str]:

@@ -1,0 +1,47 @@
+"""What a Spark failure says, as one sentence: Spark wraps the cause several times and prints stacks of both languages."""
+
+import re
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+from views.errors import TandemError
+
+_PYTHON = "Traceback (most recent call last):"
+_CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
+_OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
+
+
+class JavaEnded(TandemError):
+    """Spark's Java process has ended under a Python process that still needed it."""
+
+
+def sentence(error: BaseException) -> str:
+    """The root cause of what Spark raised, without a stack."""
+    text = getattr(error, "_stackTrace", None) or str(error)
+    if _PYTHON in text:
+        return _raised_in_python(text.splitlines())
+    causes = _CAUSE.findall(text)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    return _without_package(causes[-1].strip() if causes else first)
+
+
+def java_ended(error: BaseException) -> bool:
+    """Whether the error says that the JVM is gone, rather than that it has raised something."""
+    if isinstance(error, Py4JJavaError):
+        return False
+    return isinstance(error, Py4JNetworkError | Py4JError | ConnectionError | EOFError)
+
+
+def _raised_in_python(lines: list[str]) -> str:
+    """The last line of the innermost Python stack, which ends where the indentation does."""
+    start = max(number for number, line in enumerate(lines) if line.strip().endswith(_PYTHON))
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    raised = next((line.strip() for line in lines[start + 1 :] if line.strip() and len(line) - len(line.lstrip()) <= indent), "")
+    name, _, said = raised.partition(": ")
+    return said if name.startswith(_OURS) and said else _without_package(raised or "a Python worker failed")
+
+
+def _without_package(raised: str) -> str:
+    """`java.io.IOException: No space left` as `IOException: No space left`."""
+    name, colon, said = raised.partition(": ")
+    return f"{name.rpartition('.')[2]}{colon}{said}" if re.fullmatch(r"[\w.$]+", name) else raised

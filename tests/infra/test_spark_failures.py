@@ -1,0 +1,38 @@
+"""Spark's failures in one sentence, from what Spark really prints."""
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import SparkSession
+
+from infra.spark_failures import java_ended, sentence
+from views.errors import TandemError
+
+
+@pytest.mark.spark
+def test_the_sentence_of_a_task_is_the_users(spark: SparkSession) -> None:
+    def broken(batches: object) -> object:
+        raise TandemError("offset 7 is no event: it has no time")
+
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - which of Spark's it is, is Spark's affair
+        spark.range(1).mapInArrow(broken, "id long").toArrow()
+    assert sentence(caught.value) == "offset 7 is no event: it has no time"
+    assert not java_ended(caught.value)
+
+
+@pytest.mark.spark
+def test_of_java_the_root_cause_is_told(spark: SparkSession) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        spark.read.parquet("/no/such/folder").count()
+    assert (
+        sentence(caught.value) == "AnalysisException: [PATH_NOT_FOUND] Path does not exist: file:/no/such/folder. SQLSTATE: 42K03"
+    )
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        spark.range(3).selectExpr("1 / (id - id)").collect()
+    assert sentence(caught.value).startswith("SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.")
+
+
+def test_a_dead_java_is_told_apart() -> None:
+    assert java_ended(Py4JNetworkError("Error while sending or receiving"))
+    assert java_ended(ConnectionRefusedError(111, "refused"))
+    assert not java_ended(ValueError("no"))
+    assert sentence(ValueError("no")) == "no"
