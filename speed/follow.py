@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from infra import kafka
 from infra.settings import Settings
 from infra.spark import kafka_options
+from infra.spark_failures import sentence
 from ledger.fetched import LogChanged
 from ledger.follower import Follower
 from ledger.positions import ranges
@@ -23,7 +24,6 @@ from ledger.tables import Tables
 from speed import records
 from speed.beginning import Beginning, beginning, steps
 from speed.event_times import newest_times
-from speed.failures import worded
 from speed.fold import Task
 from speed.query import Query
 from speed.seen import seen
@@ -88,14 +88,14 @@ class Follow:
         if self._streaming is None or self._query is None or self._streaming.isActive:
             return
         error = self._query.error or self._streaming.exception() or TandemError("the query stopped by itself")
-        if not isinstance(error, TandemError) and (change := self._log_changed()):
-            error = change
+        if not isinstance(error, TandemError):
+            error = self._log_fault() or error
         if isinstance(error, NotContiguous):
             self.around.say(f"source '{self.source.name}': another run has bridged the log; going on from {self.tail.writer.end}")
         elif isinstance(error, LogChanged) and self._same_topic():
             self.around.say(f"source '{self.source.name}': {error}; reading on from the archive")
         else:
-            raise worded(error) from error
+            raise self._worded(error) from error
         self.begin()
 
     def stop(self) -> None:
@@ -122,16 +122,19 @@ class Follow:
             around = self.around
             tend(self.tail.writer, around.tables, self.release, self.source.name, self.tail.views, at=around.now())
 
-    def _log_changed(self) -> LogChanged | None:
-        """Why Spark may have failed to read what it had planned."""
+    def _log_fault(self) -> TandemError | None:
+        """What is wrong with the log itself, if something is: the reason why Spark failed to read it."""
         assert self._query is not None
         try:
             self._query.log.require(self.tail.writer.end, self.tail.firsts)
-        except LogChanged as change:
-            return change
-        except TandemError:
-            return None
+        except TandemError as fault:
+            return fault
         return None
+
+    def _worded(self, error: BaseException) -> TandemError:
+        if isinstance(error, TandemError):
+            return error
+        return TandemError(f"a micro-batch of source '{self.source.name}' failed, nothing of it is committed: {sentence(error)}")
 
     def _same_topic(self) -> bool:
         assert self._query is not None

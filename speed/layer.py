@@ -8,6 +8,7 @@ from threading import Event
 from infra import broker, kafka
 from infra.settings import Settings
 from infra.spark import session
+from infra.spark_failures import JavaEnded, java_ended
 from ledger import first, publications, releases
 from ledger.publications import Publication
 from ledger.tables import Tables
@@ -15,6 +16,7 @@ from speed.follow import Follow, Surroundings, follow
 from speed.query import CONF
 from views.project import Project, load_files
 
+APP = "speed"
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 
@@ -40,13 +42,17 @@ def run(
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
     live = publications.latest(tables) or first.live(tables, project(), by=by, at=now())
-    spark = session(settings, "tandem speed", environ=environ, conf=CONF, debug=debug)
+    spark = session(settings, APP, environ=environ, conf=CONF, debug=debug)
     around = Surroundings(spark, settings, tables, connection, by, now, say, stop.is_set)
     try:
         while not stop.is_set():
             live = _follow_release(around, live, stop, ready)
-    finally:
         spark.stop()
+    except Exception as error:
+        if java_ended(error):
+            log = settings.folder / "logs" / f"spark-{APP}.log"
+            raise JavaEnded(f"Spark's Java process has ended; {log} may say why; what was committed stays") from error
+        raise
 
 
 def _follow_release(around: Surroundings, live: Publication, stop: Event, ready: Callable[[], object]) -> Publication:
