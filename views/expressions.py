@@ -79,8 +79,8 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     for node in nodes(tree):
         _check(node)
     column = tree["column_names"][0] if tree["class"] == "COLUMN_REF" and len(tree["column_names"]) == 1 else None
-    read = {node["column_names"][0] for node in nodes(tree) if node["class"] == "COLUMN_REF"}
-    return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), read & frozenset(fields.names), column)
+    read = frozenset(node["column_names"][0] for node in nodes(tree) if node["class"] == "COLUMN_REF")
+    return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), read & set(fields.names), column)
 
 
 def _quoting_hint(text: str, names: Sequence[str]) -> str:

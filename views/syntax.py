@@ -55,7 +55,7 @@ def _select(text: str) -> Node:
     row = engine.connection().execute("SELECT json_serialize_sql(?)", [f"SELECT {enclosed(text)}"]).fetchall()[0]
     parsed = json.loads(row[0])
     if parsed["error"]:
-        raise DefinitionError(f"is not SQL: {parsed['error_message']}")
+        raise DefinitionError(f"is not SQL: {' '.join(parsed['error_message'].split())}")
     statements = parsed["statements"]
     if len(statements) != 1 or statements[0]["node"]["type"] != "SELECT_NODE":
         raise DefinitionError("is more than one expression")

@@ -35,7 +35,8 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     """Events as the kernel takes them: one partition, offsets from 0 on."""
     fields = event_fields(source.event)
     positions = [
-        {"_topic_id": source.topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED} for offset in range(len(events))
+        {"_topic_id": source.topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED}
+        for offset in range(len(events))
     ]
     table = pa.Table.from_pylist(positions, schema=POSITION_SCHEMA)
     for field in fields:

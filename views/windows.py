@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from views.errors import TandemError
+from views.errors import DefinitionError
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -19,7 +19,9 @@ class Tumbling:
 
     def __post_init__(self) -> None:
         if not timedelta(seconds=1) <= self.size <= timedelta(days=366_000):
-            raise TandemError(f"a tumbling window of {self.size} is not possible: it is at least 1 second and at most 1000 years")
+            raise DefinitionError(
+                f"a tumbling window of {self.size} is not possible: it is at least 1 second and at most 1000 years"
+            )
 
     @property
     def size_us(self) -> int:

@@ -57,16 +57,18 @@ def oracle(
             if where is not None and where(event) is not True:
                 continue
             # All of an event's expressions fail before any of them is found not to be finite.
-            values, faults = {}, []
+            values: dict[str, Any] = {}
+            faults: list[str] = []
             for name, value in [*keys.items(), *((name, asked.value) for name, asked in measures.items())]:
                 try:
                     values[name] = value(event)
                 except Rejected as fault:
                     faults.append(str(fault))
-            if faults:
-                raise Rejected("expression" if "expression" in faults else faults[0])
         except Rejected as fault:
             rejected[str(fault)] += 1
+            continue
+        if faults:
+            rejected["expression" if "expression" in faults else faults[0]] += 1
         else:
             groups[(*(values[name] for name in keys), window_start(event["at"], size))].append(values)
     answers = {
@@ -172,6 +174,16 @@ def both_ranks(values: list[Any]) -> dict[str, float | None]:
     return {"0.5": rank(0.5)(values), "0.9": rank(0.9)(values)}
 
 
+def either(one: Value, other: Value) -> Value:
+    """OR with three values."""
+
+    def value(event: Event) -> Any:
+        answers = {one(event), other(event)}
+        return True if True in answers else None if None in answers else False
+
+    return value
+
+
 HUGE_I = Said("i::HUGEINT * i", known("i", lambda i: thirty_eight_digits(i * i)))
 NEAR_LIMIT = Said("i + 9223372036854775000", known("i", lambda i: bigint(i + 9223372036854775000)))
 CENTS = Said("d", field("d"))
@@ -179,7 +191,7 @@ DOUBLE = Said("f", known("f", positive_zero))
 
 FILTERS = (
     Said("flag", field("flag")),
-    Said("NOT flag OR i > 0", lambda e: _or(_not(e["flag"]), None if e["i"] is None else e["i"] > 0)),
+    Said("NOT flag OR i > 0", either(known("flag", lambda flag: not flag), known("i", lambda i: i > 0))),
     Said("s <> 'a'", known("s", lambda s: s != "a")),
     Said("10 // i > 2", known("i", lambda i: quotient(10, i) > 2)),
     Said("d IS NOT NULL -- and a comment", lambda e: e["d"] is not None),
@@ -229,14 +241,6 @@ MEASURES = {
     "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
     "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
 }
-
-
-def _not(flag: bool | None) -> bool | None:
-    return None if flag is None else not flag
-
-
-def _or(one: bool | None, other: bool | None) -> bool | None:
-    return True if one or other else None if one is None or other is None else False
 
 
 def plain(value: Any) -> Any:

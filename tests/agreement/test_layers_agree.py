@@ -17,7 +17,15 @@ from views.view import View
 from views.windows import Tumbling, all_time
 from views.wire import from_ipc, to_ipc
 
-SIZES = (None, timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=7), timedelta(days=1), timedelta(days=7), timedelta(days=365))
+SIZES = (
+    None,
+    timedelta(seconds=1),
+    timedelta(minutes=1),
+    timedelta(hours=7),
+    timedelta(days=1),
+    timedelta(days=7),
+    timedelta(days=365),
+)
 PARTITIONS = (("topic", 0), ("topic", 1), ("older", 0))
 
 Log = dict[tuple[str, int], list[dict[str, Any]]]
@@ -28,7 +36,9 @@ logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partiti
 @given(logs, st.data())
 def test_batch_and_realtime_are_the_whole(log: Log, data: st.DataObject) -> None:
     where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
-    keys = {f"k{n}": said for n, said in enumerate(data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys"))}
+    keys = {
+        f"k{n}": said for n, said in enumerate(data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys"))
+    }
     size = data.draw(st.sampled_from(SIZES), label="window")
     names = data.draw(st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True), label="measures")
     measures = {name: MEASURES[name] for name in names}

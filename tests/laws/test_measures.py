@@ -1,6 +1,7 @@
 """Every measure obeys the laws that make the layers add up: how events are split, grouped and ordered changes nothing."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_the_merge_of_nothing_is_the_identity(batch: list[dict[str, Any]]) -> No
 def test_any_split_gives_what_one_fold_gives(batch: list[dict[str, Any]], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(batch)), max_size=5), label="cuts"))
     bounds = [0, *cuts, len(batch)]
-    pieces = [fold(batch[start:to], start) for start, to in zip(bounds, bounds[1:], strict=False)]
+    pieces = [fold(batch[start:to], start) for start, to in pairwise(bounds)]
     assert_same(merge(VIEW, data.draw(st.permutations(pieces), label="order")), fold(batch))
 
 

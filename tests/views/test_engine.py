@@ -12,7 +12,9 @@ from views import engine
 def test_the_zone_is_utc_wherever_the_machine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     with ThreadPoolExecutor(1) as other_thread:  # has a connection of its own
-        row = other_thread.submit(engine.query, "SELECT current_setting('TimeZone') AS zone, '2026-01-01'::TIMESTAMPTZ AS t", {}).result()
+        row = other_thread.submit(
+            engine.query, "SELECT current_setting('TimeZone') AS zone, '2026-01-01'::TIMESTAMPTZ AS t", {}
+        ).result()
     assert row["zone"].to_pylist() == ["UTC"]
     assert row["t"].to_pylist()[0].isoformat() == "2026-01-01T00:00:00+00:00"
 

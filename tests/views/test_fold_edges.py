@@ -9,9 +9,9 @@ import pytest
 
 from tests.samples import EPOCH, SAMPLES, table
 from views.kernel import Partial, merge, partial, present
+from views.measures import count, distinct, maximum, mean, minimum, quantiles, total
 from views.ranges import EMPTY, Overlap, Ranges
 from views.view import View, answer_schema, state_schema
-from views.measures import count, distinct, maximum, mean, minimum, quantiles, total
 from views.windows import Tumbling, Window, all_time, tumbling
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -145,8 +145,12 @@ def test_measures_without_a_value_say_what_sql_says() -> None:
     assert set(row.values()) == {None}
 
 
-@pytest.mark.parametrize("size", [timedelta(seconds=1), timedelta(minutes=7), timedelta(days=1), timedelta(days=7), timedelta(days=400)])
-@pytest.mark.parametrize("us", [0, 1, -1, -86_400_000_000, 1_793_534_400_000_000, -62_135_596_800_000_000, 253_402_300_799_999_999])
+@pytest.mark.parametrize(
+    "size", [timedelta(seconds=1), timedelta(minutes=7), timedelta(days=1), timedelta(days=7), timedelta(days=400)]
+)
+@pytest.mark.parametrize(
+    "us", [0, 1, -1, -86_400_000_000, 1_793_534_400_000_000, -62_135_596_800_000_000, 253_402_300_799_999_999]
+)
 def test_windows_are_aligned_to_1970_on_both_sides_of_it(size: timedelta, us: int) -> None:
     view = View(SAMPLES, window=Tumbling(size), measures={"n": count()})
     states = partial(view, table([{"at": EPOCH + timedelta(microseconds=us)}]), EMPTY).states
@@ -158,7 +162,9 @@ def test_windows_are_aligned_to_1970_on_both_sides_of_it(size: timedelta, us: in
 def test_windows_are_half_open() -> None:
     view = View(SAMPLES, window=tumbling(minutes=1), measures={"n": count()})
     minute = timedelta(minutes=1)
-    rows = answers(view, {"at": NOON - timedelta(microseconds=1)}, {"at": NOON}, {"at": NOON + minute - timedelta(microseconds=1)})
+    rows = answers(
+        view, {"at": NOON - timedelta(microseconds=1)}, {"at": NOON}, {"at": NOON + minute - timedelta(microseconds=1)}
+    )
     assert {row["window_start"]: row["n"] for row in rows} == {NOON - minute: 1, NOON: 2}
     assert {row["window_end"] for row in rows} == {NOON, NOON + minute}
 
@@ -173,6 +179,7 @@ def test_overlapping_partials_do_not_merge() -> None:
 def test_rejections_add_up() -> None:
     view = by("10 // i")
     pieces = [
-        partial(view, events(*({"i": 0} for _ in range(number))), Ranges.of({("topic", 0): (number, number + 1)})) for number in (1, 2)
+        partial(view, events(*({"i": 0} for _ in range(number))), Ranges.of({("topic", 0): (number, number + 1)}))
+        for number in (1, 2)
     ]
     assert merge(view, pieces).rejected == {"expression": 3}

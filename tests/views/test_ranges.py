@@ -1,5 +1,7 @@
 """Ranges are sets of offsets in one normal form; uniting refuses what would count an offset twice."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,9 @@ def test_union_is_the_union_of_sets_or_refuses(parts: list[dict[tuple[str, int],
 
 
 @given(st.lists(pieces, max_size=4))
-def test_equal_sets_are_equal_values_with_no_empty_or_touching_intervals(parts: list[dict[tuple[str, int], tuple[int, int]]]) -> None:
+def test_equal_sets_are_equal_values_with_no_empty_or_touching_intervals(
+    parts: list[dict[tuple[str, int], tuple[int, int]]],
+) -> None:
     try:
         united = EMPTY.union(*map(Ranges.of, parts))
     except Overlap:
@@ -41,11 +45,13 @@ def test_equal_sets_are_equal_values_with_no_empty_or_touching_intervals(parts: 
     for _, held in united.intervals:
         assert held
         assert all(start < to for start, to in held)
-        assert all(to < start for (_, to), (start, _) in zip(held, held[1:], strict=False))
+        assert all(to < start for (_, to), (start, _) in pairwise(held))
 
 
 @given(pieces, pieces)
-def test_json_brings_back_the_same(one: dict[tuple[str, int], tuple[int, int]], other: dict[tuple[str, int], tuple[int, int]]) -> None:
+def test_json_brings_back_the_same(
+    one: dict[tuple[str, int], tuple[int, int]], other: dict[tuple[str, int], tuple[int, int]]
+) -> None:
     shifted = {partition: (start + 20, to + 20) for partition, (start, to) in other.items()}
     ranges = Ranges.of(one).union(Ranges.of(shifted))
     assert Ranges.from_json(ranges.to_json()) == ranges
