@@ -409,6 +409,24 @@ def test_a_declared_key_stands_once_in_an_object(extra: list[tuple[str, str]], e
     assert (reason(NESTED, value.encode()) == "repeated_key") <= repeated
 
 
+def test_records_may_come_in_the_types_that_table_readers_use() -> None:
+    """Wider text, binary and time types of the same values decode to the same tables."""
+    table = records([plain(), b"{"])
+    wide = table.cast(
+        pa.schema(
+            [
+                field.with_type(
+                    {"topic_id": pa.large_string(), "value": pa.large_binary(), "timestamp": pa.timestamp("us", "Etc/UTC")}.get(
+                        field.name, field.type
+                    )
+                )
+                for field in table.schema
+            ]
+        )
+    )
+    assert decode(PLAIN, wide) == decode(PLAIN, table)
+
+
 def test_a_large_batch_keeps_the_order_of_its_records() -> None:
     """Records beyond one internal batch come out in order, from tables made of several chunks too."""
     values = [plain(size=row) if row % 7 else None for row in range(20_000)]

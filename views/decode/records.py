@@ -15,7 +15,7 @@ from views.decode.columns import column, misfits, unfit
 from views.decode.reasons import Parse, Reject
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
-from views.source import REJECTS_SCHEMA, DecoderName, Source, events_schema
+from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, DecoderName, Source, events_schema
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "json": json.parser,
@@ -24,6 +24,7 @@ PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
 FIRST_BYTES = 256
 
 _POSITION = ("topic_id", "partition", "offset", "timestamp")
+_NEEDED = pa.schema([RECORDS_SCHEMA.field(name) for name in (*_POSITION, "value")])
 _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
 
 
@@ -38,13 +39,13 @@ class Decoded:
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
-    `records` holds at least topic_id, partition, offset, timestamp and value, as RECORDS_SCHEMA types them. A record
-    with several faults has the reason of the first: as text, then by field, then its event time.
+    `records` holds at least topic_id, partition, offset, timestamp and value, in types that cast to those of
+    RECORDS_SCHEMA. A record with several faults has the reason of the first: as text, then by field, then its event time.
     """
     parse = parser(source.event, source.decoder)
     fields = event_fields(source.event)
     events, rejects = [events_schema(source).empty_table()], [REJECTS_SCHEMA.empty_table()]
-    for batch in records.select([*_POSITION, "value"]).to_batches(max_chunksize=_BATCH_ROWS):
+    for batch in records.select(_NEEDED.names).cast(_NEEDED).to_batches(max_chunksize=_BATCH_ROWS):
         structs, rejected = _parse(parse, batch.column("value").to_pylist())
         typed = _typed(fields, structs, rejected)
         plausible = _plausible(source, typed, rejected)
