@@ -12,7 +12,7 @@ from cli.drift import working_tree_drift
 from cli.listing import listing
 from cli.log_ends import LogEnd, log_ends
 from ledger import publications, releases
-from ledger.counts import NOTHING, Counts
+from ledger.counts import NOTHING, Counts, plus
 from ledger.positions import LOG_START
 from ledger.publications import Publication
 from ledger.tables import Tables
@@ -26,8 +26,10 @@ from serving.standing import Archived, archived, standing
 def run(call: Call) -> Output:
     """Show what runs, and for each source and view how far it has come.
 
-    `decoded` and `quarantined` count each record once, by whichever layer has come further; `positions` are where merged
-    answers stand. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker does not tell.
+    `decoded` and `quarantined` count each record once, by whichever layer has come further; `duplicates` and `conflicts` are
+    among what merged answers count, `late` among what they take from realtime views, which alone see events in their order.
+    `positions` are where merged answers stand. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker
+    does not tell.
     """
     settings = call.settings()
     tables = Tables(settings.state)
@@ -64,13 +66,13 @@ def run(call: Call) -> Output:
 
 
 def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None) -> dict[str, Any]:
-    stands = standing(below, tail, there)
+    stands, answered = standing(below, tail, there), plus(below, tail.counts)
     return {
         "decoded": stands.decoded,
         "quarantined": dict(stands.counts.quarantined),
-        "late": stands.counts.late,
-        "duplicates": stands.counts.duplicates,
-        "conflicts": stands.counts.conflicts,
+        "late": answered.late,
+        "duplicates": answered.duplicates,
+        "conflicts": answered.conflicts,
         "archived": there.records,
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,

@@ -6,7 +6,6 @@ from typing import Any
 from ledger.publications import Publication
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import Project
-from views.source import Source
 
 
 @dataclass(frozen=True)
@@ -57,5 +56,5 @@ def drift(working: Project, published: Project, publication: Publication) -> Dri
 
 
 def _meaning(project: Project, name: str) -> tuple[object, ...] | None:
-    source: Source | None = project.sources.get(name)
+    source = project.sources.get(name)
     return None if source is None else (source.topic, decoder_fingerprint(source), source.identity, source.lateness)

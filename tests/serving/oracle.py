@@ -57,7 +57,8 @@ def ever(values: Iterable[bytes]) -> list[Row]:
         return []
     pages = {event["page"] for event in events if event["page"] is not None}
     # Few distinct pages: the sketch is still exact.
-    return [{"window_start": None, "window_end": None, "n": len(events), "bytes": sum(e["bytes"] for e in events), "pages": len(pages)}]
+    size = sum(event["bytes"] for event in events)
+    return [{"window_start": None, "window_end": None, "n": len(events), "bytes": size, "pages": len(pages)}]
 
 
 def inverse(values: Iterable[bytes]) -> list[Row]:

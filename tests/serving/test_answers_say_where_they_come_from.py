@@ -1,4 +1,4 @@
-"""Rows in order, limits that count what they leave out, and a provenance that says what was counted, up to where and how exactly."""
+"""Rows in order, limits that count what they leave out, and a provenance that says what was counted, where to and how exactly."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,7 +48,8 @@ def test_keys_and_bounds_choose_among_the_rows_of_both_layers(world: World) -> N
     every = value(world).rows()
     assert value(world, keys={"page": "/a"}).rows() == [row for row in every if row["page"] == "/a"]
     assert value(world, keys={"page": None}).rows() == [row for row in every if row["page"] is None]
-    assert value(world, between=(NOON, NOON + timedelta(hours=1))).rows() == [r for r in every if r["window_start"][11:13] == "12"]
+    at_noon = value(world, between=(NOON, NOON + timedelta(hours=1))).rows()
+    assert at_noon == [row for row in every if row["window_start"][11:13] == "12"]
     assert value(world, "inverse", keys={"odd": True}).rows() == oracle.inverse(world.values(position(), world.end))[1:]
 
 

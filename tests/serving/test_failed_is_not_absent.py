@@ -1,4 +1,4 @@
-"""What cannot be read is *failed*, with one sentence that says what; nothing counted is *absent*; neither passes for the other."""
+"""What cannot be read is *failed*, in one sentence that says what; nothing counted is *absent*; neither passes for the other."""
 
 import json
 from collections.abc import Callable

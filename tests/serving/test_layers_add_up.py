@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from ledger.positions import LOG_START, Position
 from serving.outcome import Absent, Value
-from serving.provenance import Layer
 from serving.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import World, hit, position
@@ -65,18 +64,18 @@ def test_every_layer_of_every_view_is_exact_at_every_moment(steps: list[tuple[ob
 
 def check(world: World, reader: Reader, cut: Position) -> None:
     end = world.writer.end
-    spans: dict[Layer, tuple[Position, Position]] = {"batch": (LOG_START, cut), "speed": (cut, end), "merged": (LOG_START, end)}
+    spans = {"batch": (LOG_START, cut), "speed": (cut, end), "merged": (LOG_START, end)}
     for layer, (start, to) in spans.items():
         counted = world.values(start, to)
         for view, expected in oracle.ANSWERS.items():
-            answer = reader.answer(view, layer=layer)
+            answer = reader.answer(view, layer=layer)  # type: ignore[arg-type]
             assert isinstance(answer, Value | Absent)
             assert answer.rows() == expected(counted)
             assert isinstance(answer, Absent) is (not expected(counted))
             assert answer.total == len(expected(counted))
             assert answer.provenance.cut == cut
             assert answer.provenance.realtime == to
-        rejected = reader.answer("inverse", layer=layer)
+        rejected = reader.answer("inverse", layer=layer)  # type: ignore[arg-type]
         assert isinstance(rejected, Value | Absent)
         assert rejected.provenance.rejected == oracle.rejected_by_inverse(counted)
 

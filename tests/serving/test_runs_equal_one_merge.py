@@ -1,8 +1,9 @@
-"""However a tail grows and is compacted, the held runs say what one merge of all its commits says, and old commits stay unread."""
+"""However a tail grows and is compacted, the held runs say what one merge of all its commits says; old commits stay unread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -80,7 +81,7 @@ def test_every_look_counts_what_one_merge_counts(looks: list[tuple[int, ...]]) -
         runs = follow(per_page, runs, commits(ends, start), Decoding())
         assert counted(runs) == oracle(start, ends[-1] if ends else start)
         sizes = [run.partial.states.num_rows for run in runs]
-        assert all(before > 2 * after for before, after in zip(sizes, sizes[1:], strict=False))
+        assert all(before > 2 * after for before, after in pairwise(sizes))
 
 
 def test_only_new_commits_are_decoded() -> None:

@@ -1,4 +1,4 @@
-"""A project whose layers are played by the test: a log, micro-batches and batch versions, through the kernel and the ledger alone."""
+"""A project whose layers the test plays: a log, micro-batches and batch versions, through the kernel and the ledger alone."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,0 +1,189 @@
+"""What `query`, `status` and `quarantine` print: documents, exit codes, sentences, and what a pipe and a screen get."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+from cli.__main__ import main
+from ledger import archive
+from ledger.counts import Counts
+from ledger.positions import LOG_START
+from tests.serving import oracle
+from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
+from views.fingerprint import decoder_fingerprint
+from views.kernel import decode
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Forty events and a malformed record; the first thirty are in a batch version and, with the malformed one, archived."""
+    made = World(tmp_path_factory.mktemp("world"))
+    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)), b"{broken \x1b[31m\xff")
+    made.trigger()
+    made.recompute(position(31))
+    file_in_archive(made)
+    made.append(1, *(hit("/later", n) for n in range(1, 11)))
+    made.trigger()
+    return made
+
+
+def file_in_archive(world: World) -> None:
+    """What an archive run leaves behind for all of the log so far."""
+    source = world.project.sources[SOURCE]
+    decoder = decoder_fingerprint(source)
+    run = archive.intend(world.tables, SOURCE, start=LOG_START, end=world.end, by="test", at=NOON)
+    records = world.records(LOG_START, world.end)
+    decoded = decode(source, records)
+    written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
+    write_deltalake(world.tables.archive(SOURCE), records, commit_properties=written)
+    write_deltalake(world.tables.events(SOURCE, decoder), decoded.events, commit_properties=written)
+    write_deltalake(world.tables.quarantine(SOURCE, decoder), decoded.rejects, commit_properties=written)
+    counts = Counts(events=decoded.events.num_rows, quarantined={"utf8": decoded.rejects.num_rows})
+    archive.finish(world.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
+
+
+def run(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    code = main([*arguments, "--project", str(world.folder), "--json"])
+    out, err = capsys.readouterr()
+    return code, json.loads(out), err
+
+
+def shown(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """What a pipe gets."""
+    assert main([*arguments, "--project", str(world.folder)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_query_prints_every_row_and_where_they_come_from(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found, err = run(world, capsys, "query", "per_page")
+    assert (code, err) == (0, "")
+    assert list(found) == ["view", "rows", "provenance", "definitions"]
+    assert found["rows"] == oracle.per_page(world.values(LOG_START, world.end))
+    assert found["provenance"]["cut"] == {"T": {"0": 31}}
+    assert found["provenance"]["realtime"] == {"T": {"0": 31, "1": 10}}
+    assert found["definitions"] == {"changed": [], "added": [], "removed": [], "sources": [], "problem": None}
+
+
+def test_query_asks_by_key_window_layer_and_limit(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    _, found, _ = run(world, capsys, "query", "per_page", "--key", "page=/later", "--layer", "batch")
+    assert found["rows"] == []
+    _, found, _ = run(
+        world, capsys, "query", "per_page", "--key", "page=/07", "--from", "2026-11-01", "--to", "2026-11-01T12:00:01Z"
+    )
+    assert [row["bytes"] for row in found["rows"]] == [7]
+    _, found, _ = run(world, capsys, "query", "per_page", "--limit", "3")
+    assert [row["page"] for row in found["rows"]] == ["/00", "/01", "/02"]
+    _, found, _ = run(world, capsys, "query", "inverse", "--key", "odd=true", "--layer", "speed")
+    assert found["rows"] == oracle.inverse(world.values(position(31), world.end))[1:]
+
+
+def test_a_pipe_gets_every_row_and_a_screen_the_first_and_of_how_many(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header, *lines = shown(world, capsys, "query", "per_page")
+    assert header.split() == ["page", "window_start", "window_end", "n", "bytes", "largest", "price", "mean"]
+    assert len([line for line in lines if line.startswith("/")]) == 31
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert "20 of 31 rows" in "".join(shown(world, capsys, "query", "per_page"))
+    assert "5 of 31 rows" in "".join(shown(world, capsys, "query", "per_page", "--limit", "5"))
+    assert "rows" not in "".join(shown(world, capsys, "query", "per_page", "--limit", "40"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("query", "per_pag"), 1, "no view 'per_pag' is published; views: per_page, ever, inverse"),
+        (("query", "per_page", "--key", "pge=/"), 1, "view 'per_page' has no key 'pge'; keys: page"),
+        (
+            ("query", "inverse", "--key", "odd=perhaps"),
+            1,
+            "'perhaps' is no value of key 'odd' of view 'inverse': it takes true or false",
+        ),
+        (("query", "ever", "--from", "2026-11-01"), 1, "view 'ever' counts all time, so it has no windows to choose between"),
+        (("query", "per_page", "--to", "noon"), 1, "'noon' is not a time; write 2026-11-01"),
+        (("query", "per_page", "--layer", "both"), 2, "'both' is not one of 'batch', 'speed', 'merged'"),
+        (("quarantine", "--source", "hit"), 1, "no source 'hit'; sources: hits"),
+    ],
+)
+def test_a_wrong_question_is_one_sentence(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    got, found, err = run(world, capsys, *arguments)
+    assert got == code
+    assert says in found["error"]
+    assert says in err
+
+
+def test_before_anything_is_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text(DEFINITIONS)
+    assert main(["query", "per_page", "--project", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("tandem: nothing is published yet")
+    assert main(["status", "--project", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["publication"] is None
+    assert found["sources"]["hits"]["decoded"] == 0
+    assert main(["quarantine", "--project", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"rejects": [], "total": 0}
+
+
+def test_a_view_that_has_counted_nothing_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found, _ = run(World(tmp_path), capsys, "query", "per_page")
+    assert (code, found["rows"], found["provenance"]["age_s"]) == (0, [], None)
+
+
+def test_definitions_that_differ_are_named_and_change_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = World(tmp_path)
+    made.append(0, hit("/", 1))
+    made.trigger()
+    (tmp_path / "definitions.py").write_text(DEFINITIONS.replace("bytes > 0", "bytes > 1"))
+    for command in (("query", "ever"), ("status",)):
+        code, found, err = run(made, capsys, *command)
+        assert code == 0
+        assert found["definitions"]["changed"] == ["ever"]
+        assert "changed views: ever" in err
+    (tmp_path / "definitions.py").write_text("import nothing_of_that_name")
+    code, found, err = run(made, capsys, "query", "ever")
+    assert (code, found["rows"][0]["n"]) == (0, 1)
+    assert "nothing_of_that_name" in found["definitions"]["problem"]
+    assert "nothing_of_that_name" in err
+
+
+def test_status_counts_each_record_once_and_says_why_the_log_end_is_unknown(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found, _ = run(world, capsys, "status")
+    assert code == 0
+    hits = found["sources"]["hits"]
+    assert (hits["decoded"], hits["quarantined"], hits["archived"]) == (40, {"utf8": 1}, 31)
+    assert hits["log_end"] is None
+    assert "not running" in hits["log_end_problem"]
+    view = found["views"]["per_page"]
+    assert (view["cut"], view["positions"]) == ({"T": {"0": 31}}, {"T": {"0": 31, "1": 10}})
+    assert (view["lag"], view["batch_version"]) == (None, 1)
+    assert found["processes"] == []
+    text = "\n".join(shown(world, capsys, "status"))
+    assert "hits" in text
+    assert "per_page" in text
+    assert "publication 2" in text
+
+
+def test_quarantine_lists_position_reason_detail_and_first_bytes(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found, _ = run(world, capsys, "quarantine", "--source", "hits", "--limit", "5")
+    (reject,) = found["rejects"]
+    assert (code, found["total"]) == (0, 1)
+    assert {name: reject[name] for name in ("source", "topic_id", "partition", "offset", "reason")} == {
+        "source": "hits",
+        "topic_id": "T",
+        "partition": 0,
+        "offset": 30,
+        "reason": "utf8",
+    }
+    assert reject["first_bytes"] == "{broken \x1b[31m\\xff"
+    (_, line) = shown(world, capsys, "quarantine")
+    assert "T/0:30" in line
+    assert "\x1b" not in line  # a terminal must not obey what a record says
