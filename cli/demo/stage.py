@@ -1,9 +1,7 @@
 """What the demo runs on: a state folder of its own, and real `tandem` commands as its child processes."""
 
-import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +15,7 @@ from typing import Any
 from cli import down
 from cli.call import Call
 from cli.demo.waiting import wait_for
+from cli.own_state import emptied, own_state
 from infra import jars, processes
 from infra.processes import Process
 from views.errors import TandemError
@@ -134,18 +133,10 @@ def staged(call: Call) -> Iterator[Stage]:
     The folder is `demo/<project>` in the platform's own state folder, not in the project's. Raises TandemError if another
     demo of the project runs.
     """
-    root = Path(call.environ.get("TANDEM_STATE") or jars.ROOT / ".tandem") / "demo"
-    state = root.resolve() / call.project.name
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / f"{call.project.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TandemError(f"another demo of {call.project.name} is running in {state}; stop it first") from None
-        stage = Stage(replace(call, json=True, environ=_environ(call.environ, state)), state)
-        # What a demo that was killed has left behind.
-        down.run(stage.call)
-        shutil.rmtree(state, ignore_errors=True)
+    state = own_state(call.environ, "demo", call.project.name)
+    stage = Stage(replace(call, json=True, environ=_environ(call.environ, state)), state)
+    # A demo that was killed has left its processes behind.
+    with emptied(state, before=lambda: down.run(stage.call)):
         try:
             yield stage
         finally:

@@ -1,0 +1,73 @@
+"""`tandem bench`: what the same answers cost with Spark alone; bench/README.md says how to read it."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Group
+
+from bench.stock import report
+from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
+from cli.call import Call, Output
+from cli.own_state import emptied, own_state
+from infra import broker, kafka, processes
+from infra.settings import Settings
+
+_MEMORY = "2g"
+
+
+def run(
+    call: Call,
+    peers: Annotated[Literal["stock"], typer.Argument(help="Whom to compare with: stock is Spark, as four jobs.")] = "stock",
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round in at most ten minutes.")] = False,
+) -> Output:
+    """Run Tandem and three Spark jobs that keep the same views, in turn and on the same topic, and compare them.
+
+    All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
+    machine that does nothing else. Succeeds only if all answers agreed.
+    """
+    start = time.monotonic()
+    scale = QUICK if quick else FULL
+    state = own_state(call.environ, "bench", peers)
+
+    def say(text: str) -> None:
+        call.say(f"[{(time.monotonic() - start) / 60:5.1f} min] {text}")
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    with emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
+        setting = Setting(state, connection, cores(), _MEMORY, say)
+        runs = []
+        for one in compare(setting, scale):
+            runs.append(one)
+            for problem in report.problems([one]):
+                say(problem)
+    machine = {"cores": setting.cores, "memory": setting.memory, "rounds": scale.rounds, "quick": quick}
+    document = report.document(runs, machine, (time.monotonic() - start) / 60)
+    return Output(document, Group(*report.table(runs), *report.problems(runs)), 0 if document["agree"] else 1)
+
+
+@contextmanager
+def _broker(call: Call, state: Path) -> Iterator[kafka.Connection]:
+    """A broker of the benchmark's own."""
+    settings = Settings(state=str(state / "kafka"))
+    with processes.starting(settings.folder):
+        process = broker.start(settings, environ=call.environ)
+    try:
+        yield kafka.connect(broker.address(settings))
+    finally:
+        processes.stop(settings.folder, process, seconds=20)
+
+
+def _stop(state: Path) -> None:
+    """End the broker of a benchmark that was killed."""
+    if process := processes.running(state / "kafka", broker.NAME):
+        processes.stop(state / "kafka", process, seconds=20)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
