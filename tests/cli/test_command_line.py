@@ -1,0 +1,149 @@
+"""What every command shares: how it is found, what it is called with, what it prints, and its exit codes."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from cli import commands
+from cli.__main__ import main
+from cli.call import DEFAULT_PROJECT, Call, Output, resolve_project
+from infra.jars import ROOT
+from views.errors import TandemError
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch):
+    """Put a function in the place of `status`."""
+
+    def put(run) -> None:
+        module = ModuleType("cli.status")
+        module.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    return put
+
+
+@pytest.mark.parametrize("name", commands.COMMANDS)
+def test_every_command_is_there_and_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in ("--project", "--json", "--debug"):
+        assert option in shown
+    assert main([name, "--no-such-option"]) == 2
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr()
+    assert all(f"  {name} " in shown.out for name in commands.COMMANDS)
+    assert main([]) == 2
+    assert capsys.readouterr().err == shown.out
+
+
+@pytest.mark.parametrize(("wrong", "meant"), [("qeury", "query"), ("statsu", "status"), ("recompte", "recompute")])
+def test_a_wrong_command_names_the_nearest(wrong: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([wrong]) == 2
+    shown = capsys.readouterr()
+    assert f"no command '{wrong}'" in shown.err
+    assert f"'{meant}'" in shown.err
+    assert shown.out == ""
+
+
+def test_a_wrong_option_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["down", "--jsn"]) == 2
+    assert "--json" in capsys.readouterr().err
+
+
+def test_a_command_gets_its_call_and_its_own_parameters(command, tmp_path: Path) -> None:
+    calls = []
+
+    def run(call: Call, *, name: str = "x", many: list[str] | None = None) -> None:
+        calls.append((call.project, call.json, call.debug, name, many))
+
+    command(run)
+    assert main(["status", "--name", "y", "--json", "--project", str(tmp_path), "--debug"]) == 0
+    assert main(["status", "--project", str(tmp_path)]) == 0
+    assert calls == [(tmp_path, True, True, "y", None), (tmp_path, False, False, "x", None)]
+
+
+@pytest.mark.parametrize("document", [{"name": "é", "n": 2**70, "x": None}, []])
+def test_json_is_one_document_and_nothing_else(command, document: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(call: Call) -> Output:
+        call.say("working")
+        return Output(document, "for people", code=3)
+
+    command(run)
+    assert main(["status", "--json"]) == 3
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == document
+    assert shown.err == "working\n"
+    assert main(["status"]) == 3
+    assert capsys.readouterr().out == "for people\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (TandemError("view 'x' is not there; views: y"), "view 'x' is not there; views: y"),
+        (OSError(28, "No space left on device", "/full/file"), "no space left on device: /full/file; --debug shows where"),
+        (ValueError("first line\nsecond line"), "ValueError: first line; --debug shows where"),
+        (KeyError(), "KeyError; --debug shows where"),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence(command, error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(call: Call) -> Output:
+        raise error
+
+    command(run)
+    assert main(["status"]) == 1
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", f"tandem: {sentence}\n")
+    assert main(["status", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"error": sentence}
+    assert main(["status", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_the_project_is_the_named_one_else_the_one_here_else_the_first_example(tmp_path: Path) -> None:
+    here, named = tmp_path / "here", tmp_path / "named"
+    here.mkdir()
+    assert resolve_project(None, {}, here) == DEFAULT_PROJECT
+    (here / "tandem.toml").touch()
+    assert resolve_project(None, {}, here) == here
+    assert resolve_project(None, {"TANDEM_PROJECT": str(named)}, here) == named
+    assert resolve_project(Path("../other"), {"TANDEM_PROJECT": str(named)}, here) == tmp_path / "other"
+
+
+def test_a_project_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["down", "--project", str(tmp_path / "nowhere")]) == 1
+    assert capsys.readouterr().err == f"tandem: no project at {tmp_path / 'nowhere'}: there is no such folder\n"
+
+
+def run_python(script: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_reader_that_goes_away_is_no_error_to_tell() -> None:
+    done = run_python(
+        "import os, sys; from cli.__main__ import main\n"
+        "read, write = os.pipe(); os.close(read); os.dup2(write, 1); sys.exit(main(['check', '--json']))"
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_only_what_a_command_needs_is_imported() -> None:
+    began = time.monotonic()
+    done = run_python(
+        "import sys; from cli.__main__ import main; assert main(['check', '--json']) == 0\n"
+        "print({'pyspark', 'confluent_kafka', 'deltalake', 'batch', 'speed'} & set(sys.modules), file=sys.stderr)"
+    )
+    assert done.stderr == "set()\n"
+    # The goal is one second.
+    assert time.monotonic() - began < 10
