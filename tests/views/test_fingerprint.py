@@ -48,9 +48,11 @@ class Size(Enum):
         return cls.SMALL if value == rules.small() else None
 
 
-class Base(Event):
+class Floor(Event):
     FLOOR: ClassVar[int] = 0
 
+
+class Base(Floor):
     def low(self) -> int:
         return self.FLOOR
 
@@ -163,9 +165,9 @@ DECODING = [
     ("definitions.py", "note: str | None", "note: str"),
     ("definitions.py", "id: str", "id: UUID"),
     ("definitions.py", '["none"]', '["some"]'),
-    ("definitions.py", "class Base(Event)", 'class Base(Event, rename="upper")'),
-    ("definitions.py", "class Base(Event)", "class Base(Event, forbid_unknown_fields=True)"),
-    ("definitions.py", "class Base(Event)", "class Base(Event, array_like=True)"),
+    ("definitions.py", "class Base(Floor)", 'class Base(Floor, rename="upper")'),
+    ("definitions.py", "class Base(Floor)", "class Base(Floor, forbid_unknown_fields=True)"),
+    ("definitions.py", "class Base(Floor)", "class Base(Floor, array_like=True)"),
     ("definitions.py", '"l"', '"xl"'),
     ("definitions.py", "held > rules", "held >= rules"),
     ("definitions.py", "amount >= self.low()", "amount > self.low()"),

@@ -64,6 +64,12 @@ def test_local_names_and_looks_do_not_count(one: str, other: str) -> None:
     assert form(one) == form(other)
 
 
+def test_global_names_keep_their_names() -> None:
+    """What a function shares with its module stays visible, so that it can be followed."""
+    assert "%" not in form("def f():\n    global a\n    a = a + b")
+    assert "%" not in form("class C:\n    a = 1\n    def m(): return b")
+
+
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_what_may_do_something_else_has_another_form(one: str, other: str) -> None:
     """Operations, global names, attributes, keywords, defaults, decorators and constants count, and their types too."""

@@ -90,9 +90,9 @@ def test_loading_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
 def limited(limit: int) -> dict[str, bytes]:
     """A project whose events are limited by a module that every such project has under the same name."""
     check = "    def __post_init__(self) -> None:\n        if self.size > limit():\n            raise ValueError(limit())\n"
-    text = DEFINITIONS.replace("    size: int\n", f"    size: int\n\n{check}").replace(
-        "\n\n\nclass", "\nfrom limits import limit\n\n\nclass"
-    )
+    # Slow enough for another thread's import to come between, were it let.
+    imports = "import time\n\ntime.sleep(0.01)\nfrom limits import limit"
+    text = DEFINITIONS.replace("    size: int\n", f"    size: int\n\n{check}").replace("\n\n\nclass", f"\n{imports}\n\n\nclass")
     return files(definitions__py=text, limits__py=f"LIMIT = {limit}\n\n\ndef limit() -> int:\n    return LIMIT\n")
 
 
