@@ -78,7 +78,6 @@ class Summary:
 
 RUNS: Final = pa.schema(
     [
-        ("number", pa.int64()),
         ("start_position", pa.string()),
         ("end_position", pa.string()),
         ("firsts", pa.string()),
@@ -88,7 +87,6 @@ RUNS: Final = pa.schema(
 )
 SUMMARIES: Final = pa.schema(
     [
-        ("number", pa.int64()),
         ("run", pa.int64()),
         ("counts", pa.string()),
         ("newest", pa.timestamp("us", "UTC")),

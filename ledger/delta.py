@@ -132,17 +132,19 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
 
 
-def conditional_replace(handle: DeltaTable, old: Iterable[str], rows: Iterable[pa.Table], *, at: datetime) -> None:
+def conditional_replace(
+    handle: DeltaTable, old: Iterable[str], rows: Iterable[pa.Table], *, at: datetime, bounds: str | None = None
+) -> None:
     """In one commit, take the files `old` out of the table and put one file for each of `rows` in, if `handle` is newest.
 
     The handle stays where it was: `refresh` it. Old files stay on disk for those who are reading them. `at` is the time of
-    the removal. Raises Conflict, Unwritable.
+    the removal; `bounds` names the column whose smallest and largest values the log keeps. Raises Conflict, Unwritable.
     """
     sizes = files(handle)
     milliseconds = int(at.timestamp() * 1000)
     removed = [RemoveAction(path, False, milliseconds, sizes[path], {}) for path in old]
     try:
-        added = [_write_file(handle, table, milliseconds) for table in rows]
+        added = [_write_file(handle, table, milliseconds, bounds) for table in rows]
         handle.create_write_transaction(
             [*added, *removed],
             "append",
@@ -202,13 +204,17 @@ def _options(handle: DeltaTable) -> dict[str, str] | None:
     return handle._storage_options  # noqa: SLF001  # delta-rs has no other way to ask
 
 
-def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int) -> AddAction:
+def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int, bounds: str | None) -> AddAction:
     path = f"part-{uuid4()}.parquet"
     places = file_system(handle)
     with places.open_output_stream(path) as stream:
         pq.write_table(rows, stream, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False)
     size = places.get_file_info([path])[0].size
-    return AddAction(path, size, {}, milliseconds, False, json.dumps({"numRecords": rows.num_rows}))
+    statistics: dict[str, object] = {"numRecords": rows.num_rows}
+    if bounds is not None:
+        values = rows[bounds].to_pylist()
+        statistics |= {"minValues": {bounds: min(values)}, "maxValues": {bounds: max(values)}}
+    return AddAction(path, size, {}, milliseconds, False, json.dumps(statistics))
 
 
 def _reason(error: BaseException) -> str:

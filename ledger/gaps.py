@@ -30,7 +30,6 @@ class Gap:
 
 SCHEMA: Final = pa.schema(
     [
-        ("number", pa.int64()),
         ("name", pa.string()),
         ("source", pa.string()),
         ("ranges", pa.string()),

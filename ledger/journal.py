@@ -7,8 +7,11 @@ what a row promises about its predecessors holds.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -21,6 +24,8 @@ Row = Mapping[str, Any]
 
 _NUMBERED: Final = {"delta.dataSkippingStatsColumns": "number"}
 _ATTEMPTS: Final = 100
+_FILES: Final = 64
+"""More files than these become one: a reader pays for each."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class Snapshot:
             return None
         numbers = actions["max.number"].to_pylist()
         path = actions["path"][numbers.index(max(numbers))].as_py()
-        return max(_rows(self.handle, path), key=_number)
+        rows = delta.read_file(self.handle, path)
+        last: Row = rows.take([max(range(rows.num_rows), key=rows["number"].to_pylist().__getitem__)]).to_pylist()[0]
+        return last
 
     def rows(self) -> list[Row]:
         """All rows in order of their numbers."""
@@ -49,18 +56,23 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Journal:
-    """The control table at `address`. `schema` is that of its rows; its first column is `number`, int64."""
+    """The control table at `address`: `number` (int64, from 1), `id` (unique, so that a writer knows its own row), `columns`."""
 
     tables: Tables
     address: str
-    schema: pa.Schema
+    columns: pa.Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's schema."""
+        return pa.schema([("number", pa.int64()), ("id", pa.string()), *self.columns])
 
     def read(self) -> Snapshot:
         """The journal now. Raises Unreadable."""
         return Snapshot(delta.open_table(self.tables, self.address))
 
     def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
-        """Add the row that `derive` makes of what is there, without its number; nothing if it makes None.
+        """Add the row that `derive` makes of what is there, without number and id; nothing if it makes None.
 
         `derive` is called again whenever another row came first, and may raise to give up. Returns the row as stored.
         Raises Unreadable, Unwritable.
@@ -72,7 +84,7 @@ class Journal:
             derived = derive(snapshot)
             if derived is None:
                 return None
-            row = {"number": _number(newest) + 1 if newest else 1, **derived}
+            row = {"number": _number(newest) + 1 if newest else 1, "id": uuid4().hex, **derived}
             try:
                 delta.conditional_append(handle, pa.Table.from_pylist([row], self.schema))
             except (delta.Conflict, delta.Unwritable) as error:
@@ -83,13 +95,23 @@ class Journal:
                     raise
                 time.sleep(0.001 * attempt)  # with many writers at once, the one that lost most often waits longest
             else:
+                self._tidy(handle)
                 return row
         raise delta.Unwritable(f"cannot write to table {self.address}: other writers came first {_ATTEMPTS} times")
 
+    def _tidy(self, handle: DeltaTable) -> None:
+        """Make one file of many. If that fails the row has landed all the same, and the next one's writer tries again."""
+        paths = delta.files(handle)
+        if len(paths) <= _FILES:
+            return
+        with suppress(delta.Conflict, delta.Unwritable):
+            rows = pa.concat_tables(delta.read_file(handle, path) for path in paths).cast(self.schema)
+            delta.conditional_replace(handle, paths, [rows], at=datetime.now(UTC), bounds="number")
+
 
 def _landed(snapshot: Snapshot, row: Row) -> bool:
-    """Whether the very row is there: an error does not say, and another writer may have used its number."""
-    return any(stored == row for stored in snapshot.rows() if stored["number"] == row["number"])
+    """Whether the very row is there: an error does not say, and another writer may have used its number for an equal one."""
+    return any(stored["id"] == row["id"] for stored in snapshot.rows())
 
 
 def _rows(handle: DeltaTable, path: str) -> list[dict[str, Any]]:

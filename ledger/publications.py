@@ -63,7 +63,6 @@ class Publication:
 
 SCHEMA: Final = pa.schema(
     [
-        ("number", pa.int64()),
         ("parent", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("by", pa.string()),

@@ -34,7 +34,6 @@ class Release:
 
 SCHEMA: Final = pa.schema(
     [
-        ("number", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("by", pa.string()),
         ("sources", pa.string()),
