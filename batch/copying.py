@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
@@ -63,8 +62,8 @@ def copy(
         )
         writer = rows.write.format("delta").mode("append")
         writer.option("txnAppId", archive.APP_ID).option("txnVersion", str(run)).save(address)
-    except Py4JJavaError as error:
-        raise jobs.TaskFailed(f"source {source!r} cannot be archived: {jobs.sentence(str(error.java_exception))}") from error
+    except jobs.SPARK_ERRORS as error:
+        raise jobs.TaskFailed(f"source {source!r} cannot be archived: {jobs.sentence(error)}") from error
 
 
 def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ranges:

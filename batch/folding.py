@@ -26,7 +26,7 @@ from batch.table_file import TableFile, Written
 from views import engine, kernel, project
 from views.kernel import Partial
 from views.ranges import EMPTY, Ranges
-from views.view import View, group_columns, state_schema
+from views.view import WINDOW_COLUMNS, View, group_columns, state_schema
 from views.wire import from_ipc, to_ipc
 
 VERSION: Final = "batch_version"
@@ -121,7 +121,7 @@ def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded
         else:
             held[value.view].add(Partial(from_ipc(value.states), value.ranges, {}))
     for name, one in held.items():
-        file = TableFile(work.views[name], state_schema(one.view), partition_values={VERSION: str(work.version)})
+        file = TableFile(work.views[name], state_schema(one.view), WINDOW_COLUMNS, {VERSION: str(work.version)})
         with file:
             file.write(one.take().states)
         if file.written is not None:

@@ -6,12 +6,16 @@ themselves, so there is nothing for a query planner to plan, and no row is conve
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from views.errors import TandemError
+
+SPARK_ERRORS: Final = (Py4JJavaError, PySparkException)
+"""What PySpark raises for a failed job."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -50,17 +54,20 @@ def _gathered(gather: Callable[[Iterator[Value]], Iterable[Result]], pairs: Iter
 def _collected(collect: Callable[[], list[Result]]) -> list[Result]:
     try:
         return collect()
-    except Py4JJavaError as error:
-        raise TaskFailed(sentence(str(error.java_exception.getMessage()))) from error
+    except SPARK_ERRORS as error:
+        raise TaskFailed(sentence(error)) from error
 
 
-def sentence(message: str) -> str:
-    """What the Python exception in a Spark message said, else the message's first line."""
-    lines = message.splitlines()
-    if "Traceback (most recent call last):" in message:
-        start = max(index for index, line in enumerate(lines) if line.strip().endswith("Traceback (most recent call last):"))
-        raised = next((line for line in lines[start + 1 :] if line and not line[0].isspace()), "")
-        name, _, said = raised.partition(": ")
-        if said:
-            return said if name.startswith(("batch.", "ledger.", "views.")) else f"{name.rpartition('.')[2]}: {said}"
-    return next((line.strip() for line in lines if line.strip()), "a Spark task failed")
+def sentence(error: BaseException) -> str:
+    """What went wrong in a Spark job, in one line: what a task's Python raised, else the innermost Java cause."""
+    message = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
+    lines = [line for line in message.splitlines() if line.strip()]
+    traces = [at for at, line in enumerate(lines) if line.strip().endswith("Traceback (most recent call last):")]
+    if traces:
+        raised = next((line for line in lines[traces[-1] + 1 :] if not line[0].isspace()), "a task failed")
+        kind, _, said = raised.partition(": ")
+        own = kind.startswith(("batch.", "ledger.", "views.")) and said
+        return said if own else raised
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    _, _, said = (causes[-1] if causes else lines[0] if lines else "a task failed").rpartition("Exception: ")
+    return said

@@ -1,0 +1,204 @@
+"""A small shop: its project, its records with everything that can be wrong with them, and what its views must answer."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batch.session import Run
+from infra import kafka
+from infra.settings import Settings
+from ledger import delta
+from ledger.publications import Publication
+from ledger.tables import Tables
+from tests.stack import environ, produce, stack_settings
+from views import kernel, project
+from views.project import Project
+from views.rows import to_rows
+
+DEFINITIONS = """
+from datetime import datetime
+
+from views import Event, Source, View, count, distinct, maximum, mean, total, tumbling
+
+
+class Sale(Event):
+    id: str
+    at: datetime
+    shop: str
+    cents: int
+
+
+sales = Source(topic="TOPIC", event=Sale, event_time="at", identity=("id",))
+per_hour = View(
+    source=sales,
+    keys={"shop": "shop"},
+    window=tumbling(hours=1),
+    measures={"n": count(), "cents": total("cents"), "biggest": maximum("cents"), "usual": mean("cents")},
+)
+refunds = View(source=sales, where="cents < 0", measures={"n": count(), "sales": distinct("id")})
+SOURCES = (sales,)
+VIEWS = (per_hour, refunds)
+"""
+MALFORMED: Sequence[bytes | None] = (
+    b"",
+    None,
+    b"{",
+    b'{"id": "x"}',
+    b"\xff\xfe",
+    b'{"id":"a","at":"2026-01-01","shop":"b","cents":1}',
+)
+_START = datetime(2026, 3, 1, tzinfo=UTC)
+
+Log = Mapping[int, Sequence[bytes | None]]
+"""Values by partition, in order."""
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A project of its own at the shared broker."""
+
+    settings: Settings
+    connection: kafka.Connection
+    topic: kafka.Topic
+    folder: Path
+
+    @classmethod
+    def open(cls, connection: kafka.Connection, topic: kafka.Topic, folder: Path) -> "Shop":
+        shop = cls(stack_settings(connection, folder / "state"), connection, topic, folder)
+        (folder / "tandem.toml").write_text(
+            f'state = "state"\n[kafka]\nbootstrap = "{connection.address.bootstrap}"\ntimeout_s = 20\n'
+            '[spark]\nmaster = "local[2]"\n[batch]\nlock_wait_s = 120\n'
+        )
+        shop.define(DEFINITIONS)
+        return shop
+
+    def define(self, definitions: str) -> None:
+        (self.folder / "definitions.py").write_text(definitions.replace("TOPIC", self.topic.name))
+
+    def project(self) -> Project:
+        return project.load(self.folder)
+
+    def run(self, command: str) -> Run:
+        return Run(self.settings, command, now=lambda: datetime.now(UTC), say=lambda _: None, environ=environ())
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self.settings.state)
+
+    def sell(self, log: Log) -> None:
+        for partition, values in log.items():
+            produce(self.connection, self.topic, values, partition=partition)
+
+
+def records(seed: int, n: int, *, known: Sequence[bytes | None] = ()) -> Log:
+    """Sales of two partitions: late ones, copies, copies that differ, and malformed records."""
+    dice = random.Random(seed)
+    log: dict[int, list[bytes | None]] = {0: [], 1: []}
+    made = [value for value in known if value and value not in MALFORMED]
+    for number in range(n):
+        late = timedelta(hours=dice.randrange(30)) if dice.random() < 0.1 else timedelta()
+        at = _START + timedelta(seconds=20 * number) - late
+        sale = {
+            "id": f"{seed}-{number}",
+            "at": at.isoformat(),
+            "shop": f"shop {dice.randrange(4)}",
+            "cents": dice.randrange(-50, 500),
+        }
+        value = json.dumps(sale).encode()
+        log[dice.randrange(2)].append(value)
+        if dice.random() < 0.05 and made:
+            copy = json.loads(dice.choice(made))
+            log[dice.randrange(2)].append(json.dumps(copy | ({"cents": 7} if dice.random() < 0.3 else {})).encode())
+        if dice.random() < 0.02:
+            log[dice.randrange(2)].append(dice.choice(MALFORMED))
+        made.append(value)
+    return log
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What plain Python makes of the log: rows of `per_hour` by shop and hour, refunds, and what became of the records."""
+
+    per_hour: dict[tuple[str, str], tuple[int, int, int, float]]
+    refunds: int
+    events: int
+    duplicates: int
+    quarantined: int
+
+
+def truth(log: Log) -> Truth:
+    """Count by hand, in order of partition and offset."""
+    seen: set[tuple[str, str]] = set()
+    groups: dict[tuple[str, str], list[int]] = {}
+    refunds = duplicates = quarantined = 0
+    for partition in sorted(log):
+        for value in log[partition]:
+            if value in MALFORMED:
+                quarantined += 1
+                continue
+            sale = json.loads(value or b"")
+            if (sale["id"], sale["at"]) in seen:
+                duplicates += 1
+                continue
+            seen.add((sale["id"], sale["at"]))
+            hour = datetime.fromisoformat(sale["at"]).strftime("%Y-%m-%dT%H:00:00Z")
+            groups.setdefault((sale["shop"], hour), []).append(sale["cents"])
+            refunds += sale["cents"] < 0
+    rows = {key: (len(cents), sum(cents), max(cents), sum(cents) / len(cents)) for key, cents in groups.items()}
+    return Truth(rows, refunds, len(seen), duplicates, quarantined)
+
+
+def together(*logs: Log) -> dict[int, list[bytes | None]]:
+    """Logs one after the other."""
+    return {partition: [value for log in logs for value in log[partition]] for partition in (0, 1)}
+
+
+def answers(shop: Shop, live: Publication, view: str) -> list[dict[str, Any]]:
+    """A view's published batch rows, as `query` prints them."""
+    definition = shop.project().views[view]
+    batch = live.views[view]
+    handle = delta.open_table(shop.tables, shop.tables.view(view, batch.fingerprint))
+    assert handle is not None
+    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+    mine = [action["path"] for action in actions if action["partition.batch_version"] == batch.version]
+    states = [delta.read_file(handle, path) for path in mine]
+    merged = kernel.merge(definition, [kernel.Partial(one) for one in states])
+    assert sum(one.num_rows for one in states) == merged.states.num_rows  # one row per key and window
+    return list(to_rows(definition, kernel.present(definition, merged)))
+
+
+def assert_true(shop: Shop, live: Publication, log: Log) -> None:
+    """Every exact answer of the publication is the truth about the log, and every record is accounted for."""
+    expected = truth(log)
+    found = {
+        (row["shop"], row["window_start"]): (row["n"], row["cents"], row["biggest"], row["usual"])
+        for row in answers(shop, live, "per_hour")
+    }
+    assert found == expected.per_hour
+    assert sum(row["n"] for row in answers(shop, live, "refunds")) == expected.refunds
+    counts = live.counts["sales"]
+    assert (counts.events, counts.duplicates, sum(counts.quarantined.values())) == (
+        expected.events,
+        expected.duplicates,
+        expected.quarantined,
+    )
+
+
+def rows_of(shop: Shop, address: str) -> pa.Table:
+    """All rows of a table, in the order of the log."""
+    handle = delta.open_table(shop.tables, address)
+    assert handle is not None
+    places = delta.file_system(handle)
+    empty = pa.schema(handle.schema()).empty_table()
+    rows = pa.concat_tables([empty, *(pq.read_table(path, filesystem=places).cast(empty.schema) for path in delta.files(handle))])
+    topic = next(name for name in rows.column_names if name.endswith("topic_id"))
+    offset = next(name for name in rows.column_names if name.endswith("offset"))
+    partition = next(name for name in rows.column_names if name.endswith("partition"))
+    return rows.sort_by([(topic, "ascending"), (partition, "ascending"), (offset, "ascending")])

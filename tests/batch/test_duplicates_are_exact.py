@@ -1,0 +1,82 @@
+"""The search for duplicates drops what the kernel's `unique` drops from the whole log at once."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from batch import duplicates
+from batch.drops import read_drops
+from batch.place import Place
+from batch.slices import cut
+from batch.spans import EVENTS, Span
+from batch.table_file import TableFile
+from tests.batch.shop import DEFINITIONS
+from views import kernel, project
+from views.ranges import Ranges
+from views.source import events_schema
+from views.wire import to_ipc
+
+FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
+SOURCE = project.load_files(FILES).sources["sales"]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sales(ids: list[tuple[str, int]], *, partition: int = 0) -> pa.Table:
+    """Events of these ids and seconds, at offsets from 0 on."""
+    rows = [
+        {
+            "_topic_id": "T",
+            "_partition": partition,
+            "_offset": offset,
+            "_append_time": START,
+            "id": name,
+            "at": START + timedelta(seconds=second),
+            "shop": "s",
+            "cents": offset,
+        }
+        for offset, (name, second) in enumerate(ids)
+    ]
+    return pa.Table.from_pylist(rows, schema=events_schema(SOURCE))
+
+
+def stored(place: Place, tables: list[pa.Table]) -> list[Span]:
+    spans = []
+    for table in tables:
+        file = TableFile(place, events_schema(SOURCE), EVENTS.names)
+        with file:
+            file.write(table)
+        assert file.written is not None
+        number = table["_partition"][0].as_py()
+        spans.append(Span(file.written.path, table.num_rows, ("T", "T"), (number, number), (0, table.num_rows)))
+    return spans
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ids", [40, 10_000_000])
+def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids: int) -> None:
+    dice = random.Random(5)
+    tables = [
+        sales([(f"i{dice.randrange(ids)}", dice.randrange(3)) for _ in range(3000)], partition=partition) for partition in (0, 1)
+    ]
+    whole = pa.concat_tables(tables)
+    expected = kernel.unique(SOURCE, whole)
+    events, scratch = Place(str(tmp_path / "events")), Place(str(tmp_path / "scratch"))
+    ranges = Ranges.of({("T", 0): (0, 3000), ("T", 1): (0, 3000)})
+    slices = cut(stored(events, tables), ranges, rows=1000)
+
+    found = duplicates.find(spark, duplicates.Search(FILES, "sales", events, scratch), slices, parallelism=2)
+
+    assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
+    kept = read_drops(scratch, found.files, ranges).keep(whole)
+    assert kept.select(EVENTS.names) == expected.events.select(EVENTS.names)
+    assert bool(found.files) == (expected.duplicates > 0)
+
+
+def test_strangers_whose_hashes_met_are_told_apart(tmp_path: Path) -> None:
+    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
+
+    assert list(duplicates._judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
