@@ -1,6 +1,7 @@
-"""Arrow arrays made from Python and numpy values.
+"""Arrow arrays made from Python and numpy values, and numpy values taken from them.
 
-pyarrow's own `pa.array` imports pandas, which takes seconds where it is installed and has no part in any answer.
+pyarrow's own `pa.array` and `to_numpy` import pandas, which takes seconds where it is installed and has no part in any
+answer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,6 +51,16 @@ def decimal_words(array: pa.Array) -> npt.NDArray[np.int64]:
     return words.reshape(-1, 2)[array.offset : array.offset + len(array)]
 
 
+def integers(array: pa.Array) -> npt.NDArray[np.int64]:
+    """The values of an array of 64-bit integers; meaningless where the array is null."""
+    return np.frombuffer(array.buffers()[1] or b"", np.int64)[array.offset : array.offset + len(array)]
+
+
+def doubles(array: pa.Array) -> npt.NDArray[np.float64]:
+    """The values of an array of doubles; meaningless where the array is null."""
+    return integers(array).view(np.float64)
+
+
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -65,8 +76,10 @@ def table(columns: Sequence[pa.Array], schema: pa.Schema) -> pa.Table:
 
 def validity(array: pa.Array) -> Mask:
     """True where the array has a value."""
-    valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
-    return valid
+    bits = array.buffers()[0]
+    if bits is None:
+        return np.ones(len(array), dtype=bool)
+    return np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[array.offset : array.offset + len(array)].astype(bool)
 
 
 def _valid(values: Iterable[object]) -> Mask:

@@ -65,5 +65,5 @@ def _states(view: View, folded: pa.Table) -> pa.Table:
 def _bounds(view: View, folded: pa.Table) -> list[pa.Array]:
     if not isinstance(view.window, Tumbling):
         return [pa.nulls(folded.num_rows, TIMESTAMP)] * 2
-    starts = window_starts(folded.column(WINDOW).to_numpy(), view.window)
+    starts = window_starts(arrays.integers(arrays.whole(folded.column(WINDOW))), view.window)
     return [arrays.from_numpy(starts, TIMESTAMP), arrays.from_numpy(starts + view.window.size_us, TIMESTAMP)]

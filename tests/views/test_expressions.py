@@ -1,5 +1,6 @@
 """An expression is scalar, deterministic and closed: what is not is refused by name, what is has a type that Delta knows."""
 
+from datetime import UTC as ZONE
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
@@ -8,10 +9,16 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from tests.samples import WIDE
 from views.errors import DefinitionError
 from views.event import Event, Scale, event_schema
 from views.expressions import Expression, bind_expression
+from views.kernel import merge, partial, present
+from views.measures import count, distinct, mean, minimum, quantiles, total
+from views.ranges import EMPTY
+from views.source import Source
 from views.syntax import canonical, parse
+from views.view import View
 
 HUGE, UTC = pa.decimal128(38, 0), pa.timestamp("us", "UTC")
 
@@ -33,6 +40,9 @@ class Request(Event):
     tags: list[str]
     geo: Place
     Mixed: bool
+
+
+REQUESTS = Source(topic="requests", event=Request, event_time="at")
 
 
 def bound(text: str) -> Expression:
@@ -122,6 +132,42 @@ ALLOWED: dict[str, pa.DataType] = {
 @pytest.mark.parametrize("text", ALLOWED)
 def test_scalar_expressions_have_types_that_delta_knows(text: str) -> None:
     assert bound(text).type.arrow == ALLOWED[text]
+
+
+EXTREMES: list[dict[str, object]] = [
+    {
+        "at": at,
+        "user": text,
+        "path": text,
+        "status": number,
+        "bytes": number,
+        "ms": ms,
+        "price": price,
+        "tags": [text, text] if ms else [],
+        "geo": {"lat": ms, "name": text},
+        "raw": text.encode(),
+        "Mixed": ms > 0,
+    }
+    for at in (datetime(1, 1, 1, tzinfo=ZONE), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=ZONE))
+    for text in ("", "\0", "🙂", "12", "/a/b", '{"a": 1}')
+    for number in (0, 2**63 - 1, -(2**63))
+    for ms, price in ((0.0, Decimal(10**38 - 1).scaleb(-2, WIDE)), (1.7976931348623157e308, Decimal(0)))
+]
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_no_event_makes_a_statement_fail(text: str) -> None:
+    """Each event is counted or rejected, whatever the expression makes of it."""
+    measures = {"n": count(), "low": minimum(text), "different": distinct(text)}
+    for more in ({}, {"total": total(text), "mean": mean(text), "q": quantiles(text, (0.5,))}):
+        if more and not bound(text).type.number:
+            continue
+        view = View(REQUESTS, keys={"k": text}, measures={**measures, **more})
+        folded = partial(view, pa.Table.from_pylist(EXTREMES, schema=event_schema(Request)), EMPTY)
+        answers = present(
+            view, merge(view, [folded, partial(view, pa.Table.from_pylist([], schema=event_schema(Request)), EMPTY)])
+        )
+        assert sum(answers["n"].to_pylist()) + sum(folded.rejected.values()) == len(EXTREMES)
 
 
 REFUSED = {

@@ -50,13 +50,13 @@ def mean(expression: str) -> Mean:
 
 def _mean_of_doubles(columns: Sequence[pa.Array]) -> pa.Array:
     *sums, counts = columns
-    return float_sums(sums, counts.to_numpy().astype(np.float64))
+    return float_sums(sums, arrays.integers(counts).astype(np.float64))
 
 
 def _exact_mean(columns: Sequence[pa.Array], unit: int) -> pa.Array:
     """The sum / (count * unit) rounded once; dividing Python's integers does that at any size."""
     *sums, counts = columns
-    divisors = counts.to_numpy()
+    divisors = arrays.integers(counts)
     present = divisors > 0
     quotients = np.zeros(len(counts))
     words = arrays.decimal_words(sums[0])

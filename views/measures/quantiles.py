@@ -71,7 +71,7 @@ def quantiles(expression: str, fractions: Sequence[float]) -> Quantiles:
 
 def _build(lists: pa.ListArray) -> pa.Array:
     """One sketch per group of values."""
-    values = np.array(lists.values)  # a copy: the sketch takes no read-only array
+    values = arrays.doubles(lists.values).copy()  # a copy: the sketch takes no read-only array
     return arrays.binaries(states_of(lists, values, _sketch))
 
 

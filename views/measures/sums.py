@@ -70,7 +70,7 @@ def exact_sums(columns: Sequence[pa.Array]) -> list[int | None]:
 
 def float_sums(columns: Sequence[pa.Array], divisor: npt.NDArray[np.float64] | None = None) -> pa.Array:
     """The sums of doubles, divided if asked for, from their states; null for no addend and where the result is no double."""
-    plain, excess = (column.to_numpy(zero_copy_only=False) for column in columns)
+    plain, excess = map(arrays.doubles, columns)
     some, large = arrays.validity(columns[0]), arrays.validity(columns[1])
     by = np.ones(len(plain)) if divisor is None else divisor
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -1,0 +1,46 @@
+"""Reading answers imports no pandas: it would take longer than all the rest, and has no part in them."""
+
+import subprocess
+import sys
+
+READ = """
+import sys
+from datetime import datetime
+
+from views.event import Event
+from views.kernel import Partial, merge, present
+from views.measures import count, distinct, maximum, mean, quantiles, total
+from views.source import Source
+from views.view import View, state_schema
+from views.windows import tumbling
+from views.wire import from_ipc, to_ipc
+
+class Reading(Event):
+    at: datetime
+    site: str
+    wh: int
+    volts: float
+
+source = Source(topic="readings", event=Reading, event_time="at")
+measures = {"n": count(), "wh": total("wh"), "mean": mean("wh"), "volts": mean("volts"), "sites": distinct("site")}
+view = View(
+    source, keys={"site": "site"}, window=tumbling(hours=1),
+    measures={**measures, "q": quantiles("volts", (0.5,)), "last": maximum('"at"')},
+)
+nothing = merge(view, [])
+states = from_ipc(to_ipc(nothing.states))
+assert "pandas" not in sys.modules, "imported by definitions, imports or the wire"
+
+from views import engine, partial
+# One row of states without pa.array: DuckDB makes the event.
+row = "SELECT TIMESTAMPTZ '2026-11-01 12:00+00' AS at, 'a' AS site, 5::BIGINT AS wh, 1.5::DOUBLE AS volts"
+event = engine.query(row, {})
+folded = partial.partial(view, event, nothing.ranges)
+merged = merge(view, [folded, Partial(from_ipc(to_ipc(folded.states)))])
+assert present(view, merged)["n"].to_pylist() == [2]
+assert "pandas" not in sys.modules, "imported by partial, merge or present"
+"""
+
+
+def test_folding_merging_and_presenting_import_no_pandas() -> None:
+    subprocess.run([sys.executable, "-c", READ], check=True)
