@@ -1,0 +1,162 @@
+"""`tandem feed`: every line is one record, byte for byte, and success means that all were acknowledged."""
+
+import gzip
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from cli.__main__ import main
+from infra import kafka
+from infra.jars import ROOT
+from infra.settings import Settings
+from tests.stack import environ
+
+pytestmark = pytest.mark.broker
+
+DEFINITIONS = """
+from datetime import datetime
+from views import Event, Source, View, count
+
+class Line(Event):
+    at: datetime
+
+lines = Source(topic="{topic}", event=Line, event_time="at")
+hits = View(source=lines, measures={{"n": count()}})
+SOURCES = (lines,)
+VIEWS = (hits,)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, broker: kafka.Connection) -> Iterator[Path]:
+    """A project of one source at the shared broker, its topic as the name of its folder."""
+    folder = tmp_path / f"feed-{time.monotonic_ns()}"
+    folder.mkdir()
+    (folder / "definitions.py").write_text(DEFINITIONS.format(topic=folder.name))
+    (folder / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n')
+    kafka.create(broker, [folder.name], Settings())
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def feed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], project: Path):
+    """Run `tandem feed` in the project's folder with these arguments and standard input."""
+    for name in set(os.environ) - set(environ()):
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(project)
+
+    def run(file: str, *, given: bytes = b"", source: str = "lines") -> tuple[int, dict[str, Any], str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        code = main(["feed", file, "--source", source, "--json"])
+        shown = capsys.readouterr()
+        return code, json.loads(shown.out), shown.err
+
+    return run
+
+
+def values(broker: kafka.Connection, name: str) -> list[bytes]:
+    """What the topic holds, in no order over partitions."""
+    topic = kafka.topic(broker, name)
+    settings = {"bootstrap.servers": broker.address.bootstrap, "group.id": "x", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic.name, number, 0) for number in range(topic.partitions)])
+    wanted, found = sum(kafka.ends(broker, [topic]).values()), []
+    deadline = time.monotonic() + 30
+    while len(found) < wanted and time.monotonic() < deadline:
+        found += consumer.consume(1000, 0.2)
+    consumer.close()
+    return [record.value() for record in found]
+
+
+def test_each_line_without_its_end_is_a_record_blank_ones_too(feed, project: Path, broker: kafka.Connection) -> None:
+    data = b'{"at": 1}\n\n\xff\x00 not text\r\n  \n\n"last, without an end"'
+    (project / "plain.txt").write_bytes(data)
+    (project / "packed.gz").write_bytes(gzip.compress(data))
+    for file, given in (("plain.txt", b""), ("packed.gz", b""), ("-", data)):
+        code, document, errors = feed(file, given=given)
+        assert (code, errors) == (0, "")
+        assert (document["source"], document["sent"]) == ("lines", 6)
+    expected = [b'{"at": 1}', b"", b"\xff\x00 not text", b"  ", b"", b'"last, without an end"']
+    assert sorted(values(broker, project.name)) == sorted(expected * 3)
+
+
+def test_the_positions_are_those_after_what_was_sent(feed, project: Path, broker: kafka.Connection) -> None:
+    code, document, _ = feed("-", given=b"line\n" * 5000)
+    ends = kafka.ends(broker, [kafka.topic(broker, project.name)])
+    told = {(topic, int(number)): offset for topic, of in document["positions"].items() for number, offset in of.items()}
+    assert (code, document["sent"]) == (0, 5000)
+    assert told == {partition: end for partition, end in ends.items() if end}
+
+
+def test_nothing_to_send_is_no_failure(feed) -> None:
+    assert feed("-")[:2] == (0, {"source": "lines", "sent": 0, "positions": {}})
+
+
+def test_a_record_that_kafka_refuses_fails_the_whole(feed) -> None:
+    code, document, errors = feed("-", given=b"fine\n" + b"x" * 2_000_000 + b"\n")
+    assert code == 1
+    assert "too large" in document["error"]
+    assert errors == f"tandem: {document['error']}\n"
+
+
+def test_what_cannot_be_fed_is_one_sentence(feed, project: Path, broker: kafka.Connection) -> None:
+    assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: there is no such file"
+    (project / "broken.gz").write_bytes(gzip.compress(b"line\n" * 100)[:-10])
+    code, document, _ = feed("broken.gz")
+    assert (code, document["error"].startswith("cannot read broken.gz: ")) == (1, True)
+    said = "no source 'lnes'; sources: lines"
+    assert feed("-", source="lnes") == (1, {"error": said}, f"tandem: {said}\n")
+    broker.admin.delete_topics([project.name])[project.name].result(20)
+    deadline = time.monotonic() + 20
+    while kafka.describe(broker, [project.name]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert f"has no topic '{project.name}'; run `tandem up` to make it" in feed("-")[1]["error"]
+
+
+def test_following_goes_on_over_a_rotation_until_it_is_stopped(project: Path, broker: kafka.Connection) -> None:
+    file = project / "access.log"
+    file.write_bytes(b"one\n")
+    command = [
+        sys.executable,
+        "-m",
+        "cli",
+        "feed",
+        str(file),
+        "--source",
+        "lines",
+        "--follow",
+        "--json",
+        "--project",
+        str(project),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**environ(), "PYTHONPATH": str(ROOT)}, cwd=project) as running:
+        wait_for(broker, project.name, 1)
+        with file.open("ab") as stream:
+            stream.write(b"two\nthree, the last of its file")
+        file.rename(project / "access.log.1")
+        file.write_bytes(b"four\n")
+        wait_for(broker, project.name, 4)
+        os.kill(running.pid, signal.SIGTERM)
+        output = running.communicate(timeout=60)[0]
+    assert (running.returncode, json.loads(output)["sent"]) == (0, 4)
+    assert sorted(values(broker, project.name)) == [b"four", b"one", b"three, the last of its file", b"two"]
+
+
+def wait_for(broker: kafka.Connection, name: str, count: int) -> None:
+    deadline = time.monotonic() + 60
+    topic = kafka.topic(broker, name)
+    while sum(kafka.ends(broker, [topic]).values()) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
