@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from views.decode.reasons import Reject
 from views.event import Field
+from views.python_values import array, scalar
 
 Convert = Callable[[Any], Any]
 
@@ -24,19 +25,19 @@ Convert = Callable[[Any], Any]
 def column(field: Field, values: Sequence[Any]) -> pa.Array:
     """One field's values as its column; raises what Arrow raises, or Reject, if any of them does not fit."""
     if field.type is float:
-        array = pa.array(values, field.arrow)
-        if pc.all(pc.is_finite(array), min_count=0).as_py() is False:
+        numbers = array(values, field.arrow)
+        if pc.all(pc.is_finite(numbers), min_count=0).as_py() is False:
             raise Reject("out_of_range", f"field {field.name} is not a finite number")
-        return pc.add(array, 0.0)  # -0.0 becomes 0.0
+        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0
     convert = _convert(field)
-    return pa.array(values if convert is None else [convert(value) for value in values], field.arrow)
+    return array(values if convert is None else [convert(value) for value in values], field.arrow)
 
 
 def unfit(field: Field, value: Any) -> Reject | None:
-    """Why one value does not fit its column, None if it does; needs no array, for arrays make pyarrow load pandas."""
+    """Why one value does not fit its column, None if it does."""
     try:
         convert = _convert(field)
-        pa.scalar(value if convert is None else convert(value), field.arrow)
+        scalar(value if convert is None else convert(value), field.arrow)
     except Reject as reject:
         return reject
     except Exception as error:  # noqa: BLE001  Arrow's and the value's own: each means that it does not fit

@@ -15,6 +15,7 @@ from views.decode.columns import column, misfits, unfit
 from views.decode.reasons import Parse, Reject
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
+from views.python_values import array, scalar
 from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, DecoderName, Source, events_schema
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
@@ -87,7 +88,7 @@ def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[i
     """The structs as columns, after their row; what does not fit a column goes to `rejected`."""
     while True:
         rows, found = list(structs), list(structs.values())
-        columns = [pa.array(rows, pa.int64())]
+        columns = [array(rows, pa.int64())]
         misfit: dict[int, Reject] = {}
         for field in fields:
             values = list(map(attrgetter(field.name), found))
@@ -106,7 +107,7 @@ def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[i
 
 def _plausible(source: Source, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
-    low, high = (pa.scalar(bound, typed.schema.field(source.event_time).type) for bound in source.plausible)
+    low, high = (scalar(bound, typed.schema.field(source.event_time).type) for bound in source.plausible)
     times = typed.column(source.event_time)
     inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
     if pc.all(inside, min_count=0).as_py():
@@ -120,13 +121,13 @@ def _plausible(source: Source, typed: pa.RecordBatch, rejected: dict[int, Reject
 
 def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:
     rows = sorted(rejected)
-    bad = batch.take(pa.array(rows, pa.int64()))
+    bad = batch.take(array(rows, pa.int64()))
     return pa.Table.from_arrays(
         [
             *bad.select(_POSITION).columns,
-            pa.array([rejected[row].reason for row in rows], pa.string()),
-            pa.array([rejected[row].detail for row in rows], pa.string()),
-            pa.array([(value or b"")[:FIRST_BYTES] for value in bad.column("value").to_pylist()], pa.binary()),
+            array([rejected[row].reason for row in rows], pa.string()),
+            array([rejected[row].detail for row in rows], pa.string()),
+            array([(value or b"")[:FIRST_BYTES] for value in bad.column("value").to_pylist()], pa.binary()),
         ],
         schema=REJECTS_SCHEMA,
     )
