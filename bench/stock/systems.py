@@ -13,7 +13,7 @@ from infra import jars
 
 SOURCE = "requests"
 TOPIC = "bench"
-DEFINITIONS = Path(__file__).parent / "project" / "definitions.py"
+PROJECT = Path(__file__).parent / "project"
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def tandem_environ(place: Place) -> dict[str, str]:
 def project(folder: Path, views: int) -> Path:
     """A project with the first so many of the benchmark's views."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(DEFINITIONS, folder)
-    (folder / "tandem.toml").touch()
-    with (folder / DEFINITIONS.name).open("a") as file:
+    for name in ("tandem.toml", "definitions.py"):
+        shutil.copy(PROJECT / name, folder)
+    with (folder / "definitions.py").open("a") as file:
         file.write(f"\nVIEWS = VIEWS[:{views}]\n")
     return folder
 
