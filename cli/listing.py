@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 SCREENFUL: Final = 20
+WIDEST: Final = 50
+"""What a column is padded to at most; a longer text pushes the rest of its line to the right."""
 
 Row = Mapping[str, Any]
 
@@ -26,7 +28,7 @@ def listing(rows: Sequence[Row], *, total: int | None = None, below: Sequence[st
     lines = [*([f"{len(shown)} of {of} rows"] if len(shown) < of else []), *below]
     if not shown:
         return "\n".join(lines)
-    return _table(shown, lines) if terminal else "\n".join([*_aligned(shown), *lines])
+    return _table(shown, lines) if terminal else "\n".join([*aligned(shown), *lines])
 
 
 def cell(value: Any) -> str:
@@ -52,11 +54,14 @@ def _table(rows: Sequence[Row], below: Sequence[str]) -> RenderableType:
     return Group(table, *(Text(line, style="dim") for line in below))
 
 
-def _aligned(rows: Sequence[Row]) -> list[str]:
+def aligned(rows: Sequence[Row]) -> list[str]:
+    """A header and a line for each row, in columns."""
+    if not rows:
+        return []
     names = list(rows[0])
     columns = [[name, *(cell(row[name]) for row in rows)] for name in names]
     for column, name in zip(columns, names, strict=True):
-        width, justify = max(map(len, column)), str.rjust if _numbers(rows, name) else str.ljust
+        width, justify = min(WIDEST, max(map(len, column))), str.rjust if _numbers(rows, name) else str.ljust
         column[:] = [justify(text, width) for text in column]
     return ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
 

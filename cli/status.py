@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Group, RenderableType
-
 from cli import parts
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
-from cli.listing import listing
+from cli.listing import aligned
 from cli.log_ends import LogEnd, log_ends
 from ledger import publications, releases
 from ledger.counts import NOTHING, Counts, plus
@@ -92,7 +90,7 @@ def _view(publication: Publication, name: str, tail: Tail, end: LogEnd) -> dict[
     }
 
 
-def _shown(document: dict[str, Any]) -> RenderableType:
+def _shown(document: dict[str, Any]) -> str:
     """The document for a person."""
     sources = [
         {
@@ -123,10 +121,10 @@ def _shown(document: dict[str, Any]) -> RenderableType:
         for kind in ("problem", "log_end_problem")
         if source[kind]
     ]
-    published = document["publication"] and f"publication {document['publication']} of release {document['release']}"
-    return Group(
-        "\n".join(parts.sentences(document)), "", listing(sources), "", listing(views), "\n".join(problems), published or ""
-    )
+    number = document["publication"]
+    published = [f"publication {number} of release {document['release']}"] if number else []
+    sections = (parts.sentences(document), aligned(sources), aligned(views), [*published, *problems])
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
 def _total(position: Mapping[str, Mapping[str, int]] | None) -> int | None:
