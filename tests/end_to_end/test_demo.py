@@ -1,0 +1,132 @@
+"""`tandem demo` as a newcomer runs it: it proves its answers, reports a crash, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.stack import environ
+
+pytestmark = pytest.mark.broker
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 240
+
+
+def command(*options: str, project: str = "web") -> list[str]:
+    return [sys.executable, "-m", "cli", "demo", "--project", str(ROOT / "examples" / project), *options]
+
+
+@contextmanager
+def demo(state: Path, *options: str, project: str = "web") -> Iterator["subprocess.Popen[str]"]:
+    """A demo whose stderr goes to the file `said`; killed at the end if it still runs."""
+    with (state / "said").open("w") as said:
+        child = subprocess.Popen(
+            command(*options, project=project),
+            env=environ() | {"TANDEM_STATE": str(state)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        yield child
+    finally:
+        child.terminate()
+        child.wait(120)
+
+
+def wait_until_said(state: Path, what: str, child: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while what not in (said := (state / "said").read_text()):
+        assert child.poll() is None, said
+        assert time.monotonic() < deadline, said
+        time.sleep(0.2)
+
+
+def mentioning(state: Path) -> list[int]:
+    """The processes that have this state folder in their environment or command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if str(state).encode() in words:
+                found.append(int(entry.name))
+    return found
+
+
+def assert_nothing_is_left(state: Path) -> None:
+    # What was killed may take a moment to vanish.
+    deadline = time.monotonic() + 10
+    while (left := mentioning(state)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not left
+
+
+def test_a_crash_is_reported_a_second_demo_refused_and_nothing_left(tmp_path: Path) -> None:
+    with demo(tmp_path, "--once", "--json", "--events=5000") as child:
+        wait_until_said(tmp_path, "sending", child)
+        second = subprocess.run(
+            command("--once"),
+            env=environ() | {"TANDEM_STATE": str(tmp_path)},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert second.returncode == 1
+        assert "another `tandem demo` is running" in second.stderr
+        speed = json.loads((tmp_path / "demo" / "web" / "run" / "speed.json").read_text())
+        os.kill(speed["pid"], signal.SIGKILL)
+        out, _ = child.communicate(timeout=120)
+    assert child.returncode == 1
+    assert f"speed (process {speed['pid']}) ended by itself; " in json.loads(out)["error"]
+    assert str(tmp_path / "demo" / "web" / "logs" / "speed.log") in (tmp_path / "said").read_text()
+    assert_nothing_is_left(tmp_path)
+
+
+def test_a_stop_stops_all_that_was_started(tmp_path: Path) -> None:
+    with demo(tmp_path, "--once", "--events=5000") as child:
+        wait_until_said(tmp_path, "starting broker", child)
+        time.sleep(3)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=120)
+    assert child.returncode == 130
+    assert_nothing_is_left(tmp_path)
+
+
+def test_without_a_terminal_it_names_once() -> None:
+    done = subprocess.run(command(), env=environ(), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "use `tandem demo --once`" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("project", ["web", "access_log"])
+def test_every_exact_answer_agrees_three_times(tmp_path: Path, project: str) -> None:
+    with demo(tmp_path, "--once", "--json", "--events=8000", project=project) as child:
+        out, _ = child.communicate(timeout=1700)
+    assert child.returncode == 0, (tmp_path / "said").read_text()
+    document = json.loads(out)
+    assert document["events"] == 8000
+    assert [(check["name"], check["differ"]) for check in document["checks"]] == [("tail", 0), ("batch", 0), ("restart", 0)]
+    answers = [check["answers"] for check in document["checks"]]
+    assert 0 < answers[0] <= answers[1] < answers[2]
+    positions = document["figures"]["positions"]
+    assert positions["tail"]["cut"] != positions["tail"]["realtime"] == positions["tail"]["log_end"]
+    assert positions["batch"]["cut"] == positions["batch"]["log_end"]
+    assert positions["restart"]["realtime"] == positions["restart"]["log_end"]
+    assert_nothing_is_left(tmp_path)
