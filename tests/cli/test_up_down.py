@@ -1,0 +1,106 @@
+"""`up` starts what is not running and says where it is, `down` ends exactly that; the pid it names is what its part hangs on."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from infra import kafka, processes
+from infra.jars import ROOT
+from tests.stack import environ
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Run a command with --json: its exit code and document."""
+    for name in set(os.environ) - set(environ()):
+        monkeypatch.delenv(name)
+
+    def run(command: str, project: Path) -> tuple[int, dict[str, Any]]:
+        code = main([command, "--json", "--project", str(project)])
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+@pytest.fixture
+def project(tmp_path: Path, run) -> Iterator[Path]:
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "examples" / "access_log", folder, ignore=shutil.ignore_patterns(".tandem", "__pycache__"))
+    (folder / "tandem.toml").write_text('[kafka]\nmemory = "256m"\n[spark]\nmaster = "local[2]"\ndriver_memory = "512m"\n')
+    yield folder
+    run("down", folder)
+
+
+def pids(document: dict[str, Any]) -> dict[str, int]:
+    return {part["name"]: part["pid"] for part in document["processes"]}
+
+
+def group(pid: int) -> list[int]:
+    """The living processes of a part: its leader, JVM and whatever else it started in its group."""
+    everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return [one for one in everyone if processes._stat(one)[2:3] == [str(pid)]]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes the Linux way")
+def test_a_project_comes_up_and_goes_down(run, project: Path) -> None:
+    code, first = run("up", project)
+    assert code == 0
+    assert [part["name"] for part in first["processes"]] == ["broker", "speed"]
+    assert all(Path(part["log"]).exists() for part in first["processes"])
+    assert run("up", project) == (0, first)
+    assert run("status", project)[1]["processes"] == first["processes"]
+
+    connection = kafka.connect(kafka.Address(first["addresses"]["kafka"], {}, 20))
+    assert kafka.topic(connection, "access").partitions == 2
+
+    # The pid of speed is its Python driver's: JVM and workers die with it, and nothing restarts by itself.
+    speed = pids(first)["speed"]
+    assert len(group(speed)) > 1
+    os.kill(speed, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while group(speed) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert group(speed) == []
+    assert pids(run("status", project)[1]) == {"broker": pids(first)["broker"]}
+
+    code, second = run("up", project)
+    assert (code, second["addresses"]) == (0, first["addresses"])
+    assert pids(second)["broker"] == pids(first)["broker"]
+    assert pids(second)["speed"] != speed
+
+    code, stopped = run("down", project)
+    assert (code, [part["name"] for part in stopped["stopped"]]) == (0, ["speed", "broker"])
+    assert [group(pid) for pid in pids(second).values()] == [[], []]
+    assert run("down", project) == (0, {"stopped": []})
+    assert run("status", project)[1]["processes"] == []
+
+
+def test_a_part_that_fails_to_start_is_told_with_its_own_words(run, project: Path, broker: kafka.Connection) -> None:
+    outside = f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n'
+    (project / "tandem.toml").write_text(f'{outside}[spark]\ndriver_memory = "1k"\n')
+    code, document = run("up", project)
+    assert code == 1
+    assert document["error"].startswith("speed ended while starting (exit code 1); the last lines of ")
+    assert "Spark did not start" in document["error"]
+    assert run("status", project)[1]["processes"] == []
+
+
+def test_an_outside_broker_that_is_not_there_is_one_sentence(run, project: Path) -> None:
+    (project / "tandem.toml").write_text('[kafka]\nbootstrap = "127.0.0.1:1"\n')
+    assert run("up", project) == (1, {"error": "no Kafka broker at 127.0.0.1:1: connection refused"})
+
+
+def test_down_of_a_project_that_never_ran_makes_nothing(run, tmp_path: Path) -> None:
+    (tmp_path / "tandem.toml").touch()
+    assert run("down", tmp_path) == (0, {"stopped": []})
+    assert [path.name for path in tmp_path.iterdir()] == ["tandem.toml"]
