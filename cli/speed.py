@@ -7,7 +7,9 @@ from threading import Event
 
 from cli import parts
 from cli.call import Call
+from infra import spark
 from speed import layer
+from speed.query import CONF
 
 
 def run(call: Call) -> None:
@@ -22,13 +24,12 @@ def run(call: Call) -> None:
     try:
         layer.run(
             settings,
-            call.definitions,
+            project=call.definitions,
+            session=lambda: spark.session(settings, parts.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
             stop=stop,
             now=lambda: datetime.now(UTC),
             say=call.say,
             ready=lambda: parts.announce(settings.folder, parts.SPEED, {"pid": os.getpid()}),
-            environ=call.environ,
-            debug=call.debug,
         )
     finally:
         parts.ready_file(settings.folder, parts.SPEED).unlink(missing_ok=True)

@@ -36,15 +36,17 @@ from views.view import View
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all sources of a speed layer share: `connection` and `options` reach the log, `now` is the clock.
+    """What all sources of a speed layer share.
 
-    `say` tells the user a sentence; `stopping` says that the layer is to end, which ends a long catching up early.
+    `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `say` tells the
+    user a sentence; `stopping` says that the layer is to end, which ends a long catching up early.
     """
 
     spark: SparkSession
     settings: Settings
     tables: Tables
     connection: kafka.Connection
+    checkpoints: Path
     by: str
     now: Callable[[], datetime]
     say: Callable[[str], None]
@@ -58,12 +60,13 @@ class Surroundings:
 
 @dataclass
 class Follow:
-    """One source under one release, followed from where its realtime table ends."""
+    """One source under one release, followed from where its realtime table ends; `checkpoints` is a folder of its own."""
 
     around: Surroundings
     release: Release
     source: Source
     tail: Tail
+    checkpoints: Path
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
     _commits: int = 0
@@ -77,8 +80,7 @@ class Follow:
         if around.stopping():
             return
         settings = around.settings.speed
-        folder = self._checkpoints / uuid4().hex
-        self._query = Query(tail, begun.log, folder, self._committed)
+        self._query = Query(tail, begun.log, self.checkpoints / uuid4().hex, self._committed)
         self._streaming = self._query.start(
             around.spark, around.options, starts=begun.starts, most=settings.max_events, pause_ms=settings.trigger_ms
         )
@@ -102,7 +104,7 @@ class Follow:
         """End the query; a micro-batch under way is either committed or not begun."""
         if self._streaming is not None:
             self._streaming.stop()
-        shutil.rmtree(self._checkpoints, ignore_errors=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     def _catch_up(self, begun: Beginning) -> None:
         around, tail = self.around, self.tail
@@ -140,14 +142,9 @@ class Follow:
         assert self._query is not None
         return kafka.topic(self.around.connection, self.source.topic).id == self._query.log.topic.id
 
-    @property
-    def _checkpoints(self) -> Path:
-        return self.around.settings.folder / "speed" / f"{self.release.number}-{self.source.name}"
-
 
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:
     """Claim the source's realtime table, which fences every earlier writer, and begin. `views` are the source's by name."""
-    shutil.rmtree(around.settings.folder / "speed" / f"{release.number}-{source.name}", ignore_errors=True)
     writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
     commits = Follower(around.tables, release.number, source.name).poll().commits
     newest = max((each.newest for each in commits if each.newest), default=live.newest.get(source.name))
@@ -163,6 +160,6 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
         now=around.now,
         maxima=newest_times(each.maxima for each in commits),
     )
-    following = Follow(around, release, source, tail)
+    following = Follow(around, release, source, tail, around.checkpoints / f"{source.name}-{writer.epoch}")
     following.begin()
     return following

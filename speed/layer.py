@@ -1,58 +1,71 @@
 """The speed layer: every source of the live release followed by a query of its own, all in one process."""
 
 import os
-from collections.abc import Callable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from threading import Event
 
-from infra import broker, kafka
+from pyspark.sql import SparkSession
+
+from infra import broker, kafka, processes
 from infra.settings import Settings
-from infra.spark import session
 from infra.spark_failures import JavaEnded, java_ended
 from ledger import first, publications, releases
 from ledger.publications import Publication
 from ledger.tables import Tables
 from speed.follow import Follow, Surroundings, follow
-from speed.query import CONF
 from views.project import Project, load_files
 
-APP = "speed"
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 
 
 def run(
     settings: Settings,
-    project: Callable[[], Project],
     *,
+    project: Callable[[], Project],
+    session: Callable[[], SparkSession],
     stop: Event,
     now: Callable[[], datetime],
     say: Callable[[str], None],
     ready: Callable[[], object],
-    environ: Mapping[str, str],
-    debug: bool = False,
 ) -> None:
     """Run until `stop` is set: the published release's definitions, and after a new publication those of its release.
 
-    `ready` is called when every table is claimed and every query runs, again after a move to another release.
-    `project` is asked only if nothing is published yet: its definitions become publication 1. Raises a TandemError that
-    says in a sentence what ended the layer; all that was committed stays, and another run goes on from there.
+    `project` is asked only if nothing is published yet: its definitions become publication 1. `session` is asked for once
+    there is a log to read; speed.query.CONF is meant for it. `ready` is called when every table is claimed and every query
+    runs, and again after a move to another release. Raises a TandemError that says in a sentence what ended the layer; all
+    that was committed stays, and another run goes on from there.
     """
     tables = Tables(settings.state)
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
     live = publications.latest(tables) or first.live(tables, project(), by=by, at=now())
-    spark = session(settings, APP, environ=environ, conf=CONF, debug=debug)
-    around = Surroundings(spark, settings, tables, connection, by, now, say, stop.is_set)
+    checkpoints = _own_folder(settings.folder / "speed")
+    around = Surroundings(session(), settings, tables, connection, checkpoints, by, now, say, stop.is_set)
     try:
         while not stop.is_set():
             live = _follow_release(around, live, stop, ready)
-        spark.stop()
     except Exception as error:
         if java_ended(error):
-            log = settings.folder / "logs" / f"spark-{APP}.log"
-            raise JavaEnded(f"Spark's Java process has ended; {log} may say why; what was committed stays") from error
+            raise JavaEnded(
+                "Spark's Java process has ended; what was committed stays, and another run goes on from there"
+            ) from error
         raise
+    finally:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+def _own_folder(parent: Path) -> Path:
+    """A new folder for this process's checkpoints; those of processes that were killed go."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for folder in parent.iterdir():
+        if not processes.start_time(int(folder.name.partition("-")[0])):
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
 
 
 def _follow_release(around: Surroundings, live: Publication, stop: Event, ready: Callable[[], object]) -> Publication:

@@ -66,7 +66,7 @@ def none_known(found: pa.Table) -> np.ndarray:
         {"n": -1},
         {"yes": False},
     ],
-    ids=lambda changed: "+".join(changed),
+    ids="+".join,
 )
 def test_another_value_is_another_identity(changed: dict[str, object]) -> None:
     digests = identities(MOVES, table(move(0), move(1), move(2, **changed)))["digest"].to_pylist()

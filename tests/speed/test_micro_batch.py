@@ -1,8 +1,6 @@
 """A micro-batch folded by Spark: every copy dropped, every record accounted for, whatever the tasks saw."""
 
-import json
 import random
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -12,41 +10,20 @@ from pyspark.sql import DataFrame, SparkSession
 from speed.fold import Task
 from speed.horizon import Horizon
 from speed.micro_batch import Folded, Torn, fold_records
+from tests.speed.sales import START, per_minute, project_files, sale, some
 from views.kernel import Partial, present
 from views.project import Project, load_files
 from views.ranges import EMPTY, Ranges
 from views.source import RECORDS_SCHEMA
 from views.wire import from_ipc
 
-DEFINITIONS = b"""
-from datetime import datetime
-from views import Event, Source, View, count, maximum, total, tumbling
-
-class Sale(Event):
-    id: int
-    at: datetime
-    shop: str
-    amount: int
-
-sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",))
-per_minute = View(source=sales, keys={"shop": "shop"}, window=tumbling(minutes=1), measures={"n": count(), "sum": total("amount")})
-per_shop = View(source=sales, keys={"shop": "shop"}, measures={"n": count(), "most": maximum("amount")})
-SOURCES = (sales,)
-VIEWS = (per_minute, per_shop)
-"""
-FILES = {"definitions.py": DEFINITIONS, "tandem.toml": b""}
+FILES = project_files()
 TASK = Task(FILES, "sales", {"per_minute": "f1", "per_shop": "f2"})
-START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
 def project() -> Project:
     return load_files(FILES)
-
-
-def sale(number: int, *, seconds: int = 0, shop: str = "a", amount: int = 1) -> bytes:
-    at = START + timedelta(seconds=seconds)
-    return json.dumps({"id": number, "at": at.isoformat(), "shop": shop, "amount": amount}).encode()
 
 
 def records(spark: SparkSession, *partitions: list[bytes], first: int = 0) -> DataFrame:
@@ -86,7 +63,10 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
     assert folded.counts.to_json() == {
         "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "duplicates": 0, "conflicts": 0,
     }  # fmt: skip
-    assert [(row["shop"], row["n"], row["most"]) for row in answers(project, folded, "per_shop", "f2")] == [("a", 3, 7), ("b", 1, 1)]
+    assert [(row["shop"], row["n"], row["most"]) for row in answers(project, folded, "per_shop", "f2")] == [
+        ("a", 3, 7),
+        ("b", 1, 1),
+    ]
     assert [(row["shop"], row["n"], row["sum"]) for row in answers(project, folded, "per_minute", "f1")] == [
         ("a", 1, 5), ("b", 1, 1), ("a", 2, 8),
     ]  # fmt: skip
@@ -116,15 +96,11 @@ def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, projec
     numbers = [dice.randrange(60) for _ in range(200)]
     partitions: list[list[bytes]] = [[], [], []]
     for number in numbers:
-        dice.choice(partitions).append(sale(number, seconds=number * 7, shop="abc"[number % 3], amount=number))
+        dice.choice(partitions).extend(some([number]))
     folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(1))
-    expected: dict[tuple[datetime, str], tuple[int, int]] = {}
-    for number in set(numbers):
-        key = (START + timedelta(minutes=number * 7 // 60), "abc"[number % 3])
-        n, total = expected.get(key, (0, 0))
-        expected[key] = (n + 1, total + number)
     rows = answers(project, folded, "per_minute", "f1")
-    assert {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in rows} == expected
+    found = {(f"{row['window_start']:%Y-%m-%dT%H:%M:%SZ}", row["shop"]): (row["n"], row["sum"]) for row in rows}
+    assert found == per_minute(numbers)
     assert folded.counts.duplicates == len(numbers) - len(set(numbers))
 
 

@@ -1,0 +1,142 @@
+"""A small project for tests of the speed layer: sales with an identity, and what plain Python says of them."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic, sleep
+
+from pyspark.sql import SparkSession
+
+from infra import kafka
+from infra.settings import Settings, Speed
+from ledger.tables import Tables
+from serving.outcome import given
+from serving.reader import Reader
+from speed import layer
+from tests.stack import stack_settings
+from views.project import Project, load_files
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+DEFINITIONS = """
+from datetime import datetime, timedelta
+from views import Event, Source, View, count, maximum, total, tumbling
+
+class Sale(Event):
+    id: int
+    at: datetime
+    shop: str
+    amount: int
+
+sales = Source(topic="{topic}", event=Sale, event_time="at", identity=("id",))
+per_minute = View(
+    source=sales, keys={{"shop": "shop"}}, window=tumbling(minutes=1), measures={{"n": count(), "sum": total("amount")}}
+)
+per_shop = View(source=sales, keys={{"shop": "shop"}}, measures={{"n": count(), "most": maximum("amount")}})
+SOURCES = (sales,)
+VIEWS = (per_minute, per_shop)
+"""
+
+
+def project_files(topic: str = "sales") -> dict[str, bytes]:
+    """The stored files of the project, with its source in this topic."""
+    return {"definitions.py": DEFINITIONS.format(topic=topic).encode(), "tandem.toml": b""}
+
+
+def sale(number: int, *, seconds: float = 0, shop: str = "a", amount: int = 1) -> bytes:
+    """One record's value."""
+    at = START + timedelta(seconds=seconds)
+    return json.dumps({"id": number, "at": at.isoformat(), "shop": shop, "amount": amount}).encode()
+
+
+def some(numbers: Sequence[int]) -> list[bytes]:
+    """Sales whose every part follows from their number."""
+    return [sale(number, seconds=number * 7 % 600, shop="abc"[number % 3], amount=number) for number in numbers]
+
+
+def per_minute(numbers: Sequence[int]) -> dict[tuple[str, str], tuple[int, int]]:
+    """What `per_minute` answers for `some` of these numbers, each counted once however often it is there."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for number in set(numbers):
+        start = START + timedelta(minutes=number * 7 % 600 // 60)
+        key = (start.strftime("%Y-%m-%dT%H:%M:%SZ"), "abc"[number % 3])
+        n, total = found.get(key, (0, 0))
+        found[key] = (n + 1, total + number)
+    return found
+
+
+def answered(settings: Settings) -> dict[tuple[str, str], tuple[int, int]]:
+    """What the merged `per_minute` answers now."""
+    reader = Reader(Tables(settings.state))
+    reader.refresh()
+    rows = given(reader.answer("per_minute")).rows()
+    return {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in rows}
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float = 120) -> None:
+    """Wait until the condition holds; fail if it does not in time."""
+    deadline = monotonic() + seconds
+    while not condition():
+        assert monotonic() < deadline, "what was waited for did not come"
+        sleep(0.05)
+
+
+@dataclass
+class Running:
+    """A speed layer in a thread of this process; `said` is what it told the user, `error` what ended it."""
+
+    settings: Settings
+    stop: Event = field(default_factory=Event)
+    ready: Event = field(default_factory=Event)
+    said: list[str] = field(default_factory=list)
+    error: BaseException | None = None
+    thread: Thread | None = None
+
+    def start(self, spark: SparkSession, project: Project) -> None:
+        def run() -> None:
+            try:
+                layer.run(
+                    self.settings,
+                    project=lambda: project,
+                    session=lambda: spark,
+                    stop=self.stop,
+                    now=lambda: datetime.now(UTC),
+                    say=self.said.append,
+                    ready=self.ready.set,
+                )
+            except BaseException as error:  # noqa: BLE001 - for the test to look at
+                self.error = error
+
+        self.thread = Thread(target=run, daemon=True)
+        self.thread.start()
+        wait_for(lambda: self.ready.is_set() or self.error is not None)
+
+    def join(self) -> None:
+        assert self.thread is not None
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+@contextmanager
+def running(spark: SparkSession, settings: Settings, topic: kafka.Topic) -> Iterator[Running]:
+    """A speed layer that is ready; afterwards it is stopped, and must have ended without an error."""
+    one = Running(settings)
+    one.start(spark, load_files(project_files(topic.name)))
+    if one.error is not None:
+        raise one.error
+    try:
+        yield one
+    finally:
+        one.stop.set()
+        one.join()
+    if one.error is not None:
+        raise one.error
+
+
+def settings_for(connection: kafka.Connection, state: Path, **speed: int) -> Settings:
+    """Settings of a project of its own at the shared broker."""
+    return stack_settings(connection, state, speed=Speed(**speed))

@@ -1,0 +1,241 @@
+"""The speed layer on a real broker: whatever happens to it or to the log, every event is answered once."""
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from time import sleep
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from batch import archive as archiving
+from batch.session import Run
+from infra import kafka
+from infra.settings import Settings
+from ledger import cuts, publications, releases
+from ledger.commits import Commit
+from ledger.fetched import LogChanged
+from ledger.follower import Follower
+from ledger.positions import LOG_START, Position
+from ledger.publications import BatchView, Publication
+from ledger.realtime import Fenced
+from ledger.tables import Tables
+from ledger.tiling import chain
+from speed.beginning import Gap
+from tests.speed.sales import Running, answered, per_minute, project_files, running, sale, settings_for, some, wait_for
+from tests.stack import environ, new_topic, produce
+from views.fingerprint import decoder_fingerprint, fingerprint
+from views.project import load_files
+
+pytestmark = pytest.mark.broker
+
+
+def commits(settings: Settings, release: int = 1) -> tuple[Commit, ...]:
+    return Follower(Tables(settings.state), release, "sales").poll().commits
+
+
+def folded(settings: Settings, release: int = 1) -> Position:
+    return chain(commits(settings, release), LOG_START, across_bridges=True).end
+
+
+def log_end(broker: kafka.Connection, topic: kafka.Topic) -> Position:
+    return Position.of(kafka.ends(broker, [topic]))
+
+
+def wait_until_folded(settings: Settings, broker: kafka.Connection, topic: kafka.Topic, release: int = 1) -> None:
+    wait_for(lambda: folded(settings, release) == log_end(broker, topic))
+
+
+def total(settings: Settings, what: str) -> int:
+    return sum(getattr(commit.counts, what) for commit in commits(settings))
+
+
+def test_answers_follow_the_log_and_a_restart(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    """Random chunks of out-of-order sales with copies and bad records, in whatever micro-batches Spark makes of them."""
+    dice = random.Random(11)
+    settings, topic = settings_for(broker, tmp_path, compact_every=4), new_topic(broker)
+    numbers: list[int] = []
+    produce(broker, topic, some([1, 2, 2]))
+    numbers += [1, 2]
+    for _ in range(2):
+        with running(spark, settings, topic):
+            for _ in range(6):
+                chunk = [dice.randrange(400) for _ in range(dice.randrange(1, 40))]
+                values = [*some(chunk), b"not a sale"]
+                dice.shuffle(values)
+                produce(broker, topic, values, partition=dice.randrange(2))
+                numbers += chunk
+                sleep(dice.random() * 0.4)
+            wait_until_folded(settings, broker, topic)
+            assert answered(settings) == per_minute(numbers)
+    whole = chain(commits(settings), LOG_START)
+    assert whole.problem is None
+    assert whole.end == log_end(broker, topic)
+    assert sum(commit.counts.quarantined.get("json", 0) for commit in whole.commits) == 12
+    assert total(settings, "events") == len(set(numbers))
+
+
+def test_what_transactions_leave_in_the_log_are_holes(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
+    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "transactional.id": topic.name})
+    producer.init_transactions()
+    with running(spark, settings, topic):
+        for numbers, commit in (([1, 2], True), ([3, 4, 5], False), ([6], True)):
+            producer.begin_transaction()
+            for value in some(numbers):
+                producer.produce(topic.name, value, partition=0)
+            producer.flush()
+            producer.commit_transaction() if commit else producer.abort_transaction()
+        wait_until_folded(settings, broker, topic)
+        assert answered(settings) == per_minute([1, 2, 6])
+    # Three records of the aborted transaction, and the markers that end all three.
+    assert (total(settings, "events"), total(settings, "holes")) == (3, 6)
+
+
+def test_of_two_layers_the_older_is_fenced(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    older = Running(settings)
+    older.start(spark, load_files(project_files(topic.name)))
+    produce(broker, topic, some(range(50)))
+    with running(spark, settings, topic):
+        produce(broker, topic, some(range(50, 100)), partition=1)
+        older.join()
+        assert isinstance(older.error, Fenced)
+        produce(broker, topic, some(range(100, 120)))
+        wait_until_folded(settings, broker, topic)
+        assert answered(settings) == per_minute(range(120))
+    assert total(settings, "events") == 120
+
+
+def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path, trigger_ms=3000), new_topic(broker)
+    with running(spark, settings, topic) as layer:
+        produce(broker, topic, some(range(10)))
+        wait_until_folded(settings, broker, topic)
+        produce(broker, topic, some(range(10, 20)))
+        end = log_end(broker, topic)
+        cuts.bridge(Tables(settings.state), 1, "sales", to=end, by="test", at=datetime.now(UTC))
+        produce(broker, topic, some(range(20, 30)))
+        wait_until_folded(settings, broker, topic)
+        assert [commit.kind for commit in commits(settings) if not commit.mark] == ["fold", "bridge", "fold"]
+        assert layer.said == [f"source 'sales': another run has bridged the log; going on from {end}"]
+    assert total(settings, "events") == 20
+
+
+def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path, max_events=20), new_topic(broker)
+    project = load_files(project_files(topic.name))
+    produce(broker, topic, some(range(50)))
+    produce(broker, topic, some(range(50, 60)), partition=1)
+    run = Run(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
+    archiving.run(run, project)
+    produce(broker, topic, some(range(40, 80)))
+    delete_below(broker, topic, {0: 45, 1: 10})
+    with running(spark, settings, topic):
+        wait_until_folded(settings, broker, topic)
+        assert answered(settings) == per_minute(range(80))
+    assert total(settings, "duplicates") == 20
+    assert max(_length(commit) for commit in commits(settings)) <= 20
+    produce(broker, topic, some(range(80, 90)))
+    delete_below(broker, topic, {0: 95})
+    stopped = Running(settings)
+    stopped.start(spark, project)
+    stopped.join()
+    assert isinstance(stopped.error, Gap)
+    assert "offsets 90 to 94 of partition 0" in str(stopped.error)
+
+
+def test_copies_of_what_was_counted_before_a_restart_are_known(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    for numbers in (range(30), range(15, 45), range(60)):
+        produce(broker, topic, some(numbers), partition=numbers.stop % 2)
+        with running(spark, settings, topic):
+            wait_until_folded(settings, broker, topic)
+    assert answered(settings) == per_minute(range(60))
+    assert total(settings, "duplicates") == 60
+
+
+def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    produce(broker, topic, some(range(10)))
+    layer = Running(settings)
+    layer.start(spark, load_files(project_files(topic.name)))
+    wait_until_folded(settings, broker, topic)
+    broker.admin.delete_topics([topic.name])[topic.name].result()
+    wait_for(lambda: topic.name not in kafka.describe(broker, [topic.name]))
+    kafka.create(broker, [topic.name], settings)
+    layer.join()
+    assert isinstance(layer.error, LogChanged | kafka.NoTopic)
+    assert total(settings, "events") == 10
+
+
+def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    tables = Tables(settings.state)
+    with running(spark, settings, topic) as layer:
+        produce(broker, topic, some(range(10)))
+        wait_until_folded(settings, broker, topic)
+        files = project_files(topic.name)
+        files["definitions.py"] = files["definitions.py"].replace(b"tumbling(minutes=1)", b"tumbling(hours=1)")
+        publish(tables, files)
+        wait_until_folded(settings, broker, topic, release=2)
+        produce(broker, topic, some([11]))
+        wait_until_folded(settings, broker, topic, release=2)
+        assert {start for start, _ in answered(settings)} == {"2026-11-01T00:00:00Z"}
+        assert sum(n for n, _ in answered(settings).values()) == 11
+        assert layer.said == ["release 2 is live: going on with its definitions"]
+
+
+def test_a_table_that_cannot_be_written_ends_the_layer_in_a_sentence(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    layer = Running(settings)
+    layer.start(spark, load_files(project_files(topic.name)))
+    table = Path(Tables(settings.state).realtime(1, "sales"))
+    table.rename(table.with_name("aside"))
+    table.write_text("in the way")
+    produce(broker, topic, [sale(1)])
+    layer.join()
+    assert str(table) in str(layer.error)
+    table.unlink()
+    table.with_name("aside").rename(table)
+    with running(spark, settings, topic):
+        wait_until_folded(settings, broker, topic)
+    assert answered(settings) == {("2026-11-01T00:00:00Z", "a"): (1, 1)}
+
+
+def test_without_a_broker_there_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    layer = Running(Settings(state=str(tmp_path)))
+    layer.start(spark, load_files(project_files()))
+    assert isinstance(layer.error, kafka.NoBroker)
+
+
+def delete_below(broker: kafka.Connection, topic: kafka.Topic, offsets: dict[int, int]) -> None:
+    """Have the broker delete its oldest records, as retention does."""
+    wanted = [TopicPartition(topic.name, number, offset) for number, offset in offsets.items()]
+    for future in broker.admin.delete_records(wanted).values():
+        future.result()
+
+
+def publish(tables: Tables, files: dict[str, bytes]) -> None:
+    """Publish the files as a release of their own, cut at the log's start."""
+    project, now = load_files(files), datetime.now(UTC)
+    release = releases.store(
+        tables,
+        files,
+        sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
+        views={name: fingerprint(view) for name, view in project.views.items()},
+        by="test",
+        at=now,
+    )
+    views = {name: BatchView(value) for name, value in release.views.items()}
+    candidate = Publication(0, 0, now, "test", "promote", release.number, {"sales": LOG_START}, views)
+    publications.publish(tables, lambda _: candidate)
+
+
+def _length(commit: Commit) -> int:
+    return sum(commit.end.values()) - sum(commit.start.values())
