@@ -31,7 +31,8 @@ from views.wire import from_ipc, to_ipc
 
 VERSION: Final = "batch_version"
 
-_SCAN_ROWS: Final = 1 << 19
+# Large pieces: states of one key meet in the fold, and need not be merged after it.
+_SCAN_ROWS: Final = 1 << 20
 _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
 _SEND_BYTES: Final = 64 << 20
 _HOLD_BYTES: Final = 256 << 20
@@ -159,6 +160,8 @@ class _Held:
         return one
 
     def _merge(self) -> None:
+        if len(self._partials) == 1:
+            return  # one partial has one row per key and window already, and KLL throws dice at every merge
         self._partials = [kernel.merge(self.view, self._partials)]
         self._merged = self._partials[0].states.num_rows
 

@@ -69,5 +69,4 @@ def sentence(error: BaseException) -> str:
         own = kind.startswith(("batch.", "ledger.", "views.")) and said
         return said if own else raised
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    _, _, said = (causes[-1] if causes else lines[0] if lines else "a task failed").rpartition("Exception: ")
-    return said
+    return (causes[-1] if causes else lines[0] if lines else "a task failed").rpartition("Exception: ")[2]

@@ -19,7 +19,7 @@ from tests.stack import environ
 
 pytestmark = pytest.mark.broker
 
-_PATIENCE_S = 240
+_PATIENCE_S = 400
 
 
 def start(shop: Shop, command: str) -> subprocess.Popen[bytes]:

@@ -1,0 +1,45 @@
+"""What goes wrong inside Spark reaches the user as one line without a stack."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from batch import jobs
+from ledger.delta import Unreadable
+
+
+def _full_disk(_: int) -> int:
+    Path("/dev/full").write_bytes(b"x" * 100_000)
+    return 0
+
+
+def _own(number: int) -> int:
+    raise Unreadable(f"cannot read table {number}")
+
+
+@pytest.mark.spark
+def test_of_a_task(spark: SparkSession) -> None:
+    with pytest.raises(jobs.TaskFailed) as full:
+        jobs.each(spark, _full_disk, [1])
+    with pytest.raises(jobs.TaskFailed) as own:
+        jobs.each(spark, _own, [7])
+
+    assert str(full.value) == "OSError: [Errno 28] No space left on device"
+    assert str(own.value) == "cannot read table 7"
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (
+            "org.apache.spark.SparkException: Job aborted\n\tat a.b(C.scala:1)\n"
+            "Caused by: java.io.IOException: No space left on device\n\tat d.e(F.java:2)",
+            "No space left on device",
+        ),
+        ("org.apache.spark.sql.AnalysisException: no such column", "no such column"),
+        ("", "a task failed"),
+    ],
+)
+def test_of_java(message: str, sentence: str) -> None:
+    assert jobs.sentence(RuntimeError(message)) == sentence
