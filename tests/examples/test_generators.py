@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from views.project import Project, load
-from views.rows import to_rows
 
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from views.decode import decode
 from views.kernel import partial, present, unique
+from views.project import Project, load
 from views.ranges import Ranges
+from views.rows import to_rows
 from views.source import RECORDS_SCHEMA
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
