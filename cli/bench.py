@@ -1,6 +1,5 @@
 """`tandem bench`: what the same answers cost with Spark alone; bench/README.md says how to read it."""
 
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from bench.stock import report
 from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.call import Call, Output
 from cli.own_state import emptied, own_state
+from cli.signals import interrupted
 from infra import broker, kafka, processes
 from infra.settings import Settings
 
@@ -38,8 +38,7 @@ def run(
     def say(text: str) -> None:
         call.say(f"[{(time.monotonic() - start) / 60:5.1f} min] {text}")
 
-    signal.signal(signal.SIGTERM, _interrupt)
-    with emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
+    with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
         setting = Setting(state, connection, cores(), _MEMORY, say)
         runs = []
         for one in compare(setting, scale):
@@ -67,7 +66,3 @@ def _stop(state: Path) -> None:
     """End the broker of a benchmark that was killed."""
     if process := processes.running(state / "kafka", broker.NAME):
         processes.stop(state / "kafka", process, seconds=20)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

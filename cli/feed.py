@@ -1,8 +1,7 @@
 """`tandem feed`: the lines of a file, or of standard input, as records of a source's topic."""
 
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from cli.follow import followed
 from cli.lines import lines
 from cli.published import definitions
 from cli.published import source as source_of
+from cli.signals import stopping
 from infra import broker, kafka
 from ledger.positions import Position
 from ledger.tables import Tables
@@ -45,7 +45,11 @@ def run(
         raise TandemError(f"cannot read {file}: there is no such file")
     address = broker.address(settings)
     topic = kafka.topic(kafka.connect(address), to.topic)
-    with _stopping(enabled=follow) as stop, kafka.Sender(address) as sender, _shown(call, file, follow=follow) as show:
+    with (
+        stopping() if follow else nullcontext(Event()) as stop,
+        kafka.Sender(address) as sender,
+        _shown(call, file, follow=follow) as show,
+    ):
         for number, line in enumerate(followed(file, stop, idle=sender.poll) if follow else lines(file), 1):
             sender.send(topic.name, line)
             show(number, len(line) + 1)
@@ -53,21 +57,6 @@ def run(
     positions = Position.of({(topic.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
     return Output(document, f"sent {sender.acknowledged} records to {source}; all are acknowledged")
-
-
-@contextmanager
-def _stopping(*, enabled: bool) -> Iterator[Event]:
-    """An event that Ctrl-C or a plain kill sets, so that what was read is still sent and acknowledged."""
-    stop = Event()
-    if not enabled:
-        yield stop
-        return
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, action in before.items():
-            signal.signal(number, action)
 
 
 @contextmanager

@@ -6,11 +6,9 @@ The command only sends them and keeps the truth beside: `{view: rows as query pr
 """
 
 import importlib.util
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -22,6 +20,7 @@ import typer
 
 from cli import truths
 from cli.call import Call, Output
+from cli.signals import stopping
 from infra import broker, kafka
 from views.errors import TandemError, listed
 
@@ -58,7 +57,7 @@ def run(
     address = broker.address(call.settings())
     kafka.topic(kafka.connect(address), topic)
     counted = generator.truth() if truth is not None else None
-    with _stopped_by_signals() as stop, kafka.Sender(address) as sender:
+    with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
             samples(generator, seed, events, start, duplicates),
             counted,
@@ -182,15 +181,3 @@ def _time(text: str) -> datetime:
     if time is None or time.tzinfo is None:
         raise TandemError(f"--base {text!r} is no time with a zone, such as 2026-11-01T08:00:00Z")
     return time
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[Event]:
-    """An event that SIGTERM and Ctrl-C set, so that what is under way ends in order."""
-    stop = Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

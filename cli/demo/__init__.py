@@ -1,6 +1,5 @@
 """`tandem demo`: the platform alive on this machine, or with --once the proof of its answers."""
 
-import signal
 import time
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from cli.demo import live
 from cli.demo.once import UP_S, Play, Record, base, figures, play
 from cli.demo.stage import Stage, staged
 from cli.demo.watching import Watcher
+from cli.signals import interrupted
 from views.errors import TandemError
 
 
@@ -38,8 +38,7 @@ def run(
     def say(text: str) -> None:
         call.say(f"[{time.monotonic() - start:6.1f} s] {text}")
 
-    signal.signal(signal.SIGTERM, _interrupt)
-    with staged(call) as stage:
+    with interrupted(), staged(call) as stage:
         record = Record()
         say(f"starting broker and speed layer in {stage.state}")
         with record.timed("up"):
@@ -62,10 +61,6 @@ def _watch(stage: Stage, watcher: Watcher, call: Call, rate: float) -> None:
         live.show(stage, watcher, call.console(), rate)
     except KeyboardInterrupt:
         call.say("stopping what was started")
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _sentences(document: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from cli import down
 from cli.call import Call
 from cli.demo.waiting import wait_for
 from cli.own_state import emptied, own_state
+from cli.signals import undisturbed
 from infra import jars, processes
 from infra.processes import Process
 from views.errors import TandemError
@@ -140,7 +141,7 @@ def staged(call: Call) -> Iterator[Stage]:
         try:
             yield stage
         finally:
-            with _undisturbed():
+            with undisturbed():
                 stage.close()
 
 
@@ -149,17 +150,6 @@ def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
     path = os.pathsep.join([str(jars.ROOT), *filter(None, [given.get("PYTHONPATH")])])
     own = {"TANDEM_STATE": str(state), "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0", "PYTHONPATH": path}
     return {**given, **own}
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C must not leave half of the processes behind."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _said(log: Path) -> str:
