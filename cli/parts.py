@@ -30,7 +30,7 @@ def start(call: Call, settings: Settings, name: str) -> Process:
     ready.unlink(missing_ok=True)
     # The same interpreter and checkout, whatever this process's PATH and folder are.
     roots = [str(jars.ROOT), *filter(None, [call.environ.get("PYTHONPATH")])]
-    environ = {**call.environ, "PYTHONPATH": ":".join(roots), "PYTHONUNBUFFERED": "1"}
+    environ = {**call.environ, "PYTHONPATH": ":".join(roots), "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
     child = processes.spawn(state, name, command, environ=environ, folder=call.project)
     try:

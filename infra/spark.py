@@ -86,7 +86,7 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
         signal.signal(signal.SIGINT, interrupted)
     if not debug:
         _hush(context)
-    if not settings.spark.master.startswith("local"):
+    if not _local(settings):
         _ship(context, settings.folder / "spark")
 
 
@@ -152,11 +152,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Loopback only, and no look-up of this machine's name, which may not resolve.
-        **(
-            {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-            if settings.spark.master.startswith("local")
-            else {}
-        ),
+        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if _local(settings) else {}),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -176,6 +172,11 @@ def _defaults(settings: Settings) -> dict[str, str]:
     }
 
 
+def _local(settings: Settings) -> bool:
+    """Whether the work runs in this very process; `local-cluster[...]` has workers of its own."""
+    return settings.spark.master.partition("[")[0] == "local"
+
+
 def _log4j(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "log4j2.properties"
@@ -188,8 +189,10 @@ def _set_environment(settings: Settings, found: java.Java) -> None:
     """What the JVM and its Python workers take from the environment, which is the only way to reach them at their start."""
     os.environ["JAVA_HOME"] = str(found.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if settings.spark.master.startswith("local"):
+    if _local(settings):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Else a worker imports what lies in the folder from where the command was called before what is meant.
+    os.environ["PYTHONSAFEPATH"] = "1"
     roots = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(jars.ROOT) not in roots:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(jars.ROOT), *filter(None, roots)])

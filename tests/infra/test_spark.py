@@ -1,0 +1,112 @@
+"""The session: plain Delta tables, UTC, loopback, a quiet terminal, and a lock that is the JVM's."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import infra.spark
+from infra import processes
+from infra.jars import ROOT
+from infra.settings import Kafka, Settings
+from tests.stack import environ
+
+pytestmark = pytest.mark.spark
+
+# A driver of its own: says its JVM's pid and whether it got the lock, fails a job, then waits to be killed.
+DRIVER = """
+import sys, os, time
+from pathlib import Path
+import infra.spark
+from infra.settings import Settings, Spark
+settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", driver_memory="512m"))
+session = infra.spark.session(settings, "driver", environ=os.environ)
+got = infra.spark.try_lock(session, Path(sys.argv[2]))
+try:
+    session.sql("select 1 / 0").collect()
+except Exception as error:
+    failed = type(error).__name__
+print(session._jvm.java.lang.ProcessHandle.current().pid(), got, failed, flush=True)
+time.sleep(600)
+"""
+
+
+def test_times_are_utc_microseconds_and_tables_are_plain(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("select timestamp '2026-11-01 00:00:00' as at").write.format("delta").save(str(tmp_path / "table"))
+    log = (tmp_path / "table" / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    protocol = next(json.loads(line)["protocol"] for line in log if "protocol" in line)
+    assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
+    table = spark.read.format("delta").load(str(tmp_path / "table")).toArrow()
+    assert str(table.schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert table["at"].to_pylist() == [datetime(2026, 11, 1, tzinfo=UTC)]
+    # RawLocalFileSystem: no .crc file beside each file.
+    assert list((tmp_path / "table").glob(".*.crc")) == []
+
+
+def test_tasks_see_the_platform(spark: SparkSession) -> None:
+    def where(batches):
+        import pyarrow as pa  # noqa: PLC0415 - runs in a worker
+
+        import views  # noqa: PLC0415
+
+        yield from (pa.RecordBatch.from_pylist([{"file": views.__file__, "python": sys.executable}]) for _ in batches)
+
+    found = spark.range(1).mapInArrow(where, "file string, python string").toArrow().to_pylist()
+    assert found == [{"file": str(ROOT / "views" / "__init__.py"), "python": sys.executable}]
+
+
+def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "table.lock"
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "state"), str(lock)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**environ(), "PYTHONPATH": str(ROOT)}
+    ) as driver:
+        assert driver.stdout
+        assert driver.stderr
+        said = driver.stdout.readline().decode().split()
+        jvm = int(said[0])
+        assert said[1:] == ["True", "ArithmeticException"]
+        assert infra.spark.try_lock(spark, lock) is False
+        # Stopped, the JVM cannot notice that its driver is gone: only its own end may free the lock.
+        os.kill(jvm, signal.SIGSTOP)
+        driver.kill()
+        driver.wait(20)
+        time.sleep(0.5)
+        assert processes.start_time(jvm)
+        assert infra.spark.try_lock(spark, lock) is False
+        os.kill(jvm, signal.SIGCONT)
+        deadline = time.monotonic() + 30
+        while not infra.spark.try_lock(spark, lock) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert infra.spark.try_lock(spark, lock) is True
+        # Neither the failed job nor the start of the JVM wrote to the terminal.
+        assert driver.stderr.read() == b""
+    assert (tmp_path / "state" / "logs" / "spark-driver.log").exists()
+
+
+def test_an_outside_broker_is_spoken_to_in_sparks_words() -> None:
+    kafka = Kafka(
+        bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file="/ca.pem", mechanism="SCRAM-SHA-256"
+    )
+    assert infra.spark.kafka_options(Settings(kafka=kafka), "a:1") == {
+        "kafka.bootstrap.servers": "a:1",
+        "kafka.isolation.level": "read_committed",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": "/ca.pem",
+        "kafka.sasl.mechanism": "SCRAM-SHA-256",
+        "kafka.sasl.jaas.config": (
+            'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="x\\"y\\\\";'
+        ),
+    }
+    assert infra.spark.kafka_options(Settings(), "a:1") == {
+        "kafka.bootstrap.servers": "a:1",
+        "kafka.isolation.level": "read_committed",
+    }
