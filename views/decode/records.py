@@ -45,7 +45,8 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     """
     parse = parser(source.event, source.decoder)
     fields = event_fields(source.event)
-    events, rejects = [events_schema(source).empty_table()], [REJECTS_SCHEMA.empty_table()]
+    # Not schema.empty_table(), which imports pandas.
+    events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
     for batch in records.select(_NEEDED.names).cast(_NEEDED).to_batches(max_chunksize=_BATCH_ROWS):
         structs, rejected = _parse(parse, batch.column("value").to_pylist())
         typed = _typed(fields, structs, rejected)
