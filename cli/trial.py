@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ledger.counts import add
 from views.kernel import Partial, decode, merge, partial, unique
+from views.python_values import array
 from views.ranges import Ranges
 from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA
 from views.unique import identity_columns
@@ -40,7 +41,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     states, known = [], None
     events = duplicates = read = 0
     quarantined: dict[str, int] = {}
-    rejects = REJECTS_SCHEMA.empty_table()
+    rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
     for values in _chunks(lines):
         decoded = decode(source, _records(values, read, at))
         kept = unique(source, decoded.events, known)
@@ -63,18 +64,16 @@ def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _records(values: list[bytes], first: int, at: datetime) -> pa.Table:
-    count = len(values)
+    """What `decode` reads of records."""
     columns = {
-        "topic_id": [TOPIC] * count,
-        "partition": [0] * count,
-        "offset": range(first, first + count),
-        "timestamp": [at] * count,
-        "timestamp_type": [0] * count,
-        "key": [None] * count,
+        "topic_id": [TOPIC] * len(values),
+        "partition": [0] * len(values),
+        "offset": list(range(first, first + len(values))),
+        "timestamp": [at] * len(values),
         "value": values,
-        "headers": [[]] * count,
     }
-    return pa.table([pa.array(columns[field.name], field.type) for field in RECORDS_SCHEMA], schema=RECORDS_SCHEMA)
+    arrays = [array(column, RECORDS_SCHEMA.field(name).type) for name, column in columns.items()]
+    return pa.Table.from_arrays(arrays, names=list(columns))
 
 
 def _by_reason(rejects: pa.Table) -> dict[str, int]:

@@ -30,6 +30,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSys
 
 from ledger.tables import Tables
 from views.errors import TandemError
+from views.python_values import do_without_pandas
 
 PLAIN: Final = {
     # Positions are columns, yet history is kept too: nobody but the table's owner, on purpose, expires log entries.
@@ -69,6 +70,7 @@ class Unwritable(TandemError):
 
 def open_table(tables: Tables, address: str) -> DeltaTable | None:
     """The table at its newest version, None if there is none. Raises Unreadable."""
+    do_without_pandas()  # what delta-rs tells becomes Arrow's through a conversion that would import it
     try:
         return DeltaTable(address, storage_options=dict(tables.options))
     except TableNotFoundError:

@@ -3,18 +3,20 @@
 delta-rs says which files hold the version and Arrow reads them, so that an object store works like a folder.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from ledger.delta import Unreadable, file_system, open_table, unreadable
 from ledger.tables import Tables
 from serving.selection import Selection
 
 HELD_BYTES = 64 * 2**20
-"""A version of at most this many bytes of files is read once and kept; a larger one is filtered in its files each time."""
+"""A version of at most this many bytes of files is read once and kept; a larger one is filtered as it is read, each time."""
 
 
 @dataclass
@@ -34,7 +36,7 @@ class BatchStates:
     def read(self, selection: Selection) -> pa.Table:
         """The selected states. Raises Unreadable."""
         if self._held is None and self.version == 0:
-            self._held = self.schema.empty_table()
+            self._held = pa.Table.from_batches([], self.schema)
         if self._held is not None:
             return selection.filter(self._held)
         try:
@@ -51,10 +53,18 @@ class BatchStates:
             raise Unreadable(f"table {self.address} is gone, and with it batch version {self.version}")
         actions = pa.table(handle.get_add_actions(flatten=True))
         mine = actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), self.version))
-        states = pa.dataset.dataset(
-            mine["path"].to_pylist(), schema=self.schema, format="parquet", filesystem=file_system(handle)
-        )
+        states = (states for path in mine["path"].to_pylist() for states in self._row_groups(handle, path))
         if sum(mine["size_bytes"].to_pylist()) > HELD_BYTES:
-            return states.to_table(filter=selection.expression())
-        self._held = states.to_table()
+            return self._whole(selection.filter(some) for some in states)
+        self._held = self._whole(states)
         return selection.filter(self._held)
+
+    def _row_groups(self, handle: DeltaTable, path: str) -> Iterator[pa.Table]:
+        # Not pyarrow.dataset: importing it imports pandas, and the files are not sorted by anything that it could skip by.
+        with file_system(handle).open_input_file(path) as opened:
+            file = pq.ParquetFile(opened)
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, columns=self.schema.names).select(self.schema.names).cast(self.schema)
+
+    def _whole(self, tables: Iterator[pa.Table]) -> pa.Table:
+        return pa.concat_tables([pa.Table.from_batches([], self.schema), *tables])

@@ -2,9 +2,8 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset
 
-from ledger.delta import file_system, files, open_table, unreadable
+from ledger.delta import files, open_table, read_file
 from ledger.tables import Tables
 from views.source import REJECTS_SCHEMA
 
@@ -14,14 +13,8 @@ def rejects(tables: Tables, source: str, decoder: str) -> pa.Table:
 
     None before the first archive run. Raises Unreadable.
     """
-    address = tables.quarantine(source, decoder)
-    handle = open_table(tables, address)
-    if handle is None:
-        return REJECTS_SCHEMA.empty_table()
-    try:
-        stored = pa.dataset.dataset(list(files(handle)), schema=REJECTS_SCHEMA, format="parquet", filesystem=file_system(handle))
-        found = stored.to_table()
-    except (OSError, pa.ArrowException) as error:
-        unreadable(address, error)
+    handle = open_table(tables, tables.quarantine(source, decoder))
+    stored = [] if handle is None else [read_file(handle, path, REJECTS_SCHEMA.names) for path in files(handle)]
+    found = pa.concat_tables([pa.Table.from_batches([], REJECTS_SCHEMA), *(rows.cast(REJECTS_SCHEMA) for rows in stored)])
     order = [("timestamp", "descending"), *((name, "ascending") for name in ("topic_id", "partition", "offset"))]
     return found.take(pc.sort_indices(found, sort_keys=order))

@@ -15,13 +15,13 @@ import pyarrow as pa
 
 def array(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
     """The values as an array of the type; raises what pyarrow raises if one does not fit."""
-    _do_without_pandas()
+    do_without_pandas()
     return pa.array(values, arrow)
 
 
 def scalar(value: Any, arrow: pa.DataType) -> pa.Scalar:
     """The value as a scalar of the type; raises what pyarrow raises if it does not fit."""
-    _do_without_pandas()
+    do_without_pandas()
     return pa.scalar(value, arrow)
 
 
@@ -34,7 +34,7 @@ class _NoPandas(MetaPathFinder):
 
 
 @cache
-def _do_without_pandas() -> None:
+def do_without_pandas() -> None:
     """Let pyarrow find no pandas at its first conversion; it asks once. Whoever imports pandas afterwards gets it."""
     if "pandas" not in sys.modules:
         absent = _NoPandas()

@@ -73,7 +73,7 @@ def chains(draw: st.DrawFn) -> list[tuple[int, ...]]:
     return looks
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(chains())
 def test_every_look_counts_what_one_merge_counts(looks: list[tuple[int, ...]]) -> None:
     runs: Runs = ()
