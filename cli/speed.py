@@ -1,11 +1,9 @@
 """`tandem speed`: the speed layer in the foreground."""
 
 import os
-import signal
 from datetime import UTC, datetime
-from threading import Event
 
-from cli import parts
+from cli import parts, signals
 from cli.call import Call
 from infra import spark
 from speed import layer
@@ -18,18 +16,16 @@ def run(call: Call) -> None:
     Runs the published definitions; if nothing is published yet, the project's become publication 1.
     """
     settings = call.settings()
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     try:
-        layer.run(
-            settings,
-            project=call.definitions,
-            session=lambda: spark.session(settings, parts.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
-            stop=stop,
-            now=lambda: datetime.now(UTC),
-            say=call.say,
-            ready=lambda: parts.announce(settings.folder, parts.SPEED, {"pid": os.getpid()}),
-        )
+        with signals.stopping() as stop:
+            layer.run(
+                settings,
+                project=call.definitions,
+                session=lambda: spark.session(settings, parts.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
+                stop=stop,
+                now=lambda: datetime.now(UTC),
+                say=call.say,
+                ready=lambda: parts.announce(settings.folder, parts.SPEED, {"pid": os.getpid()}),
+            )
     finally:
         parts.ready_file(settings.folder, parts.SPEED).unlink(missing_ok=True)

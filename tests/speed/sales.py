@@ -13,7 +13,11 @@ from pyspark.sql import SparkSession
 
 from infra import kafka
 from infra.settings import Settings, Speed
+from ledger.commits import Commit
+from ledger.follower import Follower
+from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
+from ledger.tiling import chain
 from serving.outcome import given
 from serving.reader import Reader
 from speed import layer
@@ -83,6 +87,28 @@ def wait_for(condition: Callable[[], bool], *, seconds: float = 120) -> None:
     while not condition():
         assert monotonic() < deadline, "what was waited for did not come"
         sleep(0.05)
+
+
+def commits(settings: Settings, release: int = 1) -> tuple[Commit, ...]:
+    """What the realtime table holds."""
+    return Follower(Tables(settings.state), release, "sales").poll().commits
+
+
+def folded(settings: Settings, release: int = 1) -> Position:
+    """How far the realtime table reaches."""
+    return chain(commits(settings, release), LOG_START, across_bridges=True).end
+
+
+def log_end(broker: kafka.Connection, topic: kafka.Topic) -> Position:
+    return Position.of(kafka.ends(broker, [topic]))
+
+
+def wait_until_folded(settings: Settings, broker: kafka.Connection, topic: kafka.Topic, release: int = 1) -> None:
+    wait_for(lambda: folded(settings, release) == log_end(broker, topic))
+
+
+def total(settings: Settings, what: str) -> int:
+    return sum(getattr(commit.counts, what) for commit in commits(settings))
 
 
 @dataclass

@@ -16,39 +16,32 @@ from infra.settings import Settings
 from ledger import cuts, publications, releases
 from ledger.commits import Commit
 from ledger.fetched import LogChanged
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position
+from ledger.positions import LOG_START
 from ledger.publications import BatchView, Publication
 from ledger.realtime import Fenced
 from ledger.tables import Tables
 from ledger.tiling import chain
 from speed.beginning import Gap
-from tests.speed.sales import Running, answered, per_minute, project_files, running, sale, settings_for, some, wait_for
+from tests.speed.sales import (
+    Running,
+    answered,
+    commits,
+    log_end,
+    per_minute,
+    project_files,
+    running,
+    sale,
+    settings_for,
+    some,
+    total,
+    wait_for,
+    wait_until_folded,
+)
 from tests.stack import environ, new_topic, produce
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import load_files
 
 pytestmark = pytest.mark.broker
-
-
-def commits(settings: Settings, release: int = 1) -> tuple[Commit, ...]:
-    return Follower(Tables(settings.state), release, "sales").poll().commits
-
-
-def folded(settings: Settings, release: int = 1) -> Position:
-    return chain(commits(settings, release), LOG_START, across_bridges=True).end
-
-
-def log_end(broker: kafka.Connection, topic: kafka.Topic) -> Position:
-    return Position.of(kafka.ends(broker, [topic]))
-
-
-def wait_until_folded(settings: Settings, broker: kafka.Connection, topic: kafka.Topic, release: int = 1) -> None:
-    wait_for(lambda: folded(settings, release) == log_end(broker, topic))
-
-
-def total(settings: Settings, what: str) -> int:
-    return sum(getattr(commit.counts, what) for commit in commits(settings))
 
 
 def test_answers_follow_the_log_and_a_restart(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
