@@ -1,9 +1,10 @@
 """What a view would answer if a file's lines were its log: the kernel alone, without Kafka, Java or tables."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 import pyarrow as pa
 
@@ -65,7 +66,7 @@ def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 def _records(values: list[bytes], first: int, at: datetime) -> pa.Table:
     """What `decode` reads of records."""
-    columns = {
+    columns: dict[str, Sequence[Any]] = {
         "topic_id": [TOPIC] * len(values),
         "partition": [0] * len(values),
         "offset": list(range(first, first + len(values))),

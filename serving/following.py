@@ -46,6 +46,7 @@ class Following:
                     return Failed(self._stepped_back(found))
                 found = self._at(self._held.publication)
         except TandemError as error:
+            self._followers.clear()  # a table that was damaged or replaced under a follower is read anew once it is well
             return Failed(str(error))
         self._hold(found)
         return found
