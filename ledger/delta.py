@@ -98,11 +98,11 @@ def create_table(tables: Tables, address: str, schema: pa.Schema, settings: Mapp
 
 
 def refresh(handle: DeltaTable) -> DeltaTable:
-    """Bring the handle to the newest version; a fresh handle if the log entries in between are gone. Raises Unreadable."""
+    """The handle, brought to the newest version, from a checkpoint if the entries in between are gone. Raises Unreadable."""
     try:
         handle.update_incremental()
-    except _FAILURES:  # entries that were cleaned up, or a damaged log: only a fresh look can tell which
-        return reopen(handle)
+    except _FAILURES as error:
+        unreadable(handle.table_uri, error)
     return handle
 
 

@@ -79,8 +79,10 @@ def test_compaction_never_crosses_a_reserved_cut(tables: Tables) -> None:
     writer = claim(tables)
     commit_each(writer, *(at(n, n) for n in range(1, 9)))
     reserve(tables, at(3, 3))
-    assert writer.compact(merge, live=LOG_START, at=AT, fanout=2)
+    for _ in range(3):
+        writer.compact(merge, live=LOG_START, at=AT, fanout=2)
     spans = spans_of(tables, 1, SOURCE)
+    assert cuts.reserved(tables, 1, SOURCE) == [at(3, 3)]
     assert boundary(spans, at(3, 3))
     assert chain(spans, at(3, 3)).problem is None
     assert len(chain(spans, LOG_START).commits) < 8

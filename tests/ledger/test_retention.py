@@ -1,7 +1,13 @@
 """Rule 9: realtime rows stay as long as a retained publication needs them, and files stay for readers in mid-read."""
 
+import os
+import time
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
+
+from ledger import realtime
 from ledger.commit_files import read_commit, spans_of
 from ledger.delta import files, open_table
 from ledger.tables import Tables
@@ -53,3 +59,18 @@ def test_a_reader_in_mid_read_goes_on_over_compaction_and_expiry(tables: Tables)
     writer.expire([at(9, 9)], at=AT + timedelta(seconds=1))
     folds = [commit for commit in (read_commit(handle, path) for path in before) if not commit.mark]
     assert decode([data for commit in folds for data in commit.partials.values()]) == partial(at(0, 0), at(9, 9))
+
+
+def test_the_log_itself_stays_short(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old entries go once a checkpoint that is old as well sums them up, by the writer's own hand."""
+    monkeypatch.setattr(realtime, "_CHECKPOINT_EVERY", 4)
+    log = Path(tables.realtime(1, SOURCE)) / "_delta_log"
+    writer, yesterday = claim(tables), time.time() - 86400
+    for number in range(1, 31):
+        commit_each(writer, at(number, number))
+        writer.compact(merge, live=at(0, 0), at=AT, fanout=3)
+        for entry in log.iterdir():
+            os.utime(entry, (yesterday, yesterday))
+    assert len(list(log.glob("*.json"))) < 20
+    found = chain(spans_of(tables, 1, SOURCE), at(0, 0))
+    assert (found.end, found.problem) == (at(30, 30), None)
