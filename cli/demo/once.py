@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 from cli import truths
 from cli.demo.checks import Check, compare
+from cli.demo.freshness import Freshness
 from cli.demo.stage import Child, Stage
 from cli.demo.waiting import wait_for
 from cli.demo.watching import Look, Watcher
@@ -35,7 +35,7 @@ class Record:
 
     checks: list[Check] = field(default_factory=list)
     durations: dict[str, list[float]] = field(default_factory=dict)
-    freshness: list[float] = field(default_factory=list)
+    freshness: Freshness = field(default_factory=Freshness)
     positions: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
@@ -76,10 +76,10 @@ class Play:
                 self.stage.finish(self.stage.start(command), seconds=_JOB_S, meanwhile=self.sample)
 
     def sample(self) -> None:
-        """Note how fresh the answers are just now, while events come in."""
-        flowing = any(child.name == "generate" and child.popen.poll() is None for child in self.stage.children)
-        if flowing and (freshness := self.watcher.freshness()) is not None:
-            self.record.freshness.append(freshness)
+        """Note what the log holds just now and what answers count."""
+        log_end, counted = self.watcher.log_end(), self.watcher.realtime()
+        if counted is not None:
+            self.record.freshness.look(time.monotonic(), log_end, counted)
 
     def caught_up(self, *, batch: bool = False) -> Look:
         """Wait until answers count everything in the log; with `batch`, until batch views alone do."""
@@ -145,12 +145,10 @@ def play(play: Play) -> None:
 
 def figures(record: Record, events: int, seconds: float) -> dict[str, Any]:
     """What was measured, for the demo's document: seconds, events a second, positions at each check."""
-    cuts = quantiles(record.freshness, n=100, method="inclusive") if len(record.freshness) > 1 else []
-    freshness = {"p50": round(cuts[49], 3), "p99": round(cuts[98], 3)} if cuts else {"p50": None, "p99": None}
     return {
         "seconds": round(seconds, 1),
         "events_per_s": round(events / seconds, 1),
-        "freshness_s": {**freshness, "samples": len(record.freshness)},
+        "freshness_s": record.freshness.to_json(),
         "durations_s": record.durations,
         "positions": record.positions,
     }

@@ -86,11 +86,10 @@ class Watcher:
             newest=_newest(snapshot, self.source),
         )
 
-    def freshness(self) -> float | None:
-        """Seconds since the newest event that answers count was appended, at the newest snapshot; None while there is none."""
+    def realtime(self) -> Position | None:
+        """The position of the answers at the newest snapshot; None while there is none."""
         snapshot = self.reader.refresh()
-        newest = _newest(snapshot, self.source) if isinstance(snapshot, Snapshot) else None
-        return age(newest, now=datetime.now(UTC))
+        return snapshot.positions.get(self.source) if isinstance(snapshot, Snapshot) else None
 
     def answer(self, view: str, layer: Layer = "merged", limit: int | None = None) -> Value | Absent:
         """A view's answer at the pinned snapshot. Raises ReadFailed."""

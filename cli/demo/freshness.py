@@ -1,0 +1,34 @@
+"""How long it takes until answers count what is in the log."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import quantiles
+from typing import Any
+
+from ledger.positions import LOG_START, Position
+
+
+@dataclass
+class Freshness:
+    """Notes ends of the log, and how many seconds later each of them was counted.
+
+    Looked at every so often, it is right to within twice the time between two looks.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    _waiting: deque[tuple[float, Position]] = field(default_factory=deque)
+    _last: Position = LOG_START
+
+    def look(self, now: float, log_end: Position, counted: Position) -> None:
+        """What the log held and what answers counted just now."""
+        if log_end != self._last:
+            self._waiting.append((now, log_end))
+            self._last = log_end
+        while self._waiting and self._waiting[0][1].at_or_below(counted):
+            self.seconds.append(now - self._waiting.popleft()[0])
+
+    def to_json(self) -> dict[str, Any]:
+        """The median and the 99th percentile, None without two samples."""
+        cuts = quantiles(self.seconds, n=100, method="inclusive") if len(self.seconds) > 1 else []
+        found = {"p50": round(cuts[49], 3), "p99": round(cuts[98], 3)} if cuts else {"p50": None, "p99": None}
+        return {**found, "samples": len(self.seconds)}

@@ -1,0 +1,26 @@
+"""Freshness is the time from being in the log to being counted; an idle log is neither fresh nor stale."""
+
+from cli.demo.freshness import Freshness
+from ledger.positions import LOG_START, Position
+
+
+def at(*offsets: int) -> Position:
+    return Position.of({("t", partition): offset for partition, offset in enumerate(offsets)})
+
+
+def test_each_end_of_the_log_waits_until_it_is_counted_on_every_partition() -> None:
+    freshness = Freshness()
+    freshness.look(10.0, at(5, 5), LOG_START)
+    freshness.look(11.0, at(9, 5), at(5, 4))
+    freshness.look(12.0, at(9, 5), at(8, 5))
+    assert freshness.seconds == [2.0]
+    freshness.look(15.0, at(9, 5), at(9, 5))
+    assert freshness.seconds == [2.0, 4.0]
+
+
+def test_an_idle_log_adds_nothing() -> None:
+    freshness = Freshness()
+    for now in range(100):
+        freshness.look(float(now), at(5), at(5))
+    assert freshness.seconds == [0.0]
+    assert freshness.to_json() == {"p50": None, "p99": None, "samples": 1}
