@@ -6,7 +6,7 @@ rows that no publication names; the next run starts over.
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ from batch.place import Place
 from batch.session import Run
 from ledger import archive, first, gaps, publications, releases
 from ledger.gaps import Gap
+from ledger.late import late_below
 from ledger.positions import Position
 from ledger.publications import BatchView, NotPublishable, Publication
 from ledger.releases import Release
@@ -128,6 +129,7 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
         now = "nothing" if parent is None else f"release {parent.release}"
         raise NotPublishable(f"{now} was published while release {work.live.release} was being recomputed; run recompute again")
     views = {name: BatchView(fingerprint, work.version) for name, fingerprint in work.release.views.items()}
+    late = {name: late_below(work.batch.tables, parent, name, one.cut) for name, one in built.items()}
     return Publication(
         number=0,
         parent=parent.number,
@@ -137,7 +139,7 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
         release=work.release.number,
         cuts={name: one.cut for name, one in built.items()},
         views=views,
-        counts={name: one.views.counts for name, one in built.items()},
+        counts={name: replace(one.views.counts, late=late[name]) for name, one in built.items()},
         rejected={view: reasons for one in built.values() for view, reasons in one.views.rejected.items()},
         newest={name: one.views.newest for name, one in built.items() if one.views.newest is not None},
         gaps=lacking,

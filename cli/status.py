@@ -25,7 +25,7 @@ def run(call: Call) -> Output:
     """Show what runs, and for each source and view how far it has come.
 
     `decoded` and `quarantined` count each record once, by whichever layer has come further; `duplicates` and `conflicts` are
-    among what merged answers count, `late` among what they take from realtime views, which alone see events in their order.
+    among what merged answers count, `late` too: it is the speed layer's label, since it alone sees events in their order.
     `positions` are where merged answers stand. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker
     does not tell.
     """

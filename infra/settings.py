@@ -52,7 +52,7 @@ class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     username: Annotated[str, Meta(description="Who logs in.")] = ""
     password: Annotated[str, Meta(description="The password; better given as TANDEM_KAFKA_PASSWORD.")] = ""
     ca_file: Annotated[str, Meta(description="PEM file of the authorities to trust; empty trusts the system's.")] = ""
-    timeout_s: Annotated[Positive, Meta(description="Seconds to wait for a broker before saying that it does not answer.")] = 5
+    timeout_s: Annotated[Positive, Meta(description="Seconds to wait for a broker before saying that it does not answer.")] = 10
 
 
 class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

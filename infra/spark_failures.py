@@ -3,6 +3,7 @@
 import re
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from views.errors import TandemError
 
@@ -13,6 +14,15 @@ _OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
 
 class JavaEnded(TandemError):
     """Spark's Java process has ended under a Python process that still needed it."""
+
+
+def worded(error: BaseException, what: str) -> TandemError | None:
+    """What Spark, or the loss of its JVM, raised, as a sentence that begins with `what`; None if it was neither."""
+    if java_ended(error):
+        return JavaEnded(f"{what}: Spark's Java process is gone")
+    if isinstance(error, Py4JJavaError | PySparkException):
+        return TandemError(f"{what}: {sentence(error)}")
+    return None
 
 
 def sentence(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from infra import kafka
 from infra.settings import Settings
 from infra.spark import kafka_options
-from infra.spark_failures import sentence
+from infra.spark_failures import worded
 from ledger.fetched import LogChanged
 from ledger.follower import Follower
 from ledger.positions import ranges
@@ -25,6 +25,7 @@ from speed import records
 from speed.beginning import Beginning, beginning, steps
 from speed.event_times import newest_times
 from speed.fold import Task
+from speed.log import Log
 from speed.query import Query
 from speed.seen import seen
 from speed.tail import Tail
@@ -74,9 +75,14 @@ class Follow:
     def begin(self) -> None:
         """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
         around, tail = self.around, self.tail
-        begun = beginning(around.tables, self.source.name, self.source.topic, tail.writer.end, around.connection)
-        tail.firsts = begun.firsts
-        self._catch_up(begun)
+        while True:
+            begun = beginning(around.tables, self.source.name, self.source.topic, tail.writer.end, around.connection)
+            tail.firsts = begun.firsts
+            try:
+                self._catch_up(begun)
+                break
+            except NotContiguous as bridged:
+                self._say_again(bridged)
         if around.stopping():
             return
         settings = around.settings.speed
@@ -91,13 +97,10 @@ class Follow:
             return
         error = self._query.error or self._streaming.exception() or TandemError("the query stopped by itself")
         if not isinstance(error, TandemError):
-            error = self._log_fault() or error
-        if isinstance(error, NotContiguous):
-            self.around.say(f"source '{self.source.name}': another run has bridged the log; going on from {self.tail.writer.end}")
-        elif isinstance(error, LogChanged) and self._same_topic():
-            self.around.say(f"source '{self.source.name}': {error}; reading on from the archive")
-        else:
-            raise self._worded(error) from error
+            error = self._log_fault(self._query.log) or error
+        if not isinstance(error, NotContiguous) and not (isinstance(error, LogChanged) and self._same_topic(self._query.log)):
+            raise worded(error, f"a micro-batch of source '{self.source.name}' failed and is not committed") or error
+        self._say_again(error)
         self.begin()
 
     def stop(self) -> None:
@@ -124,23 +127,21 @@ class Follow:
             around = self.around
             tend(self.tail.writer, around.tables, self.release, self.source.name, self.tail.views, at=around.now())
 
-    def _log_fault(self) -> TandemError | None:
+    def _log_fault(self, log: Log) -> TandemError | None:
         """What is wrong with the log itself, if something is: the reason why Spark failed to read it."""
-        assert self._query is not None
         try:
-            self._query.log.require(self.tail.writer.end, self.tail.firsts)
+            log.require(self.tail.writer.end, self.tail.firsts)
+            now = kafka.topic(log.connection, log.topic.name)
         except TandemError as fault:
             return fault
-        return None
+        return LogChanged(f"its topic has {now.partitions} partitions now") if now.partitions != log.topic.partitions else None
 
-    def _worded(self, error: BaseException) -> TandemError:
-        if isinstance(error, TandemError):
-            return error
-        return TandemError(f"a micro-batch of source '{self.source.name}' failed, nothing of it is committed: {sentence(error)}")
+    def _same_topic(self, log: Log) -> bool:
+        return kafka.topic(log.connection, log.topic.name).id == log.topic.id
 
-    def _same_topic(self) -> bool:
-        assert self._query is not None
-        return kafka.topic(self.around.connection, self.source.topic).id == self._query.log.topic.id
+    def _say_again(self, error: TandemError) -> None:
+        why = "another run has bridged the log" if isinstance(error, NotContiguous) else error
+        self.around.say(f"source '{self.source.name}': {why}; going on from {self.tail.writer.end}")
 
 
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:

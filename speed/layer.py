@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 
 from infra import broker, kafka, processes
 from infra.settings import Settings
-from infra.spark_failures import JavaEnded, java_ended
+from infra.spark_failures import worded
 from ledger import first, publications, releases
 from ledger.publications import Publication
 from ledger.tables import Tables
 from speed.follow import Follow, Surroundings, follow
 from views.project import Project, load_files
 
+_ENDED = "the speed layer has ended; what was committed stays, and another run goes on from there"
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 
@@ -50,10 +51,8 @@ def run(
         while not stop.is_set():
             live = _follow_release(around, live, stop, ready)
     except Exception as error:
-        if java_ended(error):
-            raise JavaEnded(
-                "Spark's Java process has ended; what was committed stays, and another run goes on from there"
-            ) from error
+        if told := worded(error, _ENDED):
+            raise told from error
         raise
     finally:
         shutil.rmtree(checkpoints, ignore_errors=True)

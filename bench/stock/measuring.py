@@ -1,7 +1,5 @@
 """One run of one system: started on an empty topic, warmed up, measured at a steady rate, then with a backlog, then checked."""
 
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import quantiles
+
+import psutil
 
 from bench.stock.answers import answers, differing
 from bench.stock.cpu import cpu_seconds, tree
@@ -181,8 +181,7 @@ def _check(watch: Watch, place: Place, plan: Plan, found: dict[str, object]) -> 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:
     """End a system and all that it started."""
-    pids = tree(process.pid)
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    for each in tree(process.pid):
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
     process.wait()

@@ -27,7 +27,7 @@ def test_cpu_counts_children_that_have_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    assert tree(process.pid) == [process.pid]
+    assert [each.pid for each in tree(process.pid)] == [process.pid]
     assert cpu_seconds(process.pid) > 0.1
     process.communicate(b"\n", timeout=60)
     assert cpu_seconds(process.pid) == 0

@@ -6,13 +6,15 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from cli.__main__ import main
-from infra import kafka, processes
+from infra import kafka
 from infra.jars import ROOT
 from tests.stack import environ
 
@@ -45,13 +47,16 @@ def pids(document: dict[str, Any]) -> dict[str, int]:
     return {part["name"]: part["pid"] for part in document["processes"]}
 
 
-def group(pid: int) -> list[int]:
+def group(leader: int) -> list[int]:
     """The living processes of a part: its leader, JVM and whatever else it started in its group."""
-    everyone = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
-    return [one for one in everyone if processes._stat(one)[2:3] == [str(pid)]]
+    found = []
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == leader:
+                found.append(process.pid)
+    return found
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes the Linux way")
 def test_a_project_comes_up_and_goes_down(run, project: Path) -> None:
     code, first = run("up", project)
     assert code == 0

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.stack import environ
@@ -55,14 +56,11 @@ def wait_until_said(state: Path, what: str, child: "subprocess.Popen[str]") -> N
 def mentioning(state: Path) -> list[int]:
     """The processes that have this state folder in their environment or command line."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if str(state).encode() in words:
-                found.append(int(entry.name))
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            words = [*process.cmdline(), *process.environ().values()]
+            if process.pid != os.getpid() and any(str(state) in word for word in words):
+                found.append(process.pid)
     return found
 
 

@@ -4,7 +4,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from infra.spark_failures import java_ended, sentence
+from infra.spark_failures import java_ended, sentence, worded
 from views.errors import TandemError
 
 
@@ -17,6 +17,7 @@ def test_the_sentence_of_a_task_is_the_users(spark: SparkSession) -> None:
         spark.range(1).mapInArrow(broken, "id long").toArrow()
     assert sentence(caught.value) == "offset 7 is no event: it has no time"
     assert not java_ended(caught.value)
+    assert str(worded(caught.value, "it failed")) == "it failed: offset 7 is no event: it has no time"
 
 
 @pytest.mark.spark
@@ -34,5 +35,7 @@ def test_of_java_the_root_cause_is_told(spark: SparkSession) -> None:
 def test_a_dead_java_is_told_apart() -> None:
     assert java_ended(Py4JNetworkError("Error while sending or receiving"))
     assert java_ended(ConnectionRefusedError(111, "refused"))
+    assert str(worded(EOFError(), "it failed")) == "it failed: Spark's Java process is gone"
     assert not java_ended(ValueError("no"))
+    assert worded(ValueError("no"), "it failed") is None
     assert sentence(ValueError("no")) == "no"

@@ -107,7 +107,8 @@ def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka
         java_of(process).kill()
         assert process.wait(60) == 1
         assert log.read_text()[said:].strip() == (
-            "tandem: Spark's Java process has ended; what was committed stays, and another run goes on from there"
+            "tandem: the speed layer has ended; what was committed stays, and another run goes on from there: "
+            "Spark's Java process is gone"
         )
 
     with layer(project, log) as process:

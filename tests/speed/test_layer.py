@@ -7,6 +7,7 @@ from time import sleep
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from batch import archive as archiving
@@ -180,6 +181,23 @@ def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connecti
         assert {start for start, _ in answered(settings)} == {"2026-11-01T00:00:00Z"}
         assert sum(n for n, _ in answered(settings).values()) == 11
         assert layer.said == ["release 2 is live: going on with its definitions"]
+
+
+def test_partitions_that_are_added_are_followed(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
+    with running(spark, settings, topic):
+        produce(broker, topic, some(range(10)))
+        broker.admin.create_partitions([NewPartitions(topic.name, 3)])[topic.name].result()
+        wait_for(lambda: kafka.topic(broker, topic.name).partitions == 3)
+        topic = kafka.topic(broker, topic.name)
+        produce(broker, topic, some(range(10, 30)), partition=2)
+        produce(broker, topic, some(range(20, 40)), partition=1)
+        wait_until_folded(settings, broker, topic)
+        assert answered(settings) == per_minute(range(40))
+    with running(spark, settings, topic):
+        produce(broker, topic, some([41]), partition=2)
+        wait_until_folded(settings, broker, topic)
+    assert answered(settings) == per_minute([*range(40), 41])
 
 
 def test_a_table_that_cannot_be_written_ends_the_layer_in_a_sentence(
