@@ -14,6 +14,7 @@ from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import RECORDS, Span
 from infra.kafka import Topic
+from infra.spark_failures import SPARK_ERRORS, sentence
 from ledger import archive
 from ledger.tables import Tables
 from views.ranges import Interval, Offsets, Partition, Ranges
@@ -62,8 +63,8 @@ def copy(
         )
         writer = rows.write.format("delta").mode("append")
         writer.option("txnAppId", archive.APP_ID).option("txnVersion", str(run)).save(address)
-    except jobs.SPARK_ERRORS as error:
-        raise jobs.TaskFailed(f"source {source!r} cannot be archived: {jobs.sentence(error)}") from error
+    except SPARK_ERRORS as error:
+        raise jobs.TaskFailed(f"source {source!r} cannot be archived: {sentence(error)}") from error
 
 
 def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ranges:

@@ -6,16 +6,12 @@ themselves, so there is nothing for a query planner to plan, and no row is conve
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from infra.spark_failures import SPARK_ERRORS, sentence
 from views.errors import TandemError
-
-SPARK_ERRORS: Final = (Py4JJavaError, PySparkException)
-"""What PySpark raises for a failed job."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,17 +52,3 @@ def _collected(collect: Callable[[], list[Result]]) -> list[Result]:
         return collect()
     except SPARK_ERRORS as error:
         raise TaskFailed(sentence(error)) from error
-
-
-def sentence(error: BaseException) -> str:
-    """What went wrong in a Spark job, in one line: what a task's Python raised, else the innermost Java cause."""
-    message = str(error.java_exception.toString()) if isinstance(error, Py4JJavaError) else str(error)
-    lines = [line for line in message.splitlines() if line.strip()]
-    traces = [at for at, line in enumerate(lines) if line.strip().endswith("Traceback (most recent call last):")]
-    if traces:
-        raised = next((line for line in lines[traces[-1] + 1 :] if not line[0].isspace()), "a task failed")
-        kind, _, said = raised.partition(": ")
-        own = kind.startswith(("batch.", "ledger.", "views.")) and said
-        return said if own else raised
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1] if causes else lines[0] if lines else "a task failed").rpartition("Exception: ")[2]

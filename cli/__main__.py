@@ -89,6 +89,11 @@ def _fail(sentence: str, code: int, *, as_json: bool, before: str = "") -> int:
 
 
 def _worded(error: Exception) -> str:
+    if type(error).__module__.partition(".")[0] in ("py4j", "pyspark"):
+        from infra import spark_failures  # noqa: PLC0415 - what never met Spark need not import it to fail
+
+        if told := spark_failures.worded(error, "Spark failed"):
+            return str(told)
     if isinstance(error, OSError) and error.strerror:
         place = f": {error.filename}" if error.filename else ""
         return f"{error.strerror[:1].lower()}{error.strerror[1:]}{place}"

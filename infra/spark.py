@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from infra import jars, java
 from infra.settings import Settings
+from infra.spark_failures import SPARK_ERRORS, sentence
 from views.errors import TandemError
 
 # What a worker on another machine needs of this checkout to run a task.
@@ -80,7 +81,10 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
             said = "" if debug else f"; its last words: {_last_line(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
     interrupted = signal.getsignal(signal.SIGINT)
-    context = SparkContext(conf=configured, gateway=gateway)
+    try:
+        context = SparkContext(conf=configured, gateway=gateway)
+    except SPARK_ERRORS as error:
+        raise NoSession(f"Spark did not start: {sentence(error)}") from error
     if threading.current_thread() is threading.main_thread():
         # Spark takes the handler of Ctrl-C for itself.
         signal.signal(signal.SIGINT, interrupted)

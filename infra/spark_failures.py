@@ -1,6 +1,7 @@
 """What a Spark failure says, as one sentence: Spark wraps the cause several times and prints stacks of both languages."""
 
 import re
+from typing import Final
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -9,7 +10,12 @@ from views.errors import TandemError
 
 _PYTHON = "Traceback (most recent call last):"
 _CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
+_CALLED = re.compile(r"^An error occurred while calling .*\n:? ?")
 _OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
+
+
+SPARK_ERRORS: Final = (Py4JJavaError, PySparkException)
+"""What PySpark raises for what failed in Java, or in a task."""
 
 
 class JavaEnded(TandemError):
@@ -20,7 +26,7 @@ def worded(error: BaseException, what: str) -> TandemError | None:
     """What Spark, or the loss of its JVM, raised, as a sentence that begins with `what`; None if it was neither."""
     if java_ended(error):
         return JavaEnded(f"{what}: Spark's Java process is gone")
-    if isinstance(error, Py4JJavaError | PySparkException):
+    if isinstance(error, SPARK_ERRORS):
         return TandemError(f"{what}: {sentence(error)}")
     return None
 
@@ -31,6 +37,7 @@ def sentence(error: BaseException) -> str:
     if _PYTHON in text:
         return _raised_in_python(text.splitlines())
     causes = _CAUSE.findall(text)
+    text = _CALLED.sub("", text)
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     return _without_package(causes[-1].strip() if causes else first)
 

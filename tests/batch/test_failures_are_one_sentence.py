@@ -29,15 +29,3 @@ def test_of_a_task(spark: SparkSession) -> None:
 
     assert str(full.value) == f"OSError: [Errno 28] {_FULL}"
     assert str(own.value) == "cannot read table 7"
-
-
-@pytest.mark.parametrize(
-    ("message", "sentence"),
-    [
-        ("SparkException: Job aborted\n\tat a.b\nCaused by: java.io.IOException: No space left on device\n\tat c.d", _FULL),
-        ("org.apache.spark.sql.AnalysisException: no such column", "no such column"),
-        ("", "a task failed"),
-    ],
-)
-def test_of_java(message: str, sentence: str) -> None:
-    assert jobs.sentence(RuntimeError(message)) == sentence

@@ -39,3 +39,19 @@ def test_a_dead_java_is_told_apart() -> None:
     assert not java_ended(ValueError("no"))
     assert worded(ValueError("no"), "it failed") is None
     assert sentence(ValueError("no")) == "no"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            "Job aborted\n\tat a.b\nCaused by: java.io.IOException: No space left on device\n\tat c.d",
+            "IOException: No space left on device",
+        ),
+        ("An error occurred while calling o1.save.\n: java.io.IOException: It is full\n\tat c.d", "IOException: It is full"),
+        ("org.apache.spark.sql.AnalysisException: no such column", "AnalysisException: no such column"),
+        ("", "RuntimeError"),
+    ],
+)
+def test_the_innermost_cause_without_its_package(message: str, words: str) -> None:
+    assert sentence(RuntimeError(message)) == words
