@@ -38,7 +38,7 @@ def make_table(
             storage_options=dict(tables.options),
         )
     except (DeltaError, OSError) as error:
-        raise delta.Unwritable(f"table {address} cannot be made: {_reason(error)}") from error
+        raise delta.Unwritable(f"table {address} cannot be made: {delta.reason(error)}") from error
     return make_table(tables, address, schema, partition_by=partition_by, bounded=bounded)
 
 
@@ -66,9 +66,4 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
         # Without a transaction nothing tells whether it landed; a batch version that nobody publishes is litter either way.
         if transaction and (delta.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
             return
-        raise delta.Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
-
-
-def _reason(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+        raise delta.Unwritable(f"cannot write to table {handle.table_uri}: {delta.reason(error)}") from error

@@ -150,8 +150,10 @@ def locker(spark: SparkSession) -> "partial[bool]":
 
 def _defaults(settings: Settings) -> dict[str, str]:
     scratch = settings.folder / "spark"
+    ours = list(map(str, jars.paths("spark")))
     return {
-        "spark.jars": ",".join(map(str, jars.paths("spark"))),
+        # On the class path nothing is copied; `spark.jars` copies them all at every start, and sends them to a cluster's workers.
+        **({"spark.driver.extraClassPath": os.pathsep.join(ours)} if _local(settings) else {"spark.jars": ",".join(ours)}),
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -12,6 +12,7 @@ still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebas
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NoReturn
@@ -52,6 +53,10 @@ _FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 """What delta-rs and Arrow raise for damaged logs and files, absent servers and full disks."""
 
 
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
+
+
 class Conflict(TandemError):
     """The table has a newer version than the handle that a commit was decided on; nothing was committed."""
 
@@ -90,7 +95,7 @@ def create_table(tables: Tables, address: str, schema: pa.Schema, settings: Mapp
     except _FAILURES as error:
         if (handle := open_table(tables, address)) is not None:
             return handle
-        raise Unwritable(f"table {address} cannot be made: {_reason(error)}") from error
+        raise Unwritable(f"table {address} cannot be made: {reason(error)}") from error
     handle = open_table(tables, address)
     if handle is None:
         raise Unreadable(f"table {address} is gone as soon as it was made; is its folder being deleted?")
@@ -131,7 +136,7 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
     except CommitFailedError as error:
         raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
     except _FAILURES as error:
-        raise Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
 
 
 def conditional_replace(
@@ -157,7 +162,7 @@ def conditional_replace(
     except CommitFailedError as error:
         raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
     except _FAILURES as error:
-        raise Unwritable(f"cannot write to table {handle.table_uri}: {_reason(error)}") from error
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
 
 
 def checkpoint(handle: DeltaTable) -> None:
@@ -169,7 +174,7 @@ def checkpoint(handle: DeltaTable) -> None:
         handle.create_checkpoint()
         handle.cleanup_metadata()
     except _FAILURES as error:
-        raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {_reason(error)}") from error
+        raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {reason(error)}") from error
 
 
 def files(handle: DeltaTable) -> dict[str, int]:
@@ -197,9 +202,17 @@ def file_system(handle: DeltaTable) -> FileSystem:
     return PyFileSystem(DeltaStorageHandler(handle.table_uri, _options(handle)))
 
 
+def reason(error: BaseException) -> str:
+    """What storage said, in one line: delta-rs puts a chain of causes on lines of their own, of which the last says most."""
+    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
+    first, *causes = [line for line in lines if line] or [type(error).__name__]
+    innermost = next((line for line in reversed(causes) if line.startswith(_CAUSE)), None)
+    return first if innermost is None else f"{first}: {innermost.removeprefix(_CAUSE).strip()}"
+
+
 def unreadable(what: str, error: BaseException) -> NoReturn:
     """Raise Unreadable with the place and the first line of the reason."""
-    raise Unreadable(f"cannot read table {what}: {_reason(error)}; restore it, or remove it if it can be rebuilt") from error
+    raise Unreadable(f"cannot read table {what}: {reason(error)}; restore it, or remove it if it can be rebuilt") from error
 
 
 def _options(handle: DeltaTable) -> dict[str, str] | None:
@@ -217,8 +230,3 @@ def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int, bounds: s
         values = rows[bounds].to_pylist()
         statistics |= {"minValues": {bounds: min(values)}, "maxValues": {bounds: max(values)}}
     return AddAction(path, size, {}, milliseconds, False, json.dumps(statistics))
-
-
-def _reason(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
