@@ -12,13 +12,15 @@ from cli.call import Call, Output
 from infra.jars import ROOT
 
 _SLOW = "not slow"
+# Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session.
+_SPREAD = ("-n", "2", "--dist", "loadfile")
 
 
 def run(
     call: Call,
     *,
     all_: Annotated[bool, typer.Option("--all", help="Run the slow tests too, and look longer for counterexamples.")] = False,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- PYTEST ARGUMENTS", help="Passed on to pytest.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- PYTEST ARGUMENTS", help="Passed on to pytest; `-n 0` runs in one process.")] = None,
 ) -> Output:
     """Run lint, types, import directions and the tests of this checkout."""
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
@@ -30,7 +32,7 @@ def run(
         "lint": ["-m", "ruff", "check", "--quiet", "."],
         "types": ["-m", "mypy", "--no-error-summary"],
         "imports": ["-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"],
-        "tests": ["-m", "pytest", *selection, *(arguments or [])],
+        "tests": ["-m", "pytest", *_SPREAD, *selection, *(arguments or [])],
     }
     failed = []
     seconds = {}
