@@ -20,7 +20,9 @@ def run(
     call: Call,
     *,
     all_: Annotated[bool, typer.Option("--all", help="Run the slow tests too, and look longer for counterexamples.")] = False,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- PYTEST ARGUMENTS", help="Passed on to pytest; `-n 0` runs in one process.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- PYTEST ARGUMENTS", help="Passed on to pytest; `-n 0` runs in one process.")
+    ] = None,
 ) -> Output:
     """Run lint, types, import directions and the tests of this checkout."""
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
