@@ -142,7 +142,7 @@ def _java(settings: Settings, found: java.Java, home: Path) -> list[str]:
 
 def _format(run: list[str], properties: Path) -> None:
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-    command = [*run, "kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", str(properties)]
+    command = [*run, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", f"--config={properties}"]
     done = subprocess.run(  # noqa: S603 - our own command
         command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )

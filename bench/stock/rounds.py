@@ -46,12 +46,12 @@ FULL = Scale(
     views=(1, 6),
     plan=Plan(
         rate=2_000,
-        warm_up_s=30,
-        window_s=30,
+        warm_up_s=20,
+        window_s=20,
         triggers=2,
-        window_limit_s=300,
+        window_limit_s=400,
         first_answer_limit_s=300,
-        backlog=300_000,
+        backlog=120_000,
         backlog_limit_s=300,
     ),
     recomputed=1_000_000,
@@ -61,18 +61,18 @@ FULL = Scale(
 )
 QUICK = Scale(
     rounds=1,
-    views=(1, 6),
+    views=(6,),
     plan=Plan(
         rate=2_000,
-        warm_up_s=8,
-        window_s=10,
+        warm_up_s=5,
+        window_s=8,
         triggers=1,
-        window_limit_s=60,
-        first_answer_limit_s=90,
-        backlog=50_000,
+        window_limit_s=120,
+        first_answer_limit_s=150,
+        backlog=20_000,
         backlog_limit_s=60,
     ),
-    recomputed=300_000,
+    recomputed=200_000,
     repeat=1,
     recompute_limit_s=90,
     minutes=10,
@@ -101,6 +101,7 @@ def compare(setting: Setting, scale: Scale) -> Iterator[Run | Recompute]:
     lasted: dict[tuple[str, int], float] = {}
     recomputed = Recomputed(setting, scale)
     for number in range(scale.rounds):
+        yield from recomputed.round(number, end - time.monotonic())
         for views in scale.views:
             for system in _in_turn(number):
                 left = end - time.monotonic() - recomputed.reserved_s(number)
@@ -114,7 +115,6 @@ def compare(setting: Setting, scale: Scale) -> Iterator[Run | Recompute]:
                 run = measure(system, place, _load(setting, SEED), backlog, plan, number=number, at=MARKED_AT)
                 lasted[system.name, views] = run.seconds
                 yield run
-        yield from recomputed.round(number, end - time.monotonic())
 
 
 def _in_turn(number: int) -> Iterator[System]:
@@ -139,12 +139,12 @@ class Recomputed:
         self._scale = scale
         self._place = setting.place("recompute", len(SIX))
         self._events = 0
-        self._lasted = 60.0
+        self._lasted = 0.0
         self._load = _load(setting, SEED + 2)
 
     def reserved_s(self, number: int) -> float:
-        """Seconds that streaming runs of this round leave to the recomputes from here on."""
-        return self._lasted * (self._scale.rounds - number)
+        """Seconds that streaming runs of this round leave to the recomputes of later ones."""
+        return self._lasted * (self._scale.rounds - number - 1)
 
     def round(self, number: int, left: float) -> Iterator[Recompute]:
         """One round. What no time is left for is given with that problem."""
