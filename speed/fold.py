@@ -29,6 +29,9 @@ SCHEMA: Final = "share binary"
 """What a task's rows are to Spark: one `Share` each."""
 
 
+_PIECE_ROWS: Final = 100_000
+
+
 @dataclass(frozen=True)
 class Task:
     """What a task needs to know; travels to the workers inside Spark's closure.
@@ -79,10 +82,9 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Like `fold`, for the identities alone, as an Arrow IPC stream."""
-    records = _collected(batches)
-    if records is not None:
-        source, _ = task.definitions()
+    """Like `fold`, for the identities alone, as Arrow IPC streams: one for every so many records, however many there are."""
+    source, _ = task.definitions()
+    for records in _pieces(batches):
         yield _row(to_ipc(identities(source, unique(source, decode(source, records).events).events)))
 
 
@@ -126,6 +128,17 @@ def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     """A task's records, of which a micro-batch's bound keeps them few; None of none."""
     some = [batch for batch in batches if batch.num_rows]
     return pa.Table.from_batches(some) if some else None
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    piece: list[pa.RecordBatch] = []
+    for batch in batches:
+        piece.append(batch)
+        if sum(each.num_rows for each in piece) >= _PIECE_ROWS:
+            yield pa.Table.from_batches(piece)
+            piece = []
+    if any(each.num_rows for each in piece):
+        yield pa.Table.from_batches(piece)
 
 
 def _row(share: bytes) -> pa.RecordBatch:

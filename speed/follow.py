@@ -14,6 +14,7 @@ from infra import kafka
 from infra.settings import Settings
 from infra.spark import kafka_options
 from infra.spark_failures import worded
+from ledger import archive
 from ledger.fetched import LogChanged
 from ledger.follower import Follower
 from ledger.positions import ranges
@@ -67,6 +68,7 @@ class Follow:
     release: Release
     source: Source
     tail: Tail
+    live: Publication
     checkpoints: Path
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
@@ -78,6 +80,8 @@ class Follow:
         while True:
             begun = beginning(around.tables, self.source.name, self.source.topic, tail.writer.end, around.connection)
             tail.firsts = begun.firsts
+            if tail.known != tail.writer.end:
+                self._recall(begun)
             try:
                 self._catch_up(begun)
                 break
@@ -121,6 +125,31 @@ class Follow:
                 tail.extend(found, position, still_there=lambda: None)
                 self._committed()
 
+    def _recall(self, begun: Beginning) -> None:
+        """Load what was counted below the table's end and is not known here: at the start, and behind a bridge."""
+        around, tail, name = self.around, self.tail, self.source.name
+        commits = Follower(around.tables, self.release.number, name).poll().commits
+        # Of what is known to lie below the end only: with too late a time the horizon would lack identities.
+        runs = {run.number for run in archive.runs(around.tables, name) if run.end.at_or_below(tail.writer.end)}
+        summaries = archive.summaries(around.tables, name, self.release.sources[name])
+        times = [each.newest for each in commits]
+        times += [each.newest for each in summaries if each.run in runs]
+        if self.live.cuts.get(name, tail.writer.end).at_or_below(tail.writer.end):
+            times.append(self.live.newest.get(name))
+        newest = max((time for time in times if time), default=None)
+        tail.horizon = seen(
+            around.spark,
+            around.tables,
+            around.options,
+            self.source,
+            tail.task,
+            start=tail.writer.end,
+            beginning=begun,
+            newest=newest,
+        )
+        tail.maxima = newest_times(each.maxima for each in commits)
+        tail.known = tail.writer.end
+
     def _committed(self) -> None:
         self._commits += 1
         if self._commits % self.around.settings.speed.compact_every == 0:
@@ -147,20 +176,14 @@ class Follow:
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:
     """Claim the source's realtime table, which fences every earlier writer, and begin. `views` are the source's by name."""
     writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
-    commits = Follower(around.tables, release.number, source.name).poll().commits
-    newest = max((each.newest for each in commits if each.newest), default=live.newest.get(source.name))
     fingerprints = {name: release.views[name] for name in views}
-    task = Task(release.files, source.name, fingerprints)
-    begun = beginning(around.tables, source.name, source.topic, writer.end, around.connection)
     tail = Tail(
-        task=task,
+        task=Task(release.files, source.name, fingerprints),
         views={fingerprints[name]: view for name, view in views.items()},
         writer=writer,
-        horizon=seen(around.spark, around.tables, around.options, source, task, start=writer.end, beginning=begun, newest=newest),
         by=around.by,
         now=around.now,
-        maxima=newest_times(each.maxima for each in commits),
     )
-    following = Follow(around, release, source, tail, around.checkpoints / f"{source.name}-{writer.epoch}")
+    following = Follow(around, release, source, tail, live, around.checkpoints / f"{source.name}-{writer.epoch}")
     following.begin()
     return following

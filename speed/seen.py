@@ -1,7 +1,7 @@
 """The identities that were counted shortly before a position: what a speed layer knows again when it starts."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from views.source import Source
 from views.wire import from_ipc
 
 _MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seen(
@@ -35,13 +36,13 @@ def seen(
 ) -> Horizon:
     """The horizon at `start`: identities of the records that the log received at most `source.horizon` before `newest`.
 
-    `newest` is the append time of the newest event below `start`, None of none. Reads Kafka, and the archive for what Kafka
-    no longer has.
+    `newest` is an append time that no event below `start` is known to exceed by much: an earlier one loads more than is
+    needed, never less. None: all below `start` are loaded. Reads Kafka, and the archive for what Kafka no longer has.
     """
     horizon = Horizon(source.horizon // _MICROSECOND if source.identity else 0)
-    if newest is None or not horizon.span:
+    if not horizon.span:
         return horizon
-    since, log = newest - source.horizon, beginning.log
+    since, log = _EPOCH if newest is None else newest - source.horizon, beginning.log
     lows = kafka.starts(log.connection, [log.topic])
     froms = {p: min(offset, beginning.starts[p]) for p, offset in kafka.since(log.connection, [log.topic], since).items()}
     found: list[DataFrame] = []

@@ -28,11 +28,13 @@ class Tail:
     task: Task
     views: Mapping[str, View]
     writer: Writer
-    horizon: Horizon
     by: str
     now: Callable[[], datetime]
+    horizon: Horizon = field(default_factory=lambda: Horizon(0))
     firsts: Offsets = field(default_factory=dict)
     maxima: dict[tuple[str, int], int] = field(default_factory=dict)
+    known: Position | None = None
+    """Where the horizon stands: it holds what was counted below. Not the table's end once another run has bridged the log."""
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], object]) -> Commit:
         """Fold the records from the table's end to `end` and commit them, once `still_there` has not raised after the fetch.
@@ -59,6 +61,6 @@ class Tail:
             by=self.by,
         )
         self.writer.append(commit)
-        self.horizon = self.horizon.extended(folded.identities)
+        self.horizon, self.known = self.horizon.extended(folded.identities), end
         self.maxima = newest_times([self.maxima, folded.maxima])
         return commit

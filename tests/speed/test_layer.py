@@ -14,7 +14,7 @@ from batch import archive as archiving
 from batch.session import Run
 from infra import kafka
 from infra.settings import Settings
-from ledger import cuts, publications, releases
+from ledger import cuts, first, publications, releases
 from ledger.commits import Commit
 from ledger.fetched import LogChanged
 from ledger.positions import LOG_START
@@ -110,11 +110,25 @@ def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession,
         produce(broker, topic, some(range(10, 20)))
         end = log_end(broker, topic)
         cuts.bridge(Tables(settings.state), 1, "sales", to=end, by="test", at=datetime.now(UTC))
-        produce(broker, topic, some(range(20, 30)))
+        # Copies of what was folded, and of what the bridge has gone past, too.
+        produce(broker, topic, some(range(5, 30)))
         wait_until_folded(settings, broker, topic)
         assert [commit.kind for commit in commits(settings) if not commit.mark] == ["fold", "bridge", "fold"]
         assert layer.said == [f"source 'sales': another run has bridged the log; going on from {end}"]
-    assert total(settings, "events") == 20
+    assert (total(settings, "events"), total(settings, "duplicates")) == (20, 15)
+
+
+def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    tables, project = Tables(settings.state), load_files(project_files(topic.name))
+    first.live(tables, project, by="test", at=datetime.now(UTC))
+    produce(broker, topic, some(range(10)))
+    cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
+    with running(spark, settings, topic):
+        produce(broker, topic, some(range(5, 15)))
+        wait_until_folded(settings, broker, topic)
+    assert (total(settings, "events"), total(settings, "duplicates")) == (5, 5)
 
 
 def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
