@@ -4,7 +4,7 @@ A run's range is in the ledger before anything is written, and each of the three
 run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,7 +15,7 @@ from batch.spans import EVENTS, RECORDS, rows_within, spans
 from infra import broker, kafka, spark
 from ledger import archive, delta, first, gaps, releases
 from ledger.counts import Counts, plus
-from ledger.fetched import Unclosed, refuse_changed_log, refuse_unclosed
+from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
 from ledger.positions import LOG_START, Position, ranges, upper
 from ledger.releases import Release
 from ledger.tables import Tables
@@ -47,6 +47,12 @@ class _Log:
     source: Source
     connection: kafka.Connection
     topic: kafka.Topic
+    may_be_new: bool = False
+
+    def refuse_new_topic(self, reached: Position, ends: Offsets) -> None:
+        """Raise LogChanged if the topic is not the one that was read up to here, unless it may be another."""
+        if not self.may_be_new:
+            refuse_new_topic(self.source.topic, reached, ends)
 
     def firsts(self) -> Offsets:
         """The first offset that each partition still has, of the topic that has the name now."""
@@ -57,17 +63,18 @@ class _Log:
         return kafka.ends(self.connection, [kafka.topic(self.connection, self.source.topic)])
 
 
-def run(batch: Run, working_tree: Project) -> list[Archived]:
+def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False) -> list[Archived]:
     """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
 
-    Waits for another run that holds the lock. Raises TandemError.
+    A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it. Waits for another run that
+    holds the lock. Raises TandemError.
     """
     live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
     # Before Spark is started: a broker that is not there is told at once.
     connection = kafka.connect(broker.address(batch.settings))
     sources = project.load_files(release.files).sources
-    logs = [_Log(source, connection, kafka.topic(connection, source.topic)) for source in sources.values()]
+    logs = [_Log(source, connection, kafka.topic(connection, source.topic), new_topic) for source in sources.values()]
     batch.hold("archive")
     return [_archive(batch, release, log) for log in logs]
 
@@ -99,6 +106,7 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     known = archive.runs(tables, name)
     start = known[-1].end if known else LOG_START
     firsts, ends = log.firsts(), log.ends()
+    log.refuse_new_topic(start, ends)
     _refuse_another_log(start, firsts, ends)
     end = upper(start, Position.of(ends))
     fresh = {partition: offset for partition, offset in firsts.items() if partition not in start}
@@ -116,8 +124,9 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
     firsts = log.firsts()
     there = Ranges.of(
         {
-            partition: (min(end, max(start, firsts.get(partition, start))), end)
+            partition: (min(end, max(start, firsts[partition])), end)
             for partition, ((start, end),) in ranges(run.start, run.end, run.firsts).intervals
+            if partition in firsts
         }
     )
     batch.say(f"{log.source.name}: copying {there.length} offsets")
@@ -131,8 +140,9 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
     """
     tables, name = batch.tables, log.source.name
-    firsts = log.firsts()
-    _refuse_another_log(run.end, firsts, log.ends())
+    firsts, ends = log.firsts(), log.ends()
+    log.refuse_new_topic(run.end, ends)
+    _refuse_another_log(run.end, firsts, ends)
     handle = delta.open_table(tables, tables.archive(name))
     files = [] if handle is None else spans(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
@@ -147,7 +157,9 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
 def _refuse_another_log(reached: Position, firsts: Offsets, ends: Offsets) -> None:
     """Raise LogChanged unless the log goes on from here; that its beginning has moved on is a gap, and another matter."""
     refuse_changed_log(
-        {partition: max(offset, firsts.get(partition, 0)) for partition, offset in reached.items()}, firsts=firsts, ends=ends
+        {partition: max(offset, firsts[partition]) for partition, offset in reached.items() if partition in firsts},
+        firsts=firsts,
+        ends=ends,
     )
 
 

@@ -36,13 +36,17 @@ class Drops:
 
 
 def read_drops(scratch: Place, files: Sequence[str], ranges: Ranges) -> Drops:
-    """The positions within the ranges, of all that the files list."""
+    """The positions within the ranges, of all that the files list; only these are held."""
     places = scratch.file_system()
-    tables = [pq.read_table(path, filesystem=places, use_threads=False) for path in files]
-    if not tables:
+    found = []
+    for path in files:
+        with places.open_input_file(path) as source:
+            for batch in pq.ParquetFile(source).iter_batches(use_threads=False):
+                listed = pa.Table.from_batches([batch])
+                found.append(listed.filter(within(listed, EVENTS, ranges)))
+    if not found:
         return Drops()
-    listed = pa.concat_tables(tables)
-    listed = listed.filter(within(listed, EVENTS, ranges))
+    listed = pa.concat_tables(found)
     groups = listed.group_by([EVENTS.topic, EVENTS.partition], use_threads=False).aggregate([(EVENTS.offset, "list")])
     return Drops(
         {(row[EVENTS.topic], row[EVENTS.partition]): np.sort(row[f"{EVENTS.offset}_list"]) for row in groups.to_pylist()}

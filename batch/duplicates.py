@@ -88,7 +88,10 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
     for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
         hashes = _hashed(events, columns)
         places = hashes % np.uint64(buckets)
-        yield from ((bucket, hashes[places == bucket].tobytes()) for bucket in range(buckets))
+        order = np.argsort(places, kind="stable")
+        there, starts = np.unique(places[order], return_index=True)
+        for bucket, some in zip(there.tolist(), np.split(hashes[order], starts[1:]), strict=True):
+            yield bucket, some.tobytes()
 
 
 def _repeated(search: Search, pieces: Iterator[bytes]) -> Iterator[_Repeated]:

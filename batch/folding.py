@@ -24,6 +24,7 @@ from batch.slices import Slice
 from batch.spans import EVENTS
 from batch.table_file import TableFile, Written
 from views import engine, kernel, project
+from views.fold import EVENTS as LENT
 from views.kernel import Partial
 from views.ranges import EMPTY, Ranges
 from views.view import WINDOW_COLUMNS, View, group_columns, state_schema
@@ -35,7 +36,6 @@ VERSION: Final = "batch_version"
 _SCAN_ROWS: Final = 1 << 20
 _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
 _SEND_BYTES: Final = 64 << 20
-_HOLD_BYTES: Final = 256 << 20
 _TABLE: Final = "batch_states"
 _APPEND_TIME: Final = "_append_time"
 
@@ -106,6 +106,7 @@ def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
             one.add(kernel.partial(one.view, events, EMPTY))
             if one.bytes > _SEND_BYTES:
                 yield from _sent(work, one.view, one.take(), EMPTY)
+    engine.take_back(LENT)
     rejected = {}
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges)

@@ -5,7 +5,7 @@ rows that no publication names; the next run starts over.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -24,10 +24,9 @@ from ledger import archive, first, gaps, publications, releases
 from ledger.gaps import Gap
 from ledger.late import late_below
 from ledger.positions import Position
-from ledger.publications import BatchView, NotPublishable, Publication
+from ledger.publications import BatchView, Publication
 from ledger.releases import Release
 from views import project
-from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import Project
 from views.source import Source
 from views.view import WINDOW_COLUMNS, state_schema
@@ -44,7 +43,7 @@ class Recomputed:
 
 
 def run(
-    batch: Run, working_tree: Project, *, adopt: bool = False, raw: bool = False, accepted: tuple[str, ...] = ()
+    batch: Run, working_tree: Callable[[], Project], *, adopt: bool = False, raw: bool = False, accepted: tuple[str, ...] = ()
 ) -> Recomputed:
     """Recompute every view of the published release and publish; with `adopt`, of the working tree as the next release.
 
@@ -55,10 +54,12 @@ def run(
     first.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
     live = first.live(tables, working_tree, by=batch.by, at=batch.now())
-    release = _adopted(batch, working_tree) if adopt else releases.load(tables, live.release)
+    release = (
+        releases.adopt(tables, working_tree(), by=batch.by, at=batch.now()) if adopt else releases.load(tables, live.release)
+    )
     definitions = project.load_files(release.files)
     found = [gap for source in definitions.sources for gap in gaps.gaps(tables, source)]
-    gaps.refuse_unaccepted(found, tuple(dict.fromkeys((*accepted, *live.gaps))))
+    gaps.refuse_unaccepted(found, (*accepted, *(gap.name for gap in found if gap.name in live.gaps)))
     if release.number != live.release:
         batch.hold("archive")
         for source in definitions.sources.values():
@@ -125,9 +126,8 @@ def _commit(work: _Work, built: Mapping[str, _Built]) -> None:
 
 def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...], parent: Publication | None) -> Publication:
     """The next publication. Raises NotPublishable if the release that the run started from is no longer live."""
-    if parent is None or parent.release != work.live.release:
-        now = "nothing" if parent is None else f"release {parent.release}"
-        raise NotPublishable(f"{now} was published while release {work.live.release} was being recomputed; run recompute again")
+    publications.refuse_stale(parent, work.live)
+    assert parent is not None  # else it is stale
     views = {name: BatchView(fingerprint, work.version) for name, fingerprint in work.release.views.items()}
     late = {name: late_below(work.batch.tables, parent, name, one.cut) for name, one in built.items()}
     return Publication(
@@ -143,18 +143,6 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
         rejected={view: reasons for one in built.values() for view, reasons in one.views.rejected.items()},
         newest={name: one.views.newest for name, one in built.items() if one.views.newest is not None},
         gaps=lacking,
-    )
-
-
-def _adopted(batch: Run, working_tree: Project) -> Release:
-    """The working tree's definitions as a stored release: a new one unless the newest is just that."""
-    return releases.store(
-        batch.tables,
-        working_tree.files,
-        sources={name: decoder_fingerprint(source) for name, source in working_tree.sources.items()},
-        views={name: fingerprint(view) for name, view in working_tree.views.items()},
-        by=batch.by,
-        at=batch.now(),
     )
 
 

@@ -1,20 +1,29 @@
 """`tandem archive`: copy what is new in the log into Delta, and decode it."""
 
 from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
 
 from batch import archive
 from batch.session import Run
 from cli.call import Call, Output
 
 
-def run(call: Call) -> Output:
+def run(
+    call: Call,
+    *,
+    new_topic: Annotated[
+        bool, typer.Option("--new-topic", help="Go on with a topic that was deleted and made anew, or moved to another broker.")
+    ] = False,
+) -> Output:
     """Copy every source's new records into the archive, exactly as they are, and decode them into events and quarantine.
 
     What an interrupted run left is finished first. A run that finds another at work waits for it, then does what is left.
     """
     settings = call.settings()
     batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = archive.run(batch, call.definitions())
+    done = archive.run(batch, call.definitions, new_topic=new_topic)
     document = {
         "sources": {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
     }

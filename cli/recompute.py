@@ -28,7 +28,7 @@ def run(
     """
     settings = call.settings()
     batch = Run(settings, "recompute", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = recompute.run(batch, call.definitions(), adopt=adopt, raw=raw, accepted=tuple(accept_gap or ()))
+    done = recompute.run(batch, call.definitions, adopt=adopt, raw=raw, accepted=tuple(accept_gap or ()))
     live = done.publication
     document = {
         "publication": live.number,

@@ -26,8 +26,9 @@ def run(call: Call) -> Output:
 
     `decoded` and `quarantined` count each record once, by whichever layer has come further; `duplicates` and `conflicts` are
     among what merged answers count, `late` too: it is the speed layer's label, since it alone sees events in their order.
-    `positions` are where merged answers stand. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker
-    does not tell.
+    `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
+    not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem`
+    says why, while the broker does not tell.
     """
     settings = call.settings()
     tables = Tables(settings.state)
@@ -75,6 +76,7 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: floa
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,
         "age_s": age_s,
+        "behind_bridge": tail.behind_bridge,
         "problem": tail.problem,
     }
 
@@ -120,6 +122,11 @@ def _shown(document: dict[str, Any]) -> str:
         for name, source in document["sources"].items()
         for kind in ("problem", "log_end_problem")
         if source[kind]
+    ]
+    problems += [
+        f"{name}: answers stand still until a recompute publishes what the speed layer went past"
+        for name, source in document["sources"].items()
+        if source["behind_bridge"]
     ]
     number = document["publication"]
     published = [f"publication {number} of release {document['release']}"] if number else []

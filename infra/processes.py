@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -123,7 +123,8 @@ def stop(state: Path, process: Process, *, seconds: float) -> None:
     while _group_lives(process) and time.monotonic() < deadline:
         time.sleep(0.05)
     if _group_lives(process):
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     patience = time.monotonic() + 10
     while alive(process) and time.monotonic() < patience:
         _reap(process.pid)

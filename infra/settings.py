@@ -60,7 +60,6 @@ class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     master: Annotated[str, Meta(description="Spark's master: local[N], or a cluster's address.")] = "local[*]"
     driver_memory: Annotated[Memory, Meta(description="Largest Java heap of a Spark driver, as 512m or 2g.")] = "1g"
-    shuffle_partitions: Annotated[Positive, Meta(description="Partitions of a batch shuffle.")] = 4
     conf: Annotated[dict[str, str], Meta(description="Further Spark properties; they win over Tandem's own.")] = {}
 
 
@@ -125,6 +124,8 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
         settings = msgspec.convert(document, Settings, strict=True)
     except msgspec.ValidationError as error:
         raise SettingsError(_invalid(error, document, file, environ)) from None
+    if "://" in settings.state:
+        raise SettingsError(f"{file}: state = {settings.state!r} is an address; it must be a folder of this machine")
     return msgspec.structs.replace(settings, state=str((project / Path(settings.state).expanduser()).resolve()))
 
 

@@ -1,7 +1,7 @@
 """The archive's own ledger: which range each run copies, and how far each table has come.
 
-A run's range is recorded, as an *intent*, before Spark writes anything; each Spark write carries the run's number as its
-Delta transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So what a table holds is
+A run's range is recorded, as an *intent*, before anything is written; each write carries the run's number as its Delta
+transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So what a table holds is
 exactly the runs up to its transaction version, whenever a run was killed, and finishing is doing the runs that it lacks.
 Spark skips a write whose version is not higher, in silence: compare with `progress` before, not after.
 """
@@ -54,16 +54,6 @@ class Progress:
     def least(self) -> int:
         """The last run that all three hold."""
         return min(self.archive, self.events, self.quarantine)
-
-
-@dataclass(frozen=True)
-class Pending:
-    """A run that is not finished, and the tables that lack it."""
-
-    run: Run
-    archive: bool
-    events: bool
-    quarantine: bool
 
 
 @dataclass(frozen=True)
@@ -134,25 +124,15 @@ def progress(tables: Tables, source: str, decoder: str) -> Progress:
     )
 
 
-def pending(tables: Tables, source: str, decoder: str) -> list[Pending]:
-    """The runs that a table lacks, in the order in which they must be finished; under a new decoder, all of them."""
-    there = progress(tables, source, decoder)
-    return [
-        Pending(
-            run,
-            archive=run.number > there.archive,
-            events=run.number > there.events,
-            quarantine=run.number > there.quarantine,
-        )
-        for run in runs(tables, source)
-        if run.number > there.least
-    ]
-
-
 def end(tables: Tables, source: str, decoder: str) -> Position:
-    """The position that archive, events and quarantine all have reached."""
-    least = progress(tables, source, decoder).least
-    return next((run.end for run in runs(tables, source) if run.number == least), LOG_START)
+    """The position below which archive, events and quarantine hold everything, and what they hold is counted."""
+    finished = {summary.run for summary in summaries(tables, source, decoder)}
+    reached = LOG_START
+    for run in runs(tables, source):
+        if run.number not in finished:
+            break
+        reached = run.end
+    return reached
 
 
 def archived(tables: Tables, source: str) -> Position:

@@ -177,6 +177,21 @@ def checkpoint(handle: DeltaTable) -> None:
         raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {reason(error)}") from error
 
 
+def sweep(handle: DeltaTable, *, hours: int) -> int:
+    """Delete the data files that no version has needed for so long, litter of killed writers too; how many.
+
+    For the table's owner, who knows that nobody reads an older version by then. Commits nothing.
+    """
+    try:
+        old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+        places = file_system(handle)
+        for path in old:
+            places.delete_file(path)
+    except _FAILURES as error:
+        raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
+    return len(old)
+
+
 def files(handle: DeltaTable) -> dict[str, int]:
     """The table's active files at the handle's version: path relative to the table, size in bytes."""
     actions = pa.table(handle.get_add_actions())

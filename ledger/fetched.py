@@ -5,6 +5,8 @@ TandemError
 └── LogChanged   the log lost offsets, or is another log, while or since they were read
 """
 
+from collections.abc import Mapping
+
 from ledger.counts import Counts
 from views.errors import TandemError
 from views.ranges import Offsets, Partition, Ranges
@@ -44,6 +46,18 @@ def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> N
             raise LogChanged(f"{_name(partition)} now begins at {firsts[partition]}, past {offset}, where the fetch began")
         if ends[partition] < offset:
             raise LogChanged(f"{_name(partition)} ends at {ends[partition]}, below {offset}, which was read before: another log")
+
+
+def refuse_new_topic(topic: str, reached: Mapping[Partition, int], ends: Offsets) -> None:
+    """Raise LogChanged if something was read before, and nothing of it from the topic that has the name now.
+
+    `reached` is where reading stands, of every generation of the topic; `ends` are the present one's.
+    """
+    if reached and not any(partition in reached for partition in ends):
+        raise LogChanged(
+            f"topic '{topic}' was deleted and made anew, or this is another broker: nothing of it was read before; "
+            "`tandem archive --new-topic` goes on with it, without what the former topic held and the archive lacks"
+        )
 
 
 def _name(partition: Partition) -> str:

@@ -26,6 +26,9 @@ from views.errors import TandemError
 _CHECKPOINT_EVERY = 200
 """Versions between two checkpoints: reading one costs a new reader less than that many log entries."""
 
+_READ_HOURS = 1
+"""How long a reader may take over one version before its files are deleted under it; it then reads the table anew."""
+
 
 class Fenced(TandemError):
     """Another writer has claimed the table with a newer epoch."""
@@ -135,6 +138,7 @@ class Writer:
         self._look()
         if self._handle.version() - self._checkpointed >= _CHECKPOINT_EVERY:
             delta.checkpoint(self._handle)
+            delta.sweep(self._handle, hours=_READ_HOURS)
             self._checkpointed = self._handle.version()
         return len(old)
 

@@ -14,6 +14,8 @@ import pyarrow as pa
 from ledger.journal import Journal, Row, Snapshot
 from ledger.tables import Tables
 from views.errors import TandemError
+from views.fingerprint import decoder_fingerprint, fingerprint
+from views.project import Project
 
 
 class NoRelease(TandemError):
@@ -42,6 +44,18 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """`sources` and `views` are JSON objects of name to fingerprint."""
+
+
+def adopt(tables: Tables, project: Project, *, by: str, at: datetime) -> Release:
+    """The project as a stored release: a new one unless the newest is just that."""
+    return store(
+        tables,
+        project.files,
+        sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
+        views={name: fingerprint(view) for name, view in project.views.items()},
+        by=by,
+        at=at,
+    )
 
 
 def store(

@@ -29,15 +29,15 @@ class Tables:
         return self._at("log", source, "archive")
 
     def events(self, source: str, decoder: str) -> str:
-        """The archive decoded under one decoder fingerprint; written by Spark."""
+        """The archive decoded under one decoder fingerprint; files by Spark's tasks, commits by delta-rs."""
         return self._at("log", source, decoder, "events")
 
     def quarantine(self, source: str, decoder: str) -> str:
-        """What did not decode under one decoder fingerprint; written by Spark."""
+        """What did not decode under one decoder fingerprint; files by Spark's tasks, commits by delta-rs."""
         return self._at("log", source, decoder, "quarantine")
 
     def view(self, view: str, fingerprint: str) -> str:
-        """The batch versions of one meaning of a view; written by Spark."""
+        """The batch versions of one meaning of a view; files by Spark's tasks, commits by delta-rs."""
         return self._at("views", view, fingerprint)
 
     def realtime(self, release: int, source: str) -> str:

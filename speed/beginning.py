@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from infra import kafka
 from ledger import archive
-from ledger.fetched import refuse_changed_log
+from ledger.fetched import refuse_changed_log, refuse_new_topic
 from ledger.positions import Position, upper
 from ledger.tables import Tables
 from speed.log import Log
@@ -31,11 +31,13 @@ class Beginning:
 
 
 def beginning(tables: Tables, source: str, topic: str, start: Position, connection: kafka.Connection) -> Beginning:
-    """How to go on from `start`. Raises Gap, LogChanged if the log ends below `start`, NoBroker, NoTopic."""
+    """How to go on from `start`. Raises Gap, LogChanged if the log ends below `start` or is another, NoBroker, NoTopic."""
     now = kafka.topic(connection, topic)
     lows, ends = kafka.starts(connection, [now]), kafka.ends(connection, [now])
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
     held = archive.archived(tables, source)
+    # Which topic is the log is decided in one place, the archive.
+    refuse_new_topic(topic, upper(start, held), ends)
     known = archive.firsts(tables, source)
     firsts = {partition: known.get(partition, 0) if partition in held else low for partition, low in lows.items()}
     starts: dict[Partition, int] = {}
@@ -49,7 +51,7 @@ def beginning(tables: Tables, source: str, topic: str, start: Position, connecti
                 raise Gap(
                     f"offsets {max(at, kept)} to {low - 1} of partition {partition[1]} of topic '{topic}' are lost to source "
                     f"'{source}': the log starts at {low} by now, and the archive ends at {kept}; `tandem archive` records the "
-                    "gap, and after a recompute that accepts it by name the speed layer goes on behind it"
+                    "gap, and the speed layer then goes on behind it; a recompute must accept it by name"
                 )
             behind[partition] = low
         starts[partition] = max(at, low)

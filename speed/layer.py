@@ -44,7 +44,7 @@ def run(
     tables = Tables(settings.state)
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
-    live = publications.latest(tables) or first.live(tables, project(), by=by, at=now())
+    live = publications.latest(tables) or first.live(tables, project, by=by, at=now())
     checkpoints = _own_folder(settings.folder / "speed")
     around = Surroundings(session(), settings, tables, connection, checkpoints, by, now, say, stop.is_set)
     try:
@@ -61,7 +61,7 @@ def run(
 def _own_folder(parent: Path) -> Path:
     """A new folder for this process's checkpoints; those of processes that were killed go."""
     parent.mkdir(parents=True, exist_ok=True)
-    for folder in parent.iterdir():
+    for folder in parent.glob("[0-9]*-*"):
         if not processes.start_time(int(folder.name.partition("-")[0])):
             shutil.rmtree(folder, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))

@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Connectio
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The run's one Spark session, on two cores."""
-    settings = Settings(state=str(tmp_path_factory.mktemp("spark")), spark=Spark(master="local[2]", shuffle_partitions=2))
+    settings = Settings(state=str(tmp_path_factory.mktemp("spark")), spark=Spark(master="local[2]"))
     session = infra.spark.session(settings, "tests", environ=environ())
     yield session
     session.stop()
@@ -45,7 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def stack_settings(connection: kafka.Connection, state: Path, **changes: object) -> Settings:
     """Settings of a project of its own at the shared broker."""
     shared = Kafka(bootstrap=connection.address.bootstrap, timeout_s=connection.address.timeout_s)
-    return Settings(state=str(state), kafka=shared, spark=Spark(master="local[2]", shuffle_partitions=2), **changes)  # type: ignore[arg-type]
+    return Settings(state=str(state), kafka=shared, spark=Spark(master="local[2]"), **changes)  # type: ignore[arg-type]
 
 
 def new_topic(connection: kafka.Connection, *, partitions: int = 2) -> kafka.Topic:

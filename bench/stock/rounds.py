@@ -1,6 +1,7 @@
 """The whole comparison: rounds in which every system has its turn, on one broker and one topic, within a time bound."""
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+import psutil
 from confluent_kafka import Producer, TopicPartition
 
 from bench.stock import recomputing
@@ -195,4 +197,4 @@ def empty(connection: kafka.Connection) -> None:
 
 def cores() -> int:
     """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    return len(psutil.Process().cpu_affinity()) if sys.platform == "linux" else os.cpu_count() or 1

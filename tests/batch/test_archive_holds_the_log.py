@@ -1,6 +1,7 @@
 """The archive is the log byte for byte; events and quarantine are all of it; a run that was cut short is finished once."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ledger.fetched import LogChanged
 from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
 from tests.stack import stack_settings
 from views.errors import TandemError
+from views.project import Project
 
 pytestmark = pytest.mark.broker
 
@@ -37,11 +39,11 @@ def test_every_byte_and_every_record_once(shop: Shop) -> None:
     log = records(1, 300)
     shop.sell(log)
 
-    (first,) = archive.run(shop.run("archive"), shop.project())
-    (nothing,) = archive.run(shop.run("archive"), shop.project())
+    (first,) = archive.run(shop.run("archive"), shop.project)
+    (nothing,) = archive.run(shop.run("archive"), shop.project)
     more = records(2, 100)
     shop.sell(more)
-    (second,) = archive.run(shop.run("archive"), shop.project())
+    (second,) = archive.run(shop.run("archive"), shop.project)
 
     both, found = together(log, more), contents(shop)
     held = {partition: [row["value"] for row in found["archive"] if row["partition"] == partition] for partition in (0, 1)}
@@ -71,7 +73,7 @@ def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> N
     producer.produce(shop.topic.name, sale, partition=0)
     producer.flush()
 
-    (done,) = archive.run(shop.run("archive"), shop.project())
+    (done,) = archive.run(shop.run("archive"), shop.project)
 
     producer.abort_transaction()
     found = contents(shop)
@@ -84,9 +86,9 @@ def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> N
 def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
     first, second = records(3, 60), records(4, 60)
     shop.sell(first)
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
     shop.sell(second)
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
     expected, tables = contents(shop), shop.tables
     written = [
         Path(tables.control("summaries", "sales", decoder(shop))),
@@ -103,7 +105,7 @@ def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
         # A process that starts anew remembers nothing either.
         shop.run("archive").session.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
-        (done,) = archive.run(shop.run("archive"), shop.project())
+        (done,) = archive.run(shop.run("archive"), shop.project)
 
         assert contents(shop) == expected
         assert done.counts.events > 0
@@ -113,34 +115,48 @@ def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
 
 def test_what_the_log_lost_is_a_gap_with_a_name(shop: Shop) -> None:
     shop.sell({0: records(5, 30)[0], 1: []})
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
     shop.sell({0: records(6, 80)[0], 1: []})
-    (end,) = archive.run(shop.run("archive"), shop.project())[0].end.values()
+    (end,) = archive.run(shop.run("archive"), shop.project)[0].end.values()
     lost = records(7, 40)
     shop.sell({0: lost[0], 1: []})
     shop.connection.admin.delete_records([TopicPartition(shop.topic.name, 0, end + 10)])[
         TopicPartition(shop.topic.name, 0, end + 10)
     ].result()
 
-    (done,) = archive.run(shop.run("archive"), shop.project())
+    (done,) = archive.run(shop.run("archive"), shop.project)
 
     (gap,) = gaps.gaps(shop.tables, "sales")
     assert done.gaps == (gap.name,)
     assert gap.ranges.to_json() == {shop.topic.id: {"0": [[end, end + 10]]}}
     assert done.counts.holes == 10
-    assert archive.run(shop.run("archive"), shop.project())[0].gaps == ()
+    assert archive.run(shop.run("archive"), shop.project)[0].gaps == ()
 
 
 def test_another_topic_under_the_name_is_refused(shop: Shop) -> None:
     shop.sell(records(8, 20))
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
     shop.connection.admin.delete_topics([shop.topic.name])[shop.topic.name].result()
     while kafka.describe(shop.connection, [shop.topic.name]):
         pass
     kafka.create(shop.connection, [shop.topic.name], shop.settings)
 
-    with pytest.raises(LogChanged, match="deleted or made anew"):
-        archive.run(shop.run("archive"), shop.project())
+    with pytest.raises(LogChanged, match=r"made anew, or this is another broker.*`tandem archive --new-topic` goes on with it"):
+        archive.run(shop.run("archive"), shop.project)
+
+    anew = replace(shop, topic=kafka.topic(shop.connection, shop.topic.name))
+    log = records(8, 20)
+    anew.sell(log)
+    (done,) = archive.run(shop.run("archive"), shop.project, new_topic=True)
+    assert {number: end for (topic, number), end in done.end.items() if topic == anew.topic.id} == {
+        number: len(values) for number, values in log.items()
+    }
+    assert done.gaps == ()
+    assert archive.run(shop.run("archive"), _unreadable)[0].end == done.end
+
+
+def _unreadable() -> Project:
+    raise AssertionError("what is published is archived, whatever the working tree says by now")
 
 
 def test_a_broker_that_is_absent_is_one_sentence(shop: Shop) -> None:
@@ -148,4 +164,4 @@ def test_a_broker_that_is_absent_is_one_sentence(shop: Shop) -> None:
     alone = Shop(stack_settings(absent, shop.folder / "state"), absent, shop.topic, shop.folder)
 
     with pytest.raises(TandemError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
-        archive.run(alone.run("archive"), alone.project())
+        archive.run(alone.run("archive"), alone.project)

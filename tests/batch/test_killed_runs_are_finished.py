@@ -66,7 +66,7 @@ def test_archive_and_recompute_killed_and_two_archives_at_once(shop: Shop) -> No
         assert other.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    archive.run(shop.run("archive"), shop.project())  # waits for the other one, then does what is left
+    archive.run(shop.run("archive"), shop.project)  # waits for the other one, then does what is left
     assert other.wait(_PATIENCE_S) == 0
 
     both = together(first, more)
@@ -78,5 +78,5 @@ def test_archive_and_recompute_killed_and_two_archives_at_once(shop: Shop) -> No
     assert live is not None
     assert live.kind == "initial" or live.number == 2
 
-    live = recompute.run(shop.run("recompute"), shop.project()).publication
+    live = recompute.run(shop.run("recompute"), shop.project).publication
     assert_true(shop, live, both)

@@ -24,17 +24,17 @@ pytestmark = pytest.mark.broker
 def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
     log = records(11, 500)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
 
-    first = recompute.run(shop.run("recompute"), shop.project()).publication
+    first = recompute.run(shop.run("recompute"), shop.project).publication
     assert_true(shop, first, log)
     # Nobody follows: the batch bridged from the log's start to the archive's end.
     assert {span.kind for span in spans_of(shop.tables, 1, "sales")} == {"bridge", "cut"}
 
     more = records(12, 300, known=log[0])
     shop.sell(more)
-    archive.run(shop.run("archive"), shop.project())
-    second = recompute.run(shop.run("recompute"), shop.project(), raw=True).publication
+    archive.run(shop.run("archive"), shop.project)
+    second = recompute.run(shop.run("recompute"), shop.project, raw=True).publication
 
     assert_true(shop, second, together(log, more))
     assert (second.number, second.parent, second.kind) == (3, 2, "recompute")
@@ -45,14 +45,14 @@ def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:
     log = records(13, 200)
     shop.sell(log)
     project = shop.project()
-    (done,) = archive.run(shop.run("archive"), project)
+    (done,) = archive.run(shop.run("archive"), lambda: project)
     batch = shop.run("speed")
     writer = realtime.Writer.claim(shop.tables, 1, "sales", by="speed", at=batch.now())
     ahead = type(done.end).of({partition: offset + 5 for partition, offset in done.end.items()})
     for end in (done.end, ahead):
         writer.append(Commit(writer.end, end, writer.epoch, "fold", counts=Counts(), at=batch.now(), by="speed"))
 
-    live = recompute.run(shop.run("recompute"), project).publication
+    live = recompute.run(shop.run("recompute"), lambda: project).publication
 
     assert_true(shop, live, log)
     assert live.cut("sales") == done.end
@@ -60,7 +60,7 @@ def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:
 
 
 def test_nothing_archived_is_an_empty_batch(shop: Shop) -> None:
-    live = recompute.run(shop.run("recompute"), shop.project()).publication
+    live = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert_true(shop, live, {0: [], 1: []})
 
@@ -68,15 +68,15 @@ def test_nothing_archived_is_an_empty_batch(shop: Shop) -> None:
 def test_adopting_publishes_new_meanings_and_a_new_decoder(shop: Shop) -> None:
     log = records(14, 200)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project())
-    before = recompute.run(shop.run("recompute"), shop.project()).publication
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project).publication
     # A default is part of what decodes; the refunds are now those below -10.
     changed = DEFINITIONS.replace("cents: int\n", "cents: int\n    till: int = 0\n").replace("cents < 0", "cents < -10")
     shop.define(changed)
 
-    plain = recompute.run(shop.run("recompute"), shop.project()).publication
-    adopted = recompute.run(shop.run("recompute"), shop.project(), adopt=True).publication
-    again = recompute.run(shop.run("recompute"), shop.project(), adopt=True).publication
+    plain = recompute.run(shop.run("recompute"), shop.project).publication
+    adopted = recompute.run(shop.run("recompute"), shop.project, adopt=True).publication
+    again = recompute.run(shop.run("recompute"), shop.project, adopt=True).publication
 
     assert plain.views["refunds"].fingerprint == before.views["refunds"].fingerprint
     assert (adopted.release, adopted.kind, again.release, again.kind) == (2, "promote", 2, "recompute")
@@ -92,19 +92,19 @@ def test_adopting_publishes_new_meanings_and_a_new_decoder(shop: Shop) -> None:
 
 def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
     shop.sell({0: records(15, 40)[0], 1: []})
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
     lost = records(16, 40)[0]
     shop.sell({0: lost, 1: []})
     (end,) = archived.archived(shop.tables, "sales").values()
     shop.connection.admin.delete_records([TopicPartition(shop.topic.name, 0, end + 3)])[
         TopicPartition(shop.topic.name, 0, end + 3)
     ].result()
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
 
     with pytest.raises(TandemError, match=r"'sales-gap-1'.*accept it by name"):
-        recompute.run(shop.run("recompute"), shop.project())
-    first = recompute.run(shop.run("recompute"), shop.project(), accepted=("sales-gap-1",)).publication
-    second = recompute.run(shop.run("recompute"), shop.project()).publication
+        recompute.run(shop.run("recompute"), shop.project)
+    first = recompute.run(shop.run("recompute"), shop.project, accepted=("sales-gap-1",)).publication
+    second = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert first.gaps == second.gaps == ("sales-gap-1",)
     assert_true(shop, second, {0: [*records(15, 40)[0], *lost[3:]], 1: []})
@@ -112,7 +112,7 @@ def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
 
 def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     shop.sell(records(17, 100))
-    archive.run(shop.run("archive"), shop.project())
+    archive.run(shop.run("archive"), shop.project)
     before = publications.latest(shop.tables)
     handle = delta.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
     assert handle is not None
@@ -123,13 +123,13 @@ def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
 
     pq.write_table(rows.slice(1), path)
     with pytest.raises(Unclosed, match="has lost or doubled rows"):
-        recompute.run(shop.run("recompute"), shop.project())
+        recompute.run(shop.run("recompute"), shop.project)
     path.write_bytes(kept[:100])
     with pytest.raises(TaskFailed, match="Parquet"):
-        recompute.run(shop.run("recompute"), shop.project())
+        recompute.run(shop.run("recompute"), shop.project)
     path.unlink()
     with pytest.raises(TaskFailed, match="No such file"):
-        recompute.run(shop.run("recompute"), shop.project())
+        recompute.run(shop.run("recompute"), shop.project)
 
     assert publications.latest(shop.tables) == before
 

@@ -90,8 +90,7 @@ def test_a_full_disk_is_said_and_loses_nothing(broker: kafka.Connection, tmp_pat
     project.mkdir()
     (project / "definitions.py").write_text(DEFINITIONS.format(topic=topic.name))
     (project / "tandem.toml").write_text(
-        f'state = "{state}"\n[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n'
-        '[spark]\nmaster = "local[2]"\nshuffle_partitions = 2\n'
+        f'state = "{state}"\n[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
     )
     ran = subprocess.run(
         ["unshare", "-rm", "sh", "-c", SCRIPT.format(python=sys.executable), "sh", str(state)],

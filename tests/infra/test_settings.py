@@ -57,6 +57,7 @@ def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
     ("text", "environ", "sentence"),
     [
         ("[kafka]\nbootstap = 'x'\n", {}, "[kafka] of {file}:2: unknown key 'bootstap'; keys: bootstrap, "),
+        ("state = 's3://bucket/x'\n", {}, "{file}: state = 's3://bucket/x' is an address; it must be a folder of this machine"),
         ("stat = 'x'\n", {}, "{file}:1: unknown key 'stat'; keys: state, "),
         ("# so far\n[kafk]\nport = 1\n", {}, "{file}:2: unknown key 'kafk'; keys: kafka, "),
         ("[kafka]\n\npartitions = 0\n", {}, "{file}:3: kafka.partitions = 0 is not valid: expected int >= 1"),

@@ -7,7 +7,7 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from ledger import archive
-from ledger.archive import APP_ID, NotNext, Run
+from ledger.archive import APP_ID, NotNext, Progress, Run
 from ledger.counts import Counts
 from ledger.gaps import UnknownGap, gaps, record, refuse_unaccepted
 from ledger.positions import LOG_START, Position
@@ -34,6 +34,10 @@ def write_all(tables: Tables, run: int) -> None:
         write(address, run)
 
 
+def finish(tables: Tables, run: int) -> None:
+    archive.finish(tables, SOURCE, DECODER, run, counts=Counts(), newest=AT, at=AT)
+
+
 def test_runs_are_contiguous(tables: Tables) -> None:
     assert intend(tables, LOG_START, at(3, 1)).number == 1
     for start in (LOG_START, at(2, 1), at(4, 1), at(3, 2)):
@@ -55,36 +59,38 @@ def test_every_source_has_its_own_runs(tables: Tables) -> None:
     assert archive.intend(tables, "other", start=LOG_START, end=at(1), by="test", at=AT).number == 1
 
 
-def test_what_is_pending_after_a_kill_at_any_point(tables: Tables) -> None:
-    """Killed after the intent, or after any of the three writes: exactly the tables that lack the run are named."""
+def test_what_is_there_after_a_kill_at_any_point(tables: Tables) -> None:
+    """Killed after the intent, or after any of the three writes: exactly the tables that hold the run are told."""
     run = intend(tables, LOG_START, at(3, 1))
     addresses = [tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)]
     for written, address in enumerate([*addresses, None]):
-        todo = archive.pending(tables, SOURCE, DECODER)
-        lacking = [flag for each in todo for flag in (each.archive, each.events, each.quarantine)]
-        assert lacking == ([place >= written for place in range(3)] if address else [])
-        assert archive.end(tables, SOURCE, DECODER) == (LOG_START if address else at(3, 1))
+        there = archive.progress(tables, SOURCE, DECODER)
+        assert there == Progress(*(run.number if place < written else 0 for place in range(3)))
+        assert archive.end(tables, SOURCE, DECODER) == LOG_START
         if address:
             write(address, run.number)
+    finish(tables, run.number)
+    assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
 
 
-def test_the_end_is_what_all_three_tables_have_reached(tables: Tables) -> None:
+def test_the_end_is_where_everything_is_written_and_counted(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
     intend(tables, at(3, 1), at(5, 5))
     write_all(tables, 1)
     write(tables.archive(SOURCE), 2)
+    finish(tables, 1)
     write(tables.events(SOURCE, DECODER), 2)
+    write(tables.quarantine(SOURCE, DECODER), 2)
     assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
     assert archive.archived(tables, SOURCE) == at(5, 5)
-    write(tables.quarantine(SOURCE, DECODER), 2)
+    finish(tables, 2)
     assert archive.end(tables, SOURCE, DECODER) == at(5, 5)
 
 
 def test_a_changed_decoder_fills_new_tables_from_the_first_run(tables: Tables) -> None:
     intend(tables, LOG_START, at(3, 1))
     write_all(tables, 1)
-    todo = archive.pending(tables, SOURCE, "d2")
-    assert [(each.run.number, each.archive, each.events, each.quarantine) for each in todo] == [(1, False, True, True)]
+    assert archive.progress(tables, SOURCE, "d2") == Progress(archive=1, events=0, quarantine=0)
     assert archive.end(tables, SOURCE, "d2") == LOG_START
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ledger.counts import Counts
-from ledger.fetched import LogChanged, Unclosed, refuse_changed_log, refuse_unclosed
+from ledger.fetched import LogChanged, Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
 from views.ranges import Ranges
 
 P, Q = ("T", 0), ("T", 1)
@@ -39,3 +39,10 @@ def test_a_log_that_ends_below_what_was_read_is_another_log() -> None:
 def test_a_topic_made_anew_is_refused() -> None:
     with pytest.raises(LogChanged, match="partition 0 of topic T is gone"):
         refuse_changed_log({P: 5}, firsts={("U", 0): 0}, ends={("U", 0): 9})
+
+
+def test_a_topic_of_which_nothing_was_read_is_another() -> None:
+    refuse_new_topic("sales", {}, {("b", 0): 5})
+    refuse_new_topic("sales", {("a", 0): 3, ("b", 0): 1}, {("b", 0): 5, ("b", 1): 0})
+    with pytest.raises(LogChanged, match="topic 'sales' was deleted and made anew"):
+        refuse_new_topic("sales", {("a", 0): 3}, {("b", 0): 5})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import realtime
+from ledger import commit_files, realtime
 from ledger.commit_files import read_commit, spans_of
 from ledger.delta import files, open_table
 from ledger.tables import Tables
@@ -61,16 +61,20 @@ def test_a_reader_in_mid_read_goes_on_over_compaction_and_expiry(tables: Tables)
     assert decode([data for commit in folds for data in commit.partials.values()]) == partial(at(0, 0), at(9, 9))
 
 
-def test_the_log_itself_stays_short(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old entries go once a checkpoint that is old as well sums them up, by the writer's own hand."""
+def test_the_table_stays_small_on_disk(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old log entries go once a checkpoint that is old as well sums them up, old data files with them, by the writer's hand."""
     monkeypatch.setattr(realtime, "_CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(
+        commit_files, "SETTINGS", {**commit_files.SETTINGS, "delta.deletedFileRetentionDuration": "interval 0 seconds"}
+    )
     log = Path(tables.realtime(1, SOURCE)) / "_delta_log"
     writer, yesterday = claim(tables), time.time() - 86400
     for number in range(1, 31):
         commit_each(writer, at(number, number))
         writer.compact(merge, live=at(0, 0), at=AT, fanout=3)
-        for entry in log.iterdir():
+        for entry in (*log.iterdir(), *log.parent.glob("*.parquet")):
             os.utime(entry, (yesterday, yesterday))
     assert len(list(log.glob("*.json"))) < 20
+    assert len(list(log.parent.glob("*.parquet"))) < 20
     found = chain(spans_of(tables, 1, SOURCE), at(0, 0))
     assert (found.end, found.problem) == (at(30, 30), None)

@@ -84,7 +84,7 @@ class World:
         (self.folder / "definitions.py").write_text(DEFINITIONS)
         self.project = project.load(self.folder)
         self.tables = Tables(str(self.folder / ".tandem"))
-        self.live = first.live(self.tables, self.project, by="test", at=NOON)
+        self.live = first.live(self.tables, lambda: self.project, by="test", at=NOON)
         self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
         self._version = 0
 

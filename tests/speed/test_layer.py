@@ -122,7 +122,7 @@ def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, s
     """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     tables, project = Tables(settings.state), load_files(project_files(topic.name))
-    first.live(tables, project, by="test", at=datetime.now(UTC))
+    first.live(tables, lambda: project, by="test", at=datetime.now(UTC))
     produce(broker, topic, some(range(10)))
     cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
     with running(spark, settings, topic):
@@ -137,7 +137,7 @@ def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, sp
     produce(broker, topic, some(range(50)))
     produce(broker, topic, some(range(50, 60)), partition=1)
     run = Run(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
-    archiving.run(run, project)
+    archiving.run(run, lambda: project)
     produce(broker, topic, some(range(40, 80)))
     delete_below(broker, topic, {0: 45, 1: 10})
     with running(spark, settings, topic):
@@ -178,6 +178,17 @@ def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: Spark
     layer.join()
     assert isinstance(layer.error, LogChanged | kafka.NoTopic)
     assert total(settings, "events") == 10
+    project = load_files(project_files(topic.name))
+    again = Running(settings)
+    again.start(spark, project)
+    again.join()
+    assert "`tandem archive --new-topic` goes on with it" in str(again.error)
+    anew = kafka.topic(broker, topic.name)
+    produce(broker, anew, some(range(10, 15)))
+    run = Run(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
+    archiving.run(run, lambda: project, new_topic=True)
+    with running(spark, settings, anew):
+        wait_for(lambda: total(settings, "events") == 15)
 
 
 def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
