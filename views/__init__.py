@@ -4,7 +4,21 @@ Exported here is what a project's definitions are written with; the platform imp
 """
 
 from views.event import Event, Scale
-from views.measures import count, distinct, maximum, mean, minimum, quantiles, total
+from views.measures import (
+    correlation,
+    count,
+    covariance,
+    distinct,
+    kurtosis,
+    maximum,
+    mean,
+    minimum,
+    quantiles,
+    skewness,
+    stddev,
+    total,
+    variance,
+)
 from views.source import Source
 from views.view import View
 from views.windows import all_time, tumbling
@@ -15,12 +29,18 @@ __all__ = [
     "Source",
     "View",
     "all_time",
+    "correlation",
     "count",
+    "covariance",
     "distinct",
+    "kurtosis",
     "maximum",
     "mean",
     "minimum",
     "quantiles",
+    "skewness",
+    "stddev",
     "total",
     "tumbling",
+    "variance",
 ]

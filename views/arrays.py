@@ -30,6 +30,12 @@ def binaries(values: Sequence[bytes | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)
 
 
+def floats(values: Sequence[float | None]) -> pa.Array:
+    """An array of doubles."""
+    numbers = np.fromiter((value if value is not None else 0.0 for value in values), np.float64, len(values))
+    return from_numpy(numbers, pa.float64(), _valid(values))
+
+
 def decimals(unscaled: Sequence[int | None], arrow: pa.DataType) -> pa.Array:
     """A decimal array from integers that count its smallest unit."""
     width = arrow.byte_width

@@ -13,7 +13,22 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from views.measures import Measure, count, distinct, maximum, mean, minimum, quantiles, total
+from views.measures import (
+    Measure,
+    correlation,
+    count,
+    covariance,
+    distinct,
+    kurtosis,
+    maximum,
+    mean,
+    minimum,
+    quantiles,
+    skewness,
+    stddev,
+    total,
+    variance,
+)
 
 Event = Mapping[str, Any]
 Value = Callable[[Event], Any]
@@ -157,6 +172,61 @@ def nearest(number: Fraction) -> float | None:
         return None
 
 
+def central(values: list[Any], power: int) -> Fraction:
+    """The mean of the deviations from the mean, to a power."""
+    exact = [Fraction(value) for value in values]
+    middle = sum(exact) / len(exact)
+    return sum(((value - middle) ** power for value in exact), Fraction(0)) / len(exact)
+
+
+def sampled(values: list[Any]) -> float | None:
+    return nearest(central(values, 2) * len(values) / (len(values) - 1)) if len(values) > 1 else None
+
+
+def deviation(values: list[Any]) -> float | None:
+    spread = nearest(central(values, 2)) if values else None
+    return None if spread is None else math.sqrt(spread)
+
+
+def skew(values: list[Any]) -> float | None:
+    if not values or not central(values, 2):
+        return None
+    third = central(values, 3)
+    return math.copysign(math.sqrt(float(third**2 / central(values, 2) ** 3)), third)
+
+
+def excess(values: list[Any]) -> float | None:
+    return float(central(values, 4) / central(values, 2) ** 2 - 3) if values and central(values, 2) else None
+
+
+def together(pairs: list[Any]) -> Fraction:
+    """The mean of the products of both deviations."""
+    first, second = ([Fraction(pair[side]) for pair in pairs] for side in (0, 1))
+    middles = sum(first) / len(pairs), sum(second) / len(pairs)
+    return sum(((x - middles[0]) * (y - middles[1]) for x, y in zip(first, second, strict=True)), Fraction(0)) / len(pairs)
+
+
+def covaried(pairs: list[Any]) -> float | None:
+    return nearest(together(pairs) * len(pairs) / (len(pairs) - 1)) if len(pairs) > 1 else None
+
+
+def correlated(pairs: list[Any]) -> float | None:
+    if not pairs:
+        return None
+    spread = central([x for x, _ in pairs], 2) * central([y for _, y in pairs], 2)
+    return math.copysign(math.sqrt(float(together(pairs) ** 2 / spread)), together(pairs)) if spread else None
+
+
+def both(one: Value, other: Value) -> Value:
+    """A pair, NULL if either is."""
+
+    def value(event: Event) -> Any:
+        pair = one(event), other(event)
+        return None if None in pair else pair
+
+    return value
+
+
 def smallest(values: list[Any]) -> Any:
     return min(values, default=None)
 
@@ -226,6 +296,15 @@ MEASURES = {
     "mean_huge": Asked(mean(HUGE_I.sql), HUGE_I.value, averaged),
     "mean_d": Asked(mean("d"), CENTS.value, averaged),
     "mean_f": Asked(mean("f"), DOUBLE.value, averaged),
+    "variance_i": Asked(variance("i"), field("i"), sampled),
+    "variance_huge": Asked(variance(HUGE_I.sql), HUGE_I.value, sampled),
+    "variance_d": Asked(variance("d"), CENTS.value, sampled),
+    "stddev_d": Asked(stddev("d", population=True), CENTS.value, deviation),
+    "skewness_i": Asked(skewness("i"), field("i"), skew),
+    "kurtosis_i": Asked(kurtosis("i"), field("i"), excess),
+    "kurtosis_d": Asked(kurtosis("d"), CENTS.value, excess),
+    "covariance": Asked(covariance("i", "d"), both(field("i"), CENTS.value), covaried),
+    "correlation": Asked(correlation("d", "i"), both(CENTS.value, field("i")), correlated),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),
     "min_b": Asked(minimum("b"), field("b"), smallest),

@@ -12,13 +12,28 @@ from hypothesis import strategies as st
 
 from tests.samples import SAMPLES, rows, share, table
 from views.kernel import Partial, merge, partial, present
-from views.measures import Measure, count, distinct, maximum, mean, minimum, quantiles, total
+from views.measures import (
+    Measure,
+    correlation,
+    count,
+    covariance,
+    distinct,
+    kurtosis,
+    maximum,
+    mean,
+    minimum,
+    quantiles,
+    skewness,
+    total,
+    variance,
+)
 from views.ranges import EMPTY, Ranges
 from views.view import View, bind, group_columns, state_schema
 from views.windows import tumbling
 from views.wire import from_ipc, to_ipc
 
 NUMBERS = {"i": "i", "f": "f", "d": "d", "huge": "i::HUGEINT * i", "small": "CAST(i % 1000 AS DECIMAL(9, 3))"}
+EXACT = {name: sql for name, sql in NUMBERS.items() if name != "f"}
 VALUES = {**NUMBERS, "flag": "flag", "s": "s", "b": "b", "day": "day", "t": "t"}
 
 MEASURES: dict[str, Measure] = {
@@ -26,6 +41,11 @@ MEASURES: dict[str, Measure] = {
     **{f"total_{name}": total(sql) for name, sql in NUMBERS.items()},
     **{f"mean_{name}": mean(sql) for name, sql in NUMBERS.items()},
     **{f"quantiles_{name}": quantiles(sql, (0, 0.5, 1)) for name, sql in NUMBERS.items()},
+    **{f"variance_{name}": variance(sql) for name, sql in EXACT.items()},
+    **{f"skewness_{name}": skewness(sql) for name, sql in EXACT.items()},
+    **{f"kurtosis_{name}": kurtosis(sql) for name, sql in EXACT.items()},
+    "covariance": covariance("i", "d"),
+    "correlation": correlation("d", EXACT["small"]),
     **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},
     **{f"maximum_{name}": maximum(sql) for name, sql in VALUES.items()},
     **{f"distinct_{name}": distinct(sql) for name, sql in VALUES.items()},

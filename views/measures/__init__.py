@@ -3,11 +3,13 @@
 One file per family; a further measure is a further frozen dataclass that satisfies `Measure`, named nowhere else.
 """
 
+from views.measures.comoments import correlation, covariance
 from views.measures.count import count
 from views.measures.distinct import distinct
 from views.measures.extremes import maximum, minimum
 from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
+from views.measures.moments import kurtosis, skewness, stddev, variance
 from views.measures.quantiles import quantiles
 from views.measures.total import total
 
@@ -16,11 +18,17 @@ __all__ = [
     "Approximation",
     "Measure",
     "State",
+    "correlation",
     "count",
+    "covariance",
     "distinct",
+    "kurtosis",
     "maximum",
     "mean",
     "minimum",
     "quantiles",
+    "skewness",
+    "stddev",
     "total",
+    "variance",
 ]
