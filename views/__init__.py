@@ -5,6 +5,8 @@ Exported here is what a project's definitions are written with; the platform imp
 
 from views.event import Event, Scale
 from views.measures import (
+    all_true,
+    any_true,
     correlation,
     count,
     covariance,
@@ -29,6 +31,8 @@ __all__ = [
     "Source",
     "View",
     "all_time",
+    "all_true",
+    "any_true",
     "correlation",
     "count",
     "covariance",

@@ -81,9 +81,14 @@ def _measure(measure: Any, inputs: list[str]) -> Any:
     return {
         "measure": f"{type(measure).__module__}.{type(measure).__qualname__}",
         "inputs": inputs,
-        "parameters": {name: repr(value) for name, value in parameters.items() if name not in texts},
+        "parameters": {name: _parameter(value) for name, value in parameters.items() if name not in texts},
         "expressions": sorted(texts),
     }
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter's value; of a measure in a measure its kind, since its expressions are among the outer one's inputs."""
+    return _measure(value, []) if hasattr(value, "inputs") else repr(value)
 
 
 def _struct(struct: type[msgspec.Struct], fields: tuple[Field, ...]) -> Any:

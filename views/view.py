@@ -11,6 +11,7 @@ import pyarrow as pa
 from views.errors import DefinitionError
 from views.event import TIMESTAMP, event_schema
 from views.expressions import Expression, bind_expression
+from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.source import Source
 from views.windows import AllTime, Tumbling, Window
@@ -96,18 +97,28 @@ def bind(view: View) -> BoundView:
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {text!r} {error}") from error
 
-    where = None if view.where is None else expression("where", view.where)
-    if where is not None and where.type.kind != "boolean":
-        raise DefinitionError(f"{place}, where: {view.where!r} is of type {where.type.sql}; a filter is BOOLEAN")
+    def condition(part: str, text: str) -> Expression:
+        bound = expression(part, text)
+        if bound.type.kind != "boolean":
+            raise DefinitionError(f"{place}, {part}: {text!r} is of type {bound.type.sql}; a filter is BOOLEAN")
+        return bound
+
+    where = None if view.where is None else condition("where", view.where)
     keys = tuple((name, expression(f"key {name!r}", text)) for name, text in view.keys.items())
     measures = []
     for name, measure in view.measures.items():
-        inputs = tuple(expression(f"measure {name!r}", text) for text in measure.inputs)
+        part, written = f"measure {name!r}", measure.inputs
+        if isinstance(measure, Filtered):
+            condition(part, measure.filter)
+            # Its inputs hold the filter; what there is to say about them is said of what was written.
+            written = measure.measure.inputs
+            for text in written:
+                expression(part, text)
+        inputs = tuple(expression(part, text) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
         except DefinitionError as error:
-            text = ", ".join(repr(text) for text in measure.inputs)
-            raise DefinitionError(f"{place}, measure {name!r}: {text} {error}") from error
+            raise DefinitionError(f"{place}, {part}: {', '.join(map(repr, written))} {error}") from error
         measures.append(BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states)))
     _check_columns(place, [*view.keys, *(column for measure in measures for column in measure.columns)])
     return BoundView(keys, where, tuple(measures))

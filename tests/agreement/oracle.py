@@ -15,6 +15,8 @@ from typing import Any
 
 from views.measures import (
     Measure,
+    all_true,
+    any_true,
     correlation,
     count,
     covariance,
@@ -267,6 +269,20 @@ FILTERS = (
     Said("d IS NOT NULL -- and a comment", lambda e: e["d"] is not None),
     Said("CAST(digits AS INTEGER) > 0", known("digits", lambda text: parsed(text) > 0)),
 )
+
+
+def where_not_zero(event: Event) -> Any:
+    return None if not event["i"] else quotient(100, event["i"])
+
+
+def above_one(number: int | None) -> Any:
+    return None if number is None or quotient(100, number) <= 1 else 1
+
+
+def every(values: list[Any]) -> bool | None:
+    return all(values) if values else None
+
+
 KEYS = (
     Said("flag", field("flag")),
     Said("s", field("s")),
@@ -305,6 +321,16 @@ MEASURES = {
     "kurtosis_d": Asked(kurtosis("d"), CENTS.value, excess),
     "covariance": Asked(covariance("i", "d"), both(field("i"), CENTS.value), covaried),
     "correlation": Asked(correlation("d", "i"), both(CENTS.value, field("i")), correlated),
+    "positive": Asked(count(filter="i > 0"), lambda e: 1 if e["i"] is not None and e["i"] > 0 else None, len),
+    "flagged": Asked(total("d", filter="flag"), lambda e: e["d"] if e["flag"] else None, added),
+    "guarded": Asked(mean("100 // i", filter="i <> 0 -- or it fails"), where_not_zero, averaged),
+    "filter_fails": Asked(count(filter="100 // i > 1"), lambda e: above_one(e["i"]), len),
+    "spread_of_some": Asked(variance("i", filter="s = 'a'"), lambda e: e["i"] if e["s"] == "a" else None, sampled),
+    "ranks_of_some": Asked(
+        quantiles("f", (0.5, 0.9), filter="flag"), lambda e: DOUBLE.value(e) if e["flag"] else None, both_ranks
+    ),
+    "any": Asked(any_true("i > 0"), known("i", lambda i: i > 0), lambda values: any(values) if values else None),
+    "all": Asked(all_true("i > 0", filter="flag"), lambda e: e["i"] > 0 if e["flag"] and e["i"] is not None else None, every),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),
     "min_b": Asked(minimum("b"), field("b"), smallest),

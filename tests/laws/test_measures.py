@@ -14,6 +14,8 @@ from tests.samples import SAMPLES, rows, share, table
 from views.kernel import Partial, merge, partial, present
 from views.measures import (
     Measure,
+    all_true,
+    any_true,
     correlation,
     count,
     covariance,
@@ -44,6 +46,11 @@ MEASURES: dict[str, Measure] = {
     **{f"variance_{name}": variance(sql) for name, sql in EXACT.items()},
     **{f"skewness_{name}": skewness(sql) for name, sql in EXACT.items()},
     **{f"kurtosis_{name}": kurtosis(sql) for name, sql in EXACT.items()},
+    "any": any_true("i > 0"),
+    "all": all_true("i > 0", filter="flag"),
+    "positive": count(filter="i > 0"),
+    "total_of_some": total("d", filter="i > 0"),
+    "distinct_of_some": distinct("i", filter="i > 0"),
     "covariance": covariance("i", "d"),
     "correlation": correlation("d", EXACT["small"]),
     **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},

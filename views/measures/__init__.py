@@ -4,6 +4,7 @@ One file per family; a further measure is a further frozen dataclass that satisf
 """
 
 from views.measures.comoments import correlation, covariance
+from views.measures.conditions import all_true, any_true
 from views.measures.count import count
 from views.measures.distinct import distinct
 from views.measures.extremes import maximum, minimum
@@ -18,6 +19,8 @@ __all__ = [
     "Approximation",
     "Measure",
     "State",
+    "all_true",
+    "any_true",
     "correlation",
     "count",
     "covariance",

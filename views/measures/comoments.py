@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from views import arrays
+from views.measures.filtered import filtered
 from views.measures.float_moments import COMOMENTS, answers, comoments_state, numbers
-from views.measures.measure import Aggregate, Approximation
+from views.measures.measure import Aggregate, Approximation, Measure
 from views.measures.moments import quotient
 from views.measures.power_sums import power_sum_states, power_sums, scale_of
 from views.measures.total import number
@@ -71,11 +72,11 @@ class Comoment:
             return answers(np.clip(xy / np.sqrt(xx) / np.sqrt(yy), -1, 1), n >= 1)
 
 
-def covariance(first: str, second: str, *, population: bool = False) -> Comoment:
+def covariance(first: str, second: str, *, population: bool = False, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The covariance of two expressions, of a sample unless `population`."""
-    return Comoment(first, second, "covariance", population)
+    return filtered(Comoment(first, second, "covariance", population), filter)
 
 
-def correlation(first: str, second: str) -> Comoment:
+def correlation(first: str, second: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Pearson's correlation of two expressions."""
-    return Comoment(first, second, "correlation", population=True)
+    return filtered(Comoment(first, second, "correlation", population=True), filter)

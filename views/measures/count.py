@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from views.measures.measure import Aggregate, State, only
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
 
 
@@ -21,6 +22,6 @@ class Count:
         return Aggregate((state,), pa.int64(), "integer", only)
 
 
-def count() -> Count:
+def count(*, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The number of events."""
-    return Count()
+    return filtered(Count(), filter)

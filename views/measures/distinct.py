@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from views import arrays
+from views.measures.filtered import filtered
 from views.measures.groups import states_of
 from views.measures.hashing import one_value_sketch
-from views.measures.measure import Aggregate, Approximation, State
+from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType
 
 LG_K: Final = 12
@@ -60,9 +61,9 @@ class Distinct:
         return Aggregate((state,), pa.int64(), "integer", _present, _approximation())
 
 
-def distinct(expression: str) -> Distinct:
+def distinct(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The estimated number of different values of an expression."""
-    return Distinct(expression)
+    return filtered(Distinct(expression), filter)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

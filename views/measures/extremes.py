@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from views.measures.measure import Aggregate, State, only
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
 
 
@@ -31,11 +32,11 @@ class Extreme:
         return Aggregate((state,), value.arrow, value.kind, only)
 
 
-def minimum(expression: str) -> Extreme:
+def minimum(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The smallest value of an expression."""
-    return Extreme(expression, "min")
+    return filtered(Extreme(expression, "min"), filter)
 
 
-def maximum(expression: str) -> Extreme:
+def maximum(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The largest value of an expression."""
-    return Extreme(expression, "max")
+    return filtered(Extreme(expression, "max"), filter)

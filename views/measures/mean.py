@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from views import arrays
-from views.measures.measure import Aggregate, Approximation, State
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.sums import exact_sums, float_sums, sum_states
 from views.measures.total import number
 from views.values import ValueType
@@ -43,9 +44,9 @@ class Mean:
         return Aggregate(states, pa.float64(), "float", lambda columns: _exact_mean(columns, unit))
 
 
-def mean(expression: str) -> Mean:
+def mean(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The mean of an expression."""
-    return Mean(expression)
+    return filtered(Mean(expression), filter)
 
 
 def _mean_of_doubles(columns: Sequence[pa.Array]) -> pa.Array:

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from views import arrays
+from views.measures.filtered import filtered
 from views.measures.float_moments import MOMENTS, Doubles, answers, moments_state, numbers
-from views.measures.measure import Aggregate, Approximation
+from views.measures.measure import Aggregate, Approximation, Measure
 from views.measures.power_sums import power_sum_states, power_sums, scale_of
 from views.measures.total import number
 from views.values import ValueType
@@ -64,24 +65,24 @@ class Moment:
         return answers(found, n >= least)
 
 
-def variance(expression: str, *, population: bool = False) -> Moment:
+def variance(expression: str, *, population: bool = False, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The variance of an expression, of a sample unless `population`."""
-    return Moment(expression, "variance", population)
+    return filtered(Moment(expression, "variance", population), filter)
 
 
-def stddev(expression: str, *, population: bool = False) -> Moment:
+def stddev(expression: str, *, population: bool = False, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The standard deviation of an expression, of a sample unless `population`."""
-    return Moment(expression, "stddev", population)
+    return filtered(Moment(expression, "stddev", population), filter)
 
 
-def skewness(expression: str) -> Moment:
+def skewness(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """How far an expression leans to one side: 0 for a symmetric one, positive for a long tail of large values."""
-    return Moment(expression, "skewness", population=True)
+    return filtered(Moment(expression, "skewness", population=True), filter)
 
 
-def kurtosis(expression: str) -> Moment:
+def kurtosis(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """How heavy the tails of an expression are, beyond those of a normal distribution."""
-    return Moment(expression, "kurtosis", population=True)
+    return filtered(Moment(expression, "kurtosis", population=True), filter)
 
 
 def _of_moments(statistic: Statistic, n: Doubles, sums: Sequence[Doubles], less: int) -> Doubles:

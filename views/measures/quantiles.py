@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
+from views.measures.filtered import filtered
 from views.measures.groups import states_of
-from views.measures.measure import Aggregate, Approximation, State
+from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.total import number
 from views.values import ValueType
 
@@ -64,9 +65,9 @@ class Quantiles:
         return Aggregate((state,), answer, "quantiles", lambda columns: _present(columns, self.fractions), approximation)
 
 
-def quantiles(expression: str, fractions: Sequence[float]) -> Quantiles:
+def quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Estimated quantiles of an expression: `quantiles("ms", (0.5, 0.99))`."""
-    return Quantiles(expression, tuple(fractions))
+    return filtered(Quantiles(expression, tuple(fractions)), filter)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
-from views.measures.measure import Aggregate, Approximation, only
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Approximation, Measure, only
 from views.measures.sums import exact_sums, float_sums, sum_states
 from views.values import ValueType
 
@@ -50,6 +51,6 @@ def number(types: Sequence[ValueType]) -> ValueType:
     return value
 
 
-def total(expression: str) -> Total:
+def total(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The sum of an expression."""
-    return Total(expression)
+    return filtered(Total(expression), filter)

@@ -1,0 +1,43 @@
+"""Whether a condition held for any event, or for all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from views.errors import DefinitionError
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Measure, State, only
+from views.values import ValueType
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Whether it was true at least once, or never false; nulls are left out; null if there was no value."""
+
+    expression: str
+    which: Literal["or", "and"]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """Exact, a boolean. Raises DefinitionError for an expression of another type."""
+        (value,) = types
+        if value.kind != "boolean":
+            raise DefinitionError(f"is of type {value.sql}; this measure takes conditions")
+        state = State(self.which, pa.bool_(), fold=f"bool_{self.which}({{0}})", merge=f"bool_{self.which}({{0}})")
+        return Aggregate((state,), pa.bool_(), "boolean", only)
+
+
+def any_true(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """Whether a condition held for at least one event."""
+    return filtered(Condition(expression, "or"), filter)
+
+
+def all_true(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
+    """Whether a condition held for every event."""
+    return filtered(Condition(expression, "and"), filter)

@@ -1,0 +1,38 @@
+"""A measure over some of a view's events only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from views.measures.measure import Aggregate, Measure
+from views.syntax import enclosed
+from views.values import ValueType
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """`measure` over the events for which `filter` is true; its expressions look at no other event."""
+
+    measure: Measure
+    filter: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The filter, then the measure's inputs, null where the filter is not true, which every measure leaves out."""
+        guarded = (f"CASE WHEN {enclosed(self.filter)} THEN {enclosed(text)} END" for text in self.measure.inputs)
+        return (self.filter, *guarded)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """As the measure says; the filter is a condition."""
+        values = types[1:]
+        aggregate = self.measure.bind(values)
+        # Our inputs begin with the filter, so the measure's first one is the second here.
+        shifted = [f"{{{number}}}" for number in range(1, len(types))]
+        # What looks at no input counts events, and has no null to leave out.
+        only_where = "" if values else " FILTER ({0})"
+        states = tuple(replace(state, fold=state.fold.format(*shifted) + only_where) for state in aggregate.states)
+        return replace(aggregate, states=states)
+
+
+def filtered(measure: Measure, filter_: str | None) -> Measure:
+    """The measure, over the events for which the filter is true if there is one."""
+    return measure if filter_ is None else Filtered(measure, filter_)
