@@ -1,6 +1,6 @@
 """Commit files that tasks have written to a Delta table: one commit, conditional, looked up after any error."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -13,7 +13,6 @@ from ledger import delta
 from ledger.tables import Tables
 
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-_SETTINGS: Final = {**delta.PLAIN, "delta.checkpointInterval": "50"}
 
 
 def place(tables: Tables, address: str) -> Place:
@@ -25,21 +24,8 @@ def make_table(
     tables: Tables, address: str, schema: pa.Schema, *, partition_by: str | None = None, bounded: Iterable[str] = ()
 ) -> DeltaTable:
     """The table, made empty if there is none. `bounded` are the columns whose bounds every writer keeps in the log."""
-    handle = delta.open_table(tables, address)
-    if handle is not None:
-        return handle
-    settings: Mapping[str, str] = {**_SETTINGS, "delta.dataSkippingStatsColumns": ",".join(bounded)}
-    try:
-        DeltaTable.create(
-            address,
-            schema,
-            partition_by=[partition_by] if partition_by else None,
-            configuration=dict(settings),
-            storage_options=dict(tables.options),
-        )
-    except (DeltaError, OSError) as error:
-        raise delta.Unwritable(f"table {address} cannot be made: {delta.reason(error)}") from error
-    return make_table(tables, address, schema, partition_by=partition_by, bounded=bounded)
+    settings = {"delta.checkpointInterval": "50", "delta.dataSkippingStatsColumns": ",".join(bounded)}
+    return delta.create_table(tables, address, schema, settings, partition_by=partition_by)
 
 
 def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:

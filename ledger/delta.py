@@ -84,13 +84,20 @@ def open_table(tables: Tables, address: str) -> DeltaTable | None:
         unreadable(address, error)
 
 
-def create_table(tables: Tables, address: str, schema: pa.Schema, settings: Mapping[str, str]) -> DeltaTable:
-    """The table at its newest version, made empty if there is none, whoever makes it first."""
+def create_table(
+    tables: Tables, address: str, schema: pa.Schema, settings: Mapping[str, str], *, partition_by: str | None = None
+) -> DeltaTable:
+    """The table at its newest version, made empty if there is none, whoever makes it first. Raises Unwritable, Unreadable."""
     if (handle := open_table(tables, address)) is not None:
         return handle
     try:
         DeltaTable.create(
-            address, schema, storage_options=dict(tables.options), configuration={**PLAIN, **settings}, commit_properties=_ONCE
+            address,
+            schema,
+            partition_by=[partition_by] if partition_by else None,
+            storage_options=dict(tables.options),
+            configuration={**PLAIN, **settings},
+            commit_properties=_ONCE,
         )
     except _FAILURES as error:
         if (handle := open_table(tables, address)) is not None:

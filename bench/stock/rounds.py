@@ -56,7 +56,7 @@ FULL = Scale(
         backlog=120_000,
         backlog_limit_s=300,
     ),
-    recomputed=1_000_000,
+    recomputed=500_000,
     repeat=2,
     recompute_limit_s=300,
     minutes=75,

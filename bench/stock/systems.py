@@ -32,13 +32,12 @@ class System:
     """One of the compared systems: its command, what it needs in its environment, and what it shows."""
 
     name: str
-    about: str
     command: Callable[[Place], list[str]]
     environ: Callable[[Place], dict[str, str]]
     shown: Callable[[Place], Shown]
 
 
-def job(name: str, about: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> System:
+def job(name: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> System:
     """A Spark job of this folder."""
 
     def command(place: Place) -> list[str]:
@@ -53,7 +52,7 @@ def job(name: str, about: str, shown: Callable[[Path, Sequence[SparkView]], Show
         }
         return [sys.executable, "-m", f"bench.stock.{name}", *(f"--{key}={value}" for key, value in options.items())]
 
-    return System(name, about, command, lambda _: {}, lambda place: shown(place.state / "tables", place.views))
+    return System(name, command, lambda _: {}, lambda place: shown(place.state / "tables", place.views))
 
 
 def _tandem(place: Place) -> list[str]:
@@ -90,12 +89,11 @@ def environ(extra: dict[str, str]) -> dict[str, str]:
 SYSTEMS = (
     System(
         "tandem",
-        "Tandem's speed layer and merged reader",
         _tandem,
         tandem_environ,
         lambda place: Asked(str(place.state / "tandem"), SOURCE, place.views),
     ),
-    job("expert", "stateless partials appended by Spark's Delta sink, tuned", Partials),
-    job("tuned", "the textbook job, tuned", MergedTables),
-    job("textbook", "stateful groupBy, MERGE into Delta, Spark's defaults", MergedTables),
+    job("expert", Partials),
+    job("tuned", MergedTables),
+    job("textbook", MergedTables),
 )

@@ -30,11 +30,6 @@ class Look:
     newest: datetime | None
 
     @property
-    def lag(self) -> int:
-        """Records in the log that no answer counts yet."""
-        return distance(self.realtime, self.log_end)
-
-    @property
     def tail(self) -> int:
         """Records that answers take from realtime views."""
         return distance(self.cut, self.realtime)
