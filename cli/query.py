@@ -67,6 +67,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
 
 
 def _approximately(how: Approximation) -> str:
+    if how.kind == "derived":
+        return "it is computed from measures that are"
     if how.error is None:
         return "its floats are added up in no fixed order"
     what = "of the rank" if how.kind == "kll" else "of the value"

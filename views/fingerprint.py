@@ -67,7 +67,9 @@ def fingerprint(view: View) -> str:
             "keys": [[name, key.canonical] for name, key in bound.keys],
             "window": [type(view.window).__name__, dataclasses.asdict(view.window)],
             "measures": {
-                measure.name: _measure(view.measures[measure.name], [one.canonical for one in measure.inputs])
+                measure.name: measure.derived.canonical
+                if measure.derived
+                else _measure(view.measures[measure.name], [one.canonical for one in measure.inputs])
                 for measure in bound.measures
             },
         }

@@ -17,9 +17,10 @@ def present(view: View, merged: Partial) -> pa.Table:
 
 def present_states(view: View, states: pa.Table) -> pa.Table:
     """The same for a table of states, such as the few rows that a lookup found."""
-    columns = [arrays.whole(states.column(name)) for name in group_columns(view)]
-    columns += [
-        measure.aggregate.present([arrays.whole(states.column(name)) for name in measure.columns])
-        for measure in bind(view).measures
-    ]
-    return arrays.table(columns, answer_schema(view))
+    columns = {name: arrays.whole(states.column(name)) for name in group_columns(view)}
+    # What is derived comes after what it is derived from.
+    for measure in sorted(bind(view).measures, key=lambda measure: measure.derived is not None):
+        given = [columns[name] for name in measure.reads] or [arrays.whole(states.column(name)) for name in measure.columns]
+        columns[measure.name] = measure.aggregate.present(given)
+    schema = answer_schema(view)
+    return arrays.table([columns[name] for name in schema.names], schema)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from views.errors import DefinitionError
 from views.event import TIMESTAMP, event_schema
 from views.expressions import Expression, bind_expression
+from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.source import Source
@@ -52,12 +53,21 @@ class View:
 
 @dataclass(frozen=True)
 class BoundMeasure:
-    """A measure of a bound view: its aggregate, its inputs and the names of its state columns."""
+    """A measure of a bound view: its aggregate, its inputs and the names of its state columns.
+
+    A derived one has no inputs and states, but an expression over other measures' answers, those in `reads`.
+    """
 
     name: str
     aggregate: Aggregate
-    inputs: tuple[Expression, ...]
-    columns: tuple[str, ...]
+    inputs: tuple[Expression, ...] = ()
+    columns: tuple[str, ...] = ()
+    derived: Expression | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The measures that it is derived from, in order of name."""
+        return () if self.derived is None else tuple(sorted(self.derived.fields))
 
     @property
     def states(self) -> Iterator[tuple[str, State]]:
@@ -105,8 +115,10 @@ def bind(view: View) -> BoundView:
 
     where = None if view.where is None else condition("where", view.where)
     keys = tuple((name, expression(f"key {name!r}", text)) for name, text in view.keys.items())
-    measures = []
+    measures: dict[str, BoundMeasure] = {}
     for name, measure in view.measures.items():
+        if isinstance(measure, Derived):
+            continue
         part, written = f"measure {name!r}", measure.inputs
         if isinstance(measure, Filtered):
             condition(part, measure.filter)
@@ -119,9 +131,17 @@ def bind(view: View) -> BoundView:
             aggregate = measure.bind([input_.type for input_ in inputs])
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {', '.join(map(repr, written))} {error}") from error
-        measures.append(BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states)))
-    _check_columns(place, [*view.keys, *(column for measure in measures for column in measure.columns)])
-    return BoundView(keys, where, tuple(measures))
+        measures[name] = BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states))
+    answers = {name: measure.aggregate for name, measure in measures.items()}
+    for name, measure in view.measures.items():
+        if isinstance(measure, Derived):
+            try:
+                derived, aggregate = bind_derived(measure.expression, answers)
+            except DefinitionError as error:
+                raise DefinitionError(f"{place}, measure {name!r}: {measure.expression!r} {error}") from error
+            measures[name] = BoundMeasure(name, aggregate, derived=derived)
+    _check_columns(place, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
+    return BoundView(keys, where, tuple(measures[name] for name in view.measures))
 
 
 def state_schema(view: View) -> pa.Schema:

@@ -6,6 +6,7 @@ One file per family; a further measure is a further frozen dataclass that satisf
 from views.measures.comoments import correlation, covariance
 from views.measures.conditions import all_true, any_true
 from views.measures.count import count
+from views.measures.derived import derived
 from views.measures.distinct import distinct
 from views.measures.extremes import maximum, minimum
 from views.measures.mean import mean
@@ -24,6 +25,7 @@ __all__ = [
     "correlation",
     "count",
     "covariance",
+    "derived",
     "distinct",
     "kurtosis",
     "maximum",

@@ -1,0 +1,78 @@
+"""Measures that are computed from a view's other measures when an answer is presented, and keep no state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from views import arrays, engine
+from views.engine import quoted
+from views.errors import DefinitionError
+from views.expressions import Expression, bind_expression
+from views.measures.measure import Aggregate, Approximation
+from views.syntax import enclosed
+from views.values import ValueType, normalised, objections
+
+_ANSWERS: Final = "_answers"
+_ROW: Final = "_row"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """An expression over the answers of other measures of the view; null where it fails or gives no finite number."""
+
+    expression: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at no event."""
+        return ()
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  there are none
+        """Raises DefinitionError: it is bound to a view's answers, by `bind_derived`."""
+        raise DefinitionError("is derived, which cannot be filtered; filter the measures that it is made of")
+
+
+def derived(expression: str) -> Derived:
+    """An expression over other measures of the view: `derived("errors / hits")`."""
+    return Derived(expression)
+
+
+def bind_derived(text: str, answers: Mapping[str, Aggregate]) -> tuple[Expression, Aggregate]:
+    """The expression over the other measures' answers, and how it is presented from those that it reads, in order of name.
+
+    It is approximate if one of them is. Raises DefinitionError.
+    """
+    schema = pa.schema([(name, _readable(aggregate.answer)) for name, aggregate in answers.items()])
+    expression = bind_expression(text, schema, "this view")
+    read = sorted(expression.fields)
+    if not read:
+        raise DefinitionError(f"reads no other measure; measures: {', '.join(answers) or 'none'}")
+    fuzzy = any(answers[name].approximate for name in read)
+    return expression, Aggregate(
+        (),
+        expression.type.arrow,
+        expression.type.kind,
+        lambda columns: _evaluated(expression, dict(zip(read, columns, strict=True))),
+        Approximation("derived") if fuzzy else None,
+    )
+
+
+def _evaluated(expression: Expression, answers: Mapping[str, pa.Array]) -> pa.Array:
+    rows = len(next(iter(answers.values())))
+    columns = [column.cast(_readable(column.type)) for column in answers.values()]
+    table = pa.Table.from_arrays([*columns, arrays.from_numpy(np.arange(rows), pa.int64())], names=[*answers, _ROW])
+    value = normalised(enclosed(expression.text), expression.type)
+    wrong = [objection for objection, _ in objections("_e.v", expression.type)]
+    kept = f"CASE WHEN NOT ({' OR '.join(wrong)}) THEN _e.v END" if wrong else "_e.v"
+    sql = f"SELECT {kept} AS v FROM (SELECT {quoted(_ROW)}, TRY(struct_pack(v := {value})) AS _e FROM {_ANSWERS}) ORDER BY {_ROW}"
+    found = engine.query(sql, {_ANSWERS: table})
+    engine.take_back(_ANSWERS)
+    return arrays.whole(found.column("v"))
+
+
+def _readable(answer: pa.DataType) -> pa.DataType:
+    """What DuckDB can look at: it has no decimals of more than 38 digits."""
+    return pa.float64() if pa.types.is_decimal256(answer) else answer
