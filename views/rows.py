@@ -10,7 +10,7 @@
 | binary    | a base64 string, as events have it in JSON                 |
 | date      | "2026-11-01"                                               |
 | time      | "2026-11-01T00:00:00Z", with microseconds where it has any |
-| quantiles | {"0.5": 1.0, "0.99": 2.0}                                  |
+| struct    | {"0.5": 1.0, "0.99": 2.0}, each as its type says           |
 """
 
 from base64 import b64encode
@@ -72,9 +72,10 @@ def _times(column: pa.Array) -> Values:
     return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
 
 
-def _quantiles(column: pa.StructArray) -> Values:
+def _structs(column: pa.StructArray) -> Values:
     names = [field.name for field in column.type]
-    return [dict(zip(names, row, strict=True)) for row in zip(*(_floats(part) for part in column.flatten()), strict=True)]
+    parts = [_floats(part) if pa.types.is_floating(part.type) else _plain(part) for part in column.flatten()]
+    return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
 
 
 _VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
@@ -86,5 +87,5 @@ _VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
     "binary": _each(lambda value: b64encode(value).decode()),
     "date": _each(lambda value: value.isoformat()),
     "time": _times,
-    "quantiles": _quantiles,
+    "struct": _structs,
 }

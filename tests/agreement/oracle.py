@@ -21,6 +21,7 @@ from views.measures import (
     count,
     covariance,
     distinct,
+    histogram,
     kurtosis,
     maximum,
     mean,
@@ -271,6 +272,16 @@ FILTERS = (
 )
 
 
+def buckets(*edges: Any) -> Callable[[list[Any]], dict[str, int]]:
+    """How many values lie below the first edge, and from each edge to below the next."""
+
+    def counted(values: list[Any]) -> dict[str, int]:
+        at = Counter(sum(Fraction(value) >= Fraction(edge) for edge in edges) for value in values)
+        return {name: at[place] for place, name in enumerate([f"<{edges[0]}", *map(str, edges)])}
+
+    return counted
+
+
 def where_not_zero(event: Event) -> Any:
     return None if not event["i"] else quotient(100, event["i"])
 
@@ -331,6 +342,11 @@ MEASURES = {
     ),
     "any": Asked(any_true("i > 0"), known("i", lambda i: i > 0), lambda values: any(values) if values else None),
     "all": Asked(all_true("i > 0", filter="flag"), lambda e: e["i"] > 0 if e["flag"] and e["i"] is not None else None, every),
+    "histogram_i": Asked(histogram("i", (-3, 0, 2.5, 2**62)), field("i"), buckets(-3, 0, 2.5, 2**62)),
+    "histogram_d": Asked(histogram("d", (Decimal("-0.005"), 0, 10**40)), CENTS.value, buckets(Decimal("-0.005"), 0, 10**40)),
+    "histogram_f": Asked(
+        histogram("f", (0, 1.25), filter="flag"), lambda e: DOUBLE.value(e) if e["flag"] else None, buckets(0, 1.25)
+    ),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),
     "min_b": Asked(minimum("b"), field("b"), smallest),

@@ -75,7 +75,7 @@ def test_the_answers_have_these_columns_and_kinds() -> None:
         "hits": (pa.int64(), "integer"),
         "volume": (pa.decimal128(38, 0), "integer"),
         "visitors": (pa.int64(), "integer"),
-        "latency": (pa.struct([("0.5", pa.float64()), ("0.99", pa.float64())]), "quantiles"),
+        "latency": (pa.struct([("0.5", pa.float64()), ("0.99", pa.float64())]), "struct"),
         "mean_ms": (pa.float64(), "float"),
         "last": (TIME, "time"),
     }

@@ -9,6 +9,7 @@ from views.measures.count import count
 from views.measures.derived import derived
 from views.measures.distinct import distinct
 from views.measures.extremes import maximum, minimum
+from views.measures.histogram import histogram
 from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.moments import kurtosis, skewness, stddev, variance
@@ -27,6 +28,7 @@ __all__ = [
     "covariance",
     "derived",
     "distinct",
+    "histogram",
     "kurtosis",
     "maximum",
     "mean",

@@ -58,7 +58,7 @@ class Aggregate:
 
     states: tuple[State, ...]
     answer: pa.DataType
-    kind: Kind | Literal["quantiles"]
+    kind: Kind | Literal["struct"]
     present: Callable[[Sequence[pa.Array]], pa.Array]
     approximate: Approximation | None = None
 

@@ -62,7 +62,7 @@ class Quantiles:
         answer = pa.struct([(repr(fraction), pa.float64()) for fraction in self.fractions])
         error = datasketches.kll_doubles_sketch.get_normalized_rank_error(K, False)
         approximation = Approximation("kll", error=round(error, 4), confidence=_CONFIDENCE)
-        return Aggregate((state,), answer, "quantiles", lambda columns: _present(columns, self.fractions), approximation)
+        return Aggregate((state,), answer, "struct", lambda columns: _present(columns, self.fractions), approximation)
 
 
 def quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL

@@ -1,0 +1,70 @@
+"""How many values lie between given edges."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from views.errors import DefinitionError
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Measure, State
+from views.measures.total import number
+from views.values import ValueType
+
+_TOO_LARGE: Final = 10**38
+_WIDE: Final = Context(prec=40)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The number of values below the first edge, from each edge to below the next, and from the last one on; no nulls."""
+
+    expression: str
+    edges: tuple[int | float | Decimal, ...]
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if the edges are not finite numbers that rise."""
+        numbers = all(isinstance(edge, int | float | Decimal) and not isinstance(edge, bool) for edge in self.edges)
+        if not self.edges or not numbers or not all(low < high for low, high in pairwise((*self.edges, float("inf")))):
+            raise DefinitionError(f"edges {self.edges!r} are not numbers that rise, such as (10, 100, 1000)")
+        if self.edges[0] == float("-inf"):
+            raise DefinitionError(f"edges {self.edges!r} begin at minus infinity, below which there is nothing")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One 64-bit count per interval; the answer is a struct of them, named by lower edges, the first one by "<" its upper."""
+        value = number(types)
+        below = [_below(edge, value) for edge in self.edges]
+        within = [below[0], *(f"NOT ({low}) AND {high}" for low, high in pairwise(below)), f"NOT ({below[-1]})"]
+        states = tuple(
+            State(f"bucket{place}", pa.int64(), f"count(*) FILTER ({condition})", "CAST(sum({0}) AS BIGINT)")
+            for place, condition in enumerate(within)
+        )
+        names = [f"<{self.edges[0]}", *map(str, self.edges)]
+        answer = pa.struct([(name, pa.int64()) for name in names])
+        return Aggregate(states, answer, "struct", lambda columns: pa.StructArray.from_arrays(list(columns), names=names))
+
+
+def histogram(expression: str, edges: Sequence[int | float | Decimal], *, filter: str | None = None) -> Measure:  # noqa: A002
+    """How the values of an expression lie between edges: `histogram("ms", (10, 100, 1000))`."""
+    return filtered(Histogram(expression, tuple(edges)), filter)
+
+
+def _below(edge: float | Decimal, value: ValueType) -> str:
+    """SQL for being below the edge, exactly: no value of the type lies between the edge and the next larger value of it."""
+    if value.kind == "float":
+        return f"{{0}} < CAST('{float(edge)!r}' AS DOUBLE)"
+    scale = getattr(value.arrow, "scale", 0)
+    units = math.ceil(Fraction(str(edge)) * 10**scale)  # 0.1 is meant as it is written
+    if abs(units) >= _TOO_LARGE:
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {str(units > 0).lower()} END"
+    return f"{{0}} < CAST('{Decimal(units).scaleb(-scale, _WIDE):f}' AS DECIMAL(38, {scale}))"
