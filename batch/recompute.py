@@ -5,6 +5,7 @@ rows that no publication names; the next run starts over.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -106,6 +107,8 @@ class _Built:
 def _build(work: _Work, source: Source) -> _Built:
     tables, release = work.batch.tables, work.release
     end = archive.end(tables, source.name, release.sources[source.name])
+    if not end.offsets:
+        work.batch.say(f"{source.name}: nothing is archived yet, so there is nothing to fold; `tandem archive` comes first")
     cut = take_cut(work.batch, release.number, source.name, end)
     views = tuple(name for name, view in work.definitions.views.items() if view.source.name == source.name)
     work.batch.say(f"{source.name}: folding {len(views)} views below {cut}")
@@ -128,7 +131,10 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
     """The next publication. Raises NotPublishable if the release that the run started from is no longer live."""
     publications.refuse_stale(parent, work.live)
     assert parent is not None  # else it is stale
-    views = {name: BatchView(fingerprint, work.version) for name, fingerprint in work.release.views.items()}
+    rows: Counter[str] = Counter()
+    for file in (file for one in built.values() for file in one.views.files):
+        rows[file.view] += file.file.rows
+    views = {name: BatchView(fingerprint, work.version, rows[name]) for name, fingerprint in work.release.views.items()}
     late = {name: late_below(work.batch.tables, parent, name, one.cut) for name, one in built.items()}
     return Publication(
         number=0,

@@ -82,7 +82,9 @@ class TableFile:
         places = self.place.file_system()
         if self.place.local:
             places.create_dir(folder or ".", recursive=True)
-        return pq.ParquetWriter(places.open_output_stream(self._path), self.schema, compression="zstd", compression_level=1)
+        return pq.ParquetWriter(
+            places.open_output_stream(self._path), self.schema, compression="zstd", compression_level=1, write_page_checksum=True
+        )
 
     def _widen(self, name: str, seen: dict[str, Any]) -> None:
         if seen["min"] is not None:
@@ -107,5 +109,6 @@ class TableFile:
 def _json(value: Any) -> Any:
     """A bound as Delta's statistics write it; the format's times are UTC."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        # Not strftime, which does not pad a year below 1000 everywhere.
+        return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return value

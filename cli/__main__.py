@@ -89,7 +89,7 @@ def _fail(sentence: str, code: int, *, as_json: bool, before: str = "") -> int:
 
 
 def _worded(error: Exception) -> str:
-    if type(error).__module__.partition(".")[0] in ("py4j", "pyspark"):
+    if "pyspark" in sys.modules:
         from infra import spark_failures  # noqa: PLC0415 - what never met Spark need not import it to fail
 
         if told := spark_failures.worded(error, "Spark failed"):

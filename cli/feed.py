@@ -41,8 +41,8 @@ def run(
         raise typer.BadParameter("a stream or a packed file cannot be followed; leave out --follow")
     settings = call.settings()
     to = source_of(definitions(call, Tables(settings.state)), source)
-    if str(file) != "-" and not follow and not file.is_file():
-        raise TandemError(f"cannot read {file}: there is no such file")
+    if str(file) != "-" and not follow:
+        _refuse_no_file(file)
     address = broker.address(settings)
     topic = kafka.topic(kafka.connect(address), to.topic)
     with (
@@ -51,7 +51,10 @@ def run(
         _shown(call, file, follow=follow) as show,
     ):
         for number, line in enumerate(followed(file, stop, idle=sender.poll) if follow else lines(file), 1):
-            sender.send(topic.name, line)
+            try:
+                sender.send(topic.name, line)
+            except kafka.NotSent as error:
+                raise kafka.NotSent(f"line {number} of {file}: {error}") from None
             show(number, len(line) + 1)
         sender.finish()
     positions = Position.of({(topic.id, partition): offset for (_, partition), offset in sender.positions.items()})
@@ -59,10 +62,18 @@ def run(
     return Output(document, f"sent {sender.acknowledged} records to {source}; all are acknowledged")
 
 
+def _refuse_no_file(file: Path) -> None:
+    """Pipes and devices are read as files are."""
+    if file.is_dir():
+        raise TandemError(f"cannot read {file}: it is a folder; name a file, or - for standard input")
+    if not file.exists():
+        raise TandemError(f"cannot read {file}: there is no such file")
+
+
 @contextmanager
 def _shown(call: Call, file: Path, *, follow: bool) -> Iterator[Any]:
     """A progress bar on a terminal; how much is left is known of a plain file only."""
-    known = str(file) != "-" and not follow and file.suffix != ".gz"
+    known = str(file) != "-" and not follow and file.suffix != ".gz" and file.is_file()
     columns = [BarColumn(), TimeRemainingColumn()] if known else [TimeElapsedColumn()]
     console = call.console()
     with Progress(

@@ -183,7 +183,10 @@ class Sender:
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
-                raise NotSent(self._complaint(error.args[0])) from None
+                # What was handed over before is sent all the same, so that the number of acknowledged ones is true.
+                self._producer.flush(_DELIVERY_S)
+                complaint = self._complaint(error.args[0])
+                raise NotSent(f"{complaint}; the record has {len(value or b'')} bytes") from None
             else:
                 break
             self._raise_refusal()

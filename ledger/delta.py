@@ -209,7 +209,7 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
     """The rows of one active file, in the order written. Raises Vanished if it is gone, else Unreadable."""
     try:
         with file_system(handle).open_input_file(path) as opened:
-            return pq.ParquetFile(opened).read(columns)
+            return pq.ParquetFile(opened, page_checksum_verification=True).read(columns)
     except FileNotFoundError as error:
         raise Vanished(f"cannot read table {handle.table_uri}: its file {path} is gone; was the table vacuumed?") from error
     except _FAILURES as error:
@@ -245,7 +245,15 @@ def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int, bounds: s
     path = f"part-{uuid4()}.parquet"
     places = file_system(handle)
     with places.open_output_stream(path) as stream:
-        pq.write_table(rows, stream, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False)
+        pq.write_table(
+            rows,
+            stream,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=False,
+            write_statistics=False,
+            write_page_checksum=True,
+        )
     size = places.get_file_info([path])[0].size
     statistics: dict[str, object] = {"numRecords": rows.num_rows}
     if bounds is not None:

@@ -6,7 +6,7 @@ That, and the three checks of `publish`, is what keeps a reader from ever counti
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -29,10 +29,11 @@ class NotPublishable(TandemError):
 
 @dataclass(frozen=True)
 class BatchView:
-    """The rows of `views/<view>/<fingerprint>` that are live; version 0 is the empty batch."""
+    """The rows of `views/<view>/<fingerprint>` that are live, and how many; version 0 is the empty batch."""
 
     fingerprint: str
     version: int = 0
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ def _to_row(publication: Publication) -> Row:
         "kind": publication.kind,
         "release": publication.release,
         "cuts": each(publication.cuts, Position.to_json),
-        "views": each(publication.views, lambda view: {"fingerprint": view.fingerprint, "version": view.version}),
+        "views": each(publication.views, asdict),
         "counts": each(publication.counts, Counts.to_json),
         "rejected": each(publication.rejected, dict),
         "newest": each(publication.newest, datetime.isoformat),

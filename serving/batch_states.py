@@ -31,6 +31,8 @@ class BatchStates:
     address: str
     version: int
     schema: pa.Schema
+    rows: int | None = None
+    """How many rows the version has, where its publication says so."""
     _held: pa.Table | None = field(default=None, init=False, repr=False)
 
     def read(self, selection: Selection) -> pa.Table:
@@ -53,6 +55,11 @@ class BatchStates:
             raise Unreadable(f"table {self.address} is gone, and with it batch version {self.version}")
         actions = pa.table(handle.get_add_actions(flatten=True))
         mine = actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), self.version))
+        found = sum(mine["num_records"].to_pylist())
+        if self.rows is not None and found != self.rows:
+            raise Unreadable(
+                f"table {self.address} has {found} of the {self.rows} rows of batch version {self.version}; restore it"
+            )
         states = (states for path in mine["path"].to_pylist() for states in self._row_groups(handle, path))
         if sum(mine["size_bytes"].to_pylist()) > HELD_BYTES:
             return self._whole(selection.filter(some) for some in states)
@@ -62,7 +69,7 @@ class BatchStates:
     def _row_groups(self, handle: DeltaTable, path: str) -> Iterator[pa.Table]:
         # Not pyarrow.dataset: importing it imports pandas, and the files are not sorted by anything that it could skip by.
         with file_system(handle).open_input_file(path) as opened:
-            file = pq.ParquetFile(opened)
+            file = pq.ParquetFile(opened, page_checksum_verification=True)
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, columns=self.schema.names).select(self.schema.names).cast(self.schema)
 

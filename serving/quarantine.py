@@ -16,5 +16,5 @@ def rejects(tables: Tables, source: str, decoder: str) -> pa.Table:
     handle = open_table(tables, tables.quarantine(source, decoder))
     stored = [] if handle is None else [read_file(handle, path, REJECTS_SCHEMA.names) for path in files(handle)]
     found = pa.concat_tables([pa.Table.from_batches([], REJECTS_SCHEMA), *(rows.cast(REJECTS_SCHEMA) for rows in stored)])
-    order = [("timestamp", "descending"), *((name, "ascending") for name in ("topic_id", "partition", "offset"))]
+    order = [("timestamp", "descending"), ("topic_id", "ascending"), ("partition", "ascending"), ("offset", "descending")]
     return found.take(pc.sort_indices(found, sort_keys=order))

@@ -135,7 +135,7 @@ class Reader:
         live = publication.views[view.name]
         if (view.name, live) not in self._batches:
             address = self.tables.view(view.name, live.fingerprint)
-            self._batches[view.name, live] = BatchStates(self.tables, address, live.version, state_schema(view))
+            self._batches[view.name, live] = BatchStates(self.tables, address, live.version, state_schema(view), live.rows)
         states = self._batches[view.name, live].read(selection)
         return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
 

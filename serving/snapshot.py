@@ -9,7 +9,7 @@ from ledger.counts import Counts, plus
 from ledger.gaps import Gap
 from ledger.positions import Position
 from ledger.publications import Publication
-from ledger.tiling import chain
+from ledger.tiling import boundary, chain
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,9 @@ class Snapshot:
 def tail(commits: Sequence[Commit], cut: Position) -> Tail:
     """A source's commits, of which those from the cut on are the tail."""
     tiled = chain(commits, cut)
-    if tiled.problem:
-        return Tail(cut, cut, problem=tiled.problem)
+    problem = tiled.problem
+    if problem is None and not boundary(commits, cut):
+        problem = f"no commit starts or ends at the cut {cut}: the realtime table has lost some"
+    if problem:
+        return Tail(cut, cut, problem=problem)
     return Tail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)

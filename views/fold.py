@@ -6,6 +6,7 @@ NULL, and costs nothing measurable. Then what was rejected gets a reason. Last, 
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -27,6 +28,9 @@ COUNT: Final = "_count"
 _WHERE: Final = "_where"
 
 _YEAR_1_TO_1970_US: Final = 62_135_596_800_000_000
+_YEAR_9999_END_US: Final = 253_402_300_799_999_999
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def fold_sql(view: View) -> str:
     if isinstance(view.window, Tumbling):
         columns.append(f"{_window_number(view.source.event_time, view.window)} AS {WINDOW}")
     judged = f"SELECT {', '.join(columns) or '1'} FROM {events}"
-    cases = _cases(failures, list(values.values()))
+    cases = _cases(failures, list(values.values())) + _beyond_time(view)
     if cases:
         judged = f"SELECT *, CAST(CASE {' '.join(cases)} END AS TINYINT) AS {REASON} FROM ({judged})"
     reason = REASON if cases else f"CAST(NULL AS TINYINT) AS {REASON}"
@@ -99,6 +103,20 @@ def window_starts(numbers: npt.NDArray[np.int64], window: Tumbling) -> npt.NDArr
 def _window_number(event_time: str, window: Tumbling) -> str:
     """Which window an event is in, counted from one before the year 1: SQL divides towards zero, so nothing may be below it."""
     return f"(epoch_us({quoted(event_time)}) + {_windows_before_1970(window) * window.size_us}) // {window.size_us}"
+
+
+def _beyond_time(view: View) -> list[str]:
+    """What rejects an event whose window begins before the year 1 or ends after 9999, where the source lets one in."""
+    window = view.window
+    if not isinstance(window, Tumbling):
+        return []
+    first, last = -_YEAR_1_TO_1970_US, _YEAR_9999_END_US
+    before, size = _windows_before_1970(window), window.size_us
+    low, high = -(-first // size) + before, (last - size) // size + before
+    plausible = [int((time - _EPOCH) / _MICROSECOND) // size + before for time in view.source.plausible]
+    if low <= plausible[0] and plausible[1] <= high:
+        return []
+    return [f"WHEN {WINDOW} NOT BETWEEN {low} AND {high} THEN {REASONS.index('out_of_range')}"]
 
 
 def _windows_before_1970(window: Tumbling) -> int:

@@ -1,8 +1,10 @@
 """The kernel's partial: events of any ranges, in any order, to the states of a view."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,14 +38,37 @@ def partial(view: View, events: pa.Table, ranges: Ranges) -> Partial:
     """
     if not events.num_rows:
         return Partial(no_states(view), ranges)
-    folded = engine.query(fold_sql(view), {EVENTS: events})
+    sql = fold_sql(view)
+    try:
+        folded, poison = engine.query(sql, {EVENTS: events}), 0
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error:
+        # DuckDB's TRY lets some failures through, such as that of a zone nobody knows: then the events that fail are searched.
+        harmless = _harmless(sql, events)
+        folded, poison = engine.query(sql, {EVENTS: harmless}), events.num_rows - harmless.num_rows
     reasons = folded.column(REASON)
     if reasons.null_count == len(reasons):
-        return Partial(_states(view, folded), ranges)
+        return Partial(_states(view, folded), ranges, {"expression": poison} if poison else {})
     refused = folded.filter(pc.is_valid(reasons))
-    counted = zip(refused.column(REASON).to_pylist(), refused.column(COUNT).to_pylist(), strict=True)
-    rejected = {REASONS[code]: number for code, number in sorted(counted)}
+    counted = Counter(dict(zip(refused.column(REASON).to_pylist(), refused.column(COUNT).to_pylist(), strict=True)))
+    counted[REASONS.index("expression")] += poison
+    rejected = {REASONS[code]: number for code, number in sorted(counted.items()) if number}
     return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, rejected)
+
+
+def _harmless(sql: str, events: pa.Table) -> pa.Table:
+    """The events without those for which the statement fails, found by halving: some 2 log n statements for each of those."""
+    try:
+        engine.query(sql, {EVENTS: events})
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error:
+        half = events.num_rows // 2
+        if not half:
+            return events.slice(0, 0)
+        return pa.concat_tables([_harmless(sql, events.slice(0, half)), _harmless(sql, events.slice(half))])
+    return events
 
 
 def no_states(view: View) -> pa.Table:

@@ -107,12 +107,14 @@ def test_nothing_to_send_is_no_failure(feed) -> None:
 def test_a_record_that_kafka_refuses_fails_the_whole(feed) -> None:
     code, document, errors = feed("-", given=b"fine\n" + b"x" * 2_000_000 + b"\n")
     assert code == 1
-    assert "too large" in document["error"]
+    assert document["error"].startswith("line 2 of -: ")
+    assert "too large; 1 were acknowledged; the record has 2000000 bytes" in document["error"]
     assert errors == f"tandem: {document['error']}\n"
 
 
 def test_what_cannot_be_fed_is_one_sentence(feed, project: Path, broker: kafka.Connection) -> None:
     assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: there is no such file"
+    assert feed(".")[1]["error"].startswith("cannot read .: it is a folder")
     (project / "broken.gz").write_bytes(gzip.compress(b"line\n" * 100)[:-10])
     code, document, _ = feed("broken.gz")
     assert (code, document["error"].startswith("cannot read broken.gz: ")) == (1, True)

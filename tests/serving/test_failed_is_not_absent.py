@@ -1,6 +1,7 @@
 """What cannot be read is *failed*, in one sentence that says what; nothing counted is *absent*; neither passes for the other."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,6 +139,20 @@ def test_a_batch_version_whose_files_are_lost_fails(world: World, damage: Callab
     assert f"cannot read table {table}" in reason(world)
     assert isinstance(Reader(world.tables).answer("per_page", layer="speed"), Value)
     assert isinstance(Reader(world.tables).answer("ever"), Value)
+
+
+def test_a_batch_version_whose_log_entry_is_lost_fails(world: World) -> None:
+    """As after a power cut: to Delta the table is then simply older."""
+    world.recompute(position(6), files=2)
+    table = Path(world.tables.view("inverse", world.live.views["inverse"].fingerprint))
+    max(table.glob("_delta_log/*.json")).unlink()
+    assert "rows of batch version 1" in reason(world, "inverse")
+
+
+def test_a_realtime_table_that_is_gone_fails(world: World) -> None:
+    world.recompute(position(6))
+    shutil.rmtree(world.tables.realtime(1, SOURCE))
+    assert "no commit starts or ends at the cut" in reason(world)
 
 
 def test_a_publication_that_cannot_be_read_fails_until_it_can(world: World) -> None:

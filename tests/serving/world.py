@@ -122,8 +122,7 @@ class World:
     def recompute(self, cut: Position, *, files: int = 1) -> Publication:
         """Fold everything below the cut into a batch version of every view, and publish it."""
         self._version += 1
-        for name in self.project.views:
-            self.write_version(name, self._version, cut, files=files)
+        rows = {name: self.write_version(name, self._version, cut, files=files) for name in self.project.views}
         folded = self.fold(LOG_START, cut)
 
         def derive(parent: Publication | None) -> Publication:
@@ -136,7 +135,7 @@ class World:
                 "recompute",
                 parent.release,
                 {SOURCE: cut},
-                {name: BatchView(view.fingerprint, self._version) for name, view in parent.views.items()},
+                {name: BatchView(view.fingerprint, self._version, rows[name]) for name, view in parent.views.items()},
                 counts={SOURCE: folded.counts},
                 rejected={name: dict(folded.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
                 newest={SOURCE: folded.newest} if folded.newest else {},
@@ -146,14 +145,15 @@ class World:
         assert published is not None
         return published
 
-    def write_version(self, view: str, version: int, cut: Position, *, files: int = 1) -> None:
-        """Append a batch version of one view, in several files."""
+    def write_version(self, view: str, version: int, cut: Position, *, files: int = 1) -> int:
+        """Append a batch version of one view, in several files; how many rows it has."""
         fingerprint = self.live.views[view].fingerprint
         states = from_ipc(self.fold(LOG_START, cut).partials[fingerprint])
         rows = states.append_column("batch_version", pa.array([version] * len(states), pa.int64()))
         for n in range(files):
             some = rows.take(pa.array(range(n, len(rows), files), pa.int64()))
             write_deltalake(self.tables.view(view, fingerprint), some, mode="append", partition_by=["batch_version"])
+        return len(rows)
 
     def records(self, start: Position, end: Position) -> pa.Table:
         """The log's records of a range."""

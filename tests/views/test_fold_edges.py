@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.samples import EPOCH, SAMPLES, table
+from tests.samples import EPOCH, SAMPLES, Sample, table
 from views.kernel import Partial, merge, partial, present
 from views.measures import count, distinct, maximum, mean, minimum, quantiles, total
 from views.ranges import EMPTY, Overlap, Ranges
+from views.source import Source
 from views.view import View, answer_schema, state_schema
 from views.windows import Tumbling, Window, all_time, tumbling
 
@@ -183,3 +184,40 @@ def test_rejections_add_up() -> None:
         for number in (1, 2)
     ]
     assert merge(view, pieces).rejected == {"expression": 3}
+
+
+ZONED = View(SAMPLES, keys={"hour": 'extract(hour FROM "at" AT TIME ZONE s)'}, measures={"n": count()}, where="flag")
+
+
+def test_what_escapes_try_rejects_the_event_alone() -> None:
+    """DuckDB raises for a zone that nobody knows, though it is asked to TRY."""
+    rows = [{"flag": True, "s": zone} for zone in ("Europe/Oslo", "Mars/Base", "UTC", None, "", "UTC", "No/where")]
+    rows += [{"flag": False, "s": "Mars/Base"}]
+    found = folded(ZONED, *rows)
+    assert found.rejected == {"expression": 3}
+    assert {row["hour"]: row["n"] for row in present(ZONED, found).to_pylist()} == {13: 1, 12: 2, None: 1}
+    alone = merge(ZONED, [folded(ZONED, row) for row in rows])
+    assert alone.rejected == found.rejected
+    assert sorted(map(repr, present(ZONED, alone).to_pylist())) == sorted(map(repr, present(ZONED, found).to_pylist()))
+
+
+def test_what_escapes_try_joins_the_other_rejects() -> None:
+    view = View(
+        SAMPLES, keys={"hour": 'extract(hour FROM "at" AT TIME ZONE s)'}, measures={"n": total("10 // i"), "f": total("f * f")}
+    )
+    rows = [{"s": "UTC", "i": 0}, {"s": "Mars/Base", "i": 1}, {"s": "UTC", "i": 1, "f": 1e300}, {"s": "UTC", "i": 1}]
+    assert folded(view, *rows).rejected == {"expression": 2, "not_finite": 1}
+
+
+@pytest.mark.parametrize("window", [tumbling(days=1), tumbling(days=7), tumbling(hours=5), tumbling(days=365)])
+def test_a_window_that_no_calendar_holds_rejects_the_event(window: Window) -> None:
+    """A source may let in the first and the last microsecond that there are; a window there may begin before or end after."""
+    ends = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC))
+    source = Source(topic="all", event=Sample, event_time="at", plausible=ends, name="all")
+    view = View(source, window=window, measures={"n": count()})
+    found = folded(view, *({"at": at} for at in (*ends, NOON)))
+    rows = present(view, found).to_pylist()
+    assert found.rejected == ({"out_of_range": 3 - len(rows)} if len(rows) < 3 else {})
+    assert all(row["window_start"] <= ends[1] and row["window_end"] <= ends[1] for row in rows)
+    assert any(row["window_start"] <= NOON < row["window_end"] for row in rows)
+    assert len(rows) < 3
