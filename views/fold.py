@@ -113,7 +113,7 @@ def _beyond_time(view: View) -> list[str]:
     first, last = -_YEAR_1_TO_1970_US, _YEAR_9999_END_US
     before, size = _windows_before_1970(window), window.size_us
     low, high = -(-first // size) + before, (last - size) // size + before
-    plausible = [int((time - _EPOCH) / _MICROSECOND) // size + before for time in view.source.plausible]
+    plausible = [(time - _EPOCH) // _MICROSECOND // size + before for time in view.source.plausible]
     if low <= plausible[0] and plausible[1] <= high:
         return []
     return [f"WHEN {WINDOW} NOT BETWEEN {low} AND {high} THEN {REASONS.index('out_of_range')}"]

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,15 +37,7 @@ def partial(view: View, events: pa.Table, ranges: Ranges) -> Partial:
     """
     if not events.num_rows:
         return Partial(no_states(view), ranges)
-    sql = fold_sql(view)
-    try:
-        folded, poison = engine.query(sql, {EVENTS: events}), 0
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error:
-        # DuckDB's TRY lets some failures through, such as that of a zone nobody knows: then the events that fail are searched.
-        harmless = _harmless(sql, events)
-        folded, poison = engine.query(sql, {EVENTS: harmless}), events.num_rows - harmless.num_rows
+    folded, poison = _folded(fold_sql(view), events)
     reasons = folded.column(REASON)
     if reasons.null_count == len(reasons):
         return Partial(_states(view, folded), ranges, {"expression": poison} if poison else {})
@@ -57,18 +48,15 @@ def partial(view: View, events: pa.Table, ranges: Ranges) -> Partial:
     return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, rejected)
 
 
-def _harmless(sql: str, events: pa.Table) -> pa.Table:
-    """The events without those for which the statement fails, found by halving: some 2 log n statements for each of those."""
-    try:
-        engine.query(sql, {EVENTS: events})
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error:
-        half = events.num_rows // 2
-        if not half:
-            return events.slice(0, 0)
-        return pa.concat_tables([_harmless(sql, events.slice(0, half)), _harmless(sql, events.slice(half))])
-    return events
+def _folded(sql: str, events: pa.Table) -> tuple[pa.Table, int]:
+    """What the statement makes of the events without those for which it fails, and how many these are."""
+    pieces = list(engine.halved(sql, EVENTS, events))
+    (_, folded), *others = pieces
+    if folded is not None and not others:
+        return folded, 0
+    harmless = [piece for piece, result in pieces if result is not None]
+    folded = engine.query(sql, {EVENTS: pa.concat_tables([events.slice(0, 0), *harmless])})
+    return folded, sum(result is None for _, result in pieces)
 
 
 def no_states(view: View) -> pa.Table:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -69,22 +68,12 @@ def _evaluated(expression: Expression, answers: Mapping[str, pa.Array]) -> pa.Ar
     wrong = [objection for objection, _ in objections("_e.v", expression.type)]
     kept = f"CASE WHEN NOT ({' OR '.join(wrong)}) THEN _e.v END" if wrong else "_e.v"
     sql = f"SELECT {kept} AS v FROM (SELECT {quoted(_ROW)}, TRY(struct_pack(v := {value})) AS _e FROM {_ANSWERS}) ORDER BY {_ROW}"
-    found = _queried(sql, table, expression.type.arrow)
+    found = [
+        pa.nulls(1, expression.type.arrow) if result is None else arrays.whole(result.column("v")).cast(expression.type.arrow)
+        for _, result in engine.halved(sql, _ANSWERS, table)
+    ]
     engine.take_back(_ANSWERS)
-    return found
-
-
-def _queried(sql: str, table: pa.Table, arrow: pa.DataType) -> pa.Array:
-    """A value per row; null where the statement fails in a way that DuckDB's TRY lets through, found by halving."""
-    try:
-        return arrays.whole(engine.query(sql, {_ANSWERS: table}).column("v")).cast(arrow)
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error:
-        half = table.num_rows // 2
-        if not half:
-            return pa.nulls(1, arrow)
-        return pa.concat_arrays([_queried(sql, part, arrow) for part in (table.slice(0, half), table.slice(half))])
+    return pa.concat_arrays(found)
 
 
 def _readable(answer: pa.DataType) -> pa.DataType:

@@ -17,6 +17,10 @@ from views import arrays
 from views.measures.measure import State
 
 Doubles = npt.NDArray[np.float64]
+Fold = Callable[[Doubles, npt.NDArray[np.intp], Doubles], Doubles]
+"""Rows of values, the group of each, and how many values each group has, to a row of numbers per group."""
+Unite = Callable[[Doubles, npt.NDArray[np.intp], int], Doubles]
+"""Rows of states' numbers, the group of each, and how many groups there are, to a row of numbers per group."""
 
 MOMENTS: Final = 5
 """Numbers in the state of one variable: count, mean, and the sums of the deviations' second, third and fourth powers."""
@@ -27,28 +31,12 @@ COMOMENTS: Final = 6
 
 def moments_state() -> State:
     """The state of one input."""
-    given = "{0} IS NOT NULL"
-    return State(
-        "moments",
-        pa.binary(),
-        fold=f"list(CAST({{0}} AS DOUBLE)) FILTER ({given})",
-        merge=f"list({{0}}) FILTER ({given})",
-        build=lambda lists: _folded(lists, 1, _fold_moments),
-        unite=lambda lists: _united(lists, MOMENTS, _unite_moments),
-    )
+    return _state("moments", 1, MOMENTS, _fold_moments, _unite_moments)
 
 
 def comoments_state() -> State:
     """The state of two inputs; a pair with a null counts nothing."""
-    given = "{0} IS NOT NULL AND {1} IS NOT NULL"
-    return State(
-        "comoments",
-        pa.binary(),
-        fold=f"flatten(list([CAST({{0}} AS DOUBLE), CAST({{1}} AS DOUBLE)]) FILTER ({given}))",
-        merge="list({0}) FILTER ({0} IS NOT NULL)",
-        build=lambda lists: _folded(lists, 2, _fold_comoments),
-        unite=lambda lists: _united(lists, COMOMENTS, _unite_comoments),
-    )
+    return _state("comoments", 2, COMOMENTS, _fold_comoments, _unite_comoments)
 
 
 def numbers(column: pa.Array, width: int) -> Doubles:
@@ -103,12 +91,25 @@ def _unite_comoments(parts: Doubles, group: npt.NDArray[np.intp], groups: int) -
     return np.stack([counts, common_x, common_y, *sums], axis=1)
 
 
+def _state(suffix: str, inputs: int, width: int, fold: Fold, unite: Unite) -> State:
+    given = " AND ".join(f"{{{number}}} IS NOT NULL" for number in range(inputs))
+    values = ", ".join(f"CAST({{{number}}} AS DOUBLE)" for number in range(inputs))
+    return State(
+        suffix,
+        pa.binary(),
+        fold=f"flatten(list([{values}]) FILTER ({given}))",
+        merge="list({0}) FILTER ({0} IS NOT NULL)",
+        build=lambda lists: _folded(lists, inputs, fold),
+        unite=lambda lists: _united(lists, width, unite),
+    )
+
+
 def _adder(group: npt.NDArray[np.intp], groups: int) -> Callable[[Doubles], Doubles]:
     """What adds up values by group."""
     return lambda values: np.bincount(group, values, groups).astype(np.float64)
 
 
-def _folded(lists: pa.ListArray, inputs: int, fold: Callable[[Doubles, npt.NDArray[np.intp], Doubles], Doubles]) -> pa.Array:
+def _folded(lists: pa.ListArray, inputs: int, fold: Fold) -> pa.Array:
     lengths = _lengths(lists) // inputs
     some = lengths > 0
     values = arrays.doubles(lists.values).reshape(-1, inputs)
@@ -117,7 +118,7 @@ def _folded(lists: pa.ListArray, inputs: int, fold: Callable[[Doubles, npt.NDArr
     return _binaries(states, some)
 
 
-def _united(lists: pa.ListArray, width: int, unite: Callable[[Doubles, npt.NDArray[np.intp], int], Doubles]) -> pa.Array:
+def _united(lists: pa.ListArray, width: int, unite: Unite) -> pa.Array:
     lengths = _lengths(lists)
     some = lengths > 0
     groups = int(some.sum())
