@@ -18,12 +18,16 @@ from ledger.counts import Counts, add
 from ledger.fetched import Unclosed
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
+from views import project
 from views.ranges import Ranges
 from views.source import Source
+from views.view import bind
 
 _FEW_ROWS: Final = 100_000
 _DECODE_ROWS: Final = 1_000_000
-_MERGE_ROWS: Final = 20_000_000  # Events per bucket: what bounds the states that one task merges.
+# Events per bucket: what bounds the states that one task merges. Where order matters, each event is a state at first.
+_MERGE_ROWS: Final = 20_000_000
+_ORDERED_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
 
 
@@ -82,7 +86,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         scratch,
         found.files,
         below.version,
-        buckets=1 if rows < _FEW_ROWS else max(batch.parallelism, ceil(rows / _MERGE_ROWS)),
+        buckets=1 if rows < _FEW_ROWS else max(batch.parallelism, ceil(rows / _bucket_rows(below))),
     )
     folded, built = folding.fold(batch.session, work, slices)
     counted = sum(one.events for one in folded)
@@ -94,6 +98,12 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         newest=max((one.newest for one in folded if one.newest is not None), default=None),
     )
+
+
+def _bucket_rows(below: Below) -> int:
+    views = project.load_files(below.release.files).views
+    ordered = any(bind(views[name]).placement.settle is not None for name in below.views)
+    return _ORDERED_ROWS if ordered else _MERGE_ROWS
 
 
 def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:

@@ -1,7 +1,7 @@
 """Fold events into every view of a source in one scan, then merge by key: one Spark job, whatever the number of views.
 
-A task folds its slice in bounded pieces and merges as it goes. States travel as Arrow bytes to the bucket of their keys and
-window; a bucket merges each view's states and writes them as a file of that view's table. All numbers come from the kernel.
+A task folds its slice in bounded pieces and merges as it goes. States travel as Arrow bytes to the bucket of their keys
+and window; a bucket merges each view's states and writes them as a file of that view's table. All numbers come from the kernel.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,8 @@ from views import engine, kernel, project
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
 from views.ranges import EMPTY, Ranges
-from views.view import WINDOW_COLUMNS, View, group_columns, state_schema
+from views.view import View, shared_columns, state_schema
+from views.windows import WINDOW_COLUMNS
 from views.wire import from_ipc, to_ipc
 
 VERSION: Final = "batch_version"
@@ -125,7 +126,7 @@ def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded
     for name, one in held.items():
         file = TableFile(work.views[name], state_schema(one.view), WINDOW_COLUMNS, {VERSION: str(work.version)})
         with file:
-            file.write(one.take().states)
+            file.write(kernel.settle(one.view, one.take().states))
         if file.written is not None:
             yield Built(name, file.written)
 
@@ -168,11 +169,11 @@ class _Held:
 
 
 def _sent(work: Folding, view: View, one: Partial, ranges: Ranges) -> Iterator[tuple[int, _States]]:
-    """States by bucket of their keys and window."""
+    """States by bucket: those that may have to do with each other go to the same."""
     if not one.states.num_rows:
         return
-    groups = ", ".join(engine.quoted(name) for name in group_columns(view))
-    sql = f"SELECT (hash({groups}) % {work.buckets})::INTEGER AS bucket FROM {_TABLE}"
+    shared = ", ".join(engine.quoted(name) for name in shared_columns(view)) or "NULL"
+    sql = f"SELECT (hash({shared}) % {work.buckets})::INTEGER AS bucket FROM {_TABLE}"
     buckets = engine.query(sql, {_TABLE: one.states})["bucket"].to_numpy()
     engine.take_back(_TABLE)
     for bucket in np.unique(buckets).tolist():

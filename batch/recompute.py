@@ -30,7 +30,8 @@ from ledger.releases import Release
 from views import project
 from views.project import Project
 from views.source import Source
-from views.view import WINDOW_COLUMNS, state_schema
+from views.view import state_schema
+from views.windows import WINDOW_COLUMNS
 
 _SCRATCH: Final = "scratch"
 

@@ -9,7 +9,6 @@ from views.event import event_fields
 from views.fingerprint import fingerprint
 from views.source import Source
 from views.view import BoundMeasure, View, bind
-from views.windows import Tumbling
 
 
 def run(call: Call) -> Output:
@@ -42,7 +41,7 @@ def _view(view: View) -> dict[str, Any]:
     return {
         "source": view.source.name,
         "where": view.where,
-        "window_s": view.window.size.total_seconds() if isinstance(view.window, Tumbling) else None,
+        "window": repr(view.window),
         "keys": {name: {"expression": key.text, "type": key.type.kind} for name, key in bound.keys},
         "measures": {measure.name: _measure(view, measure) for measure in bound.measures},
         "fingerprint": fingerprint(view),
@@ -66,9 +65,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
         yield from (f"  {field}: {kind}" for field, kind in source["fields"].items())
     for name, view in document["views"].items():
-        window = "all time" if view["window_s"] is None else f"windows of {view['window_s']:g} s"
         where = f", where {view['where']}" if view["where"] else ""
-        yield f"\nview {name} of {view['source']}: {window}{where}, fingerprint {view['fingerprint']}"
+        yield f"\nview {name} of {view['source']}: {view['window']}{where}, fingerprint {view['fingerprint']}"
         yield from (f"  key {key}: {what['type']} = {what['expression']}" for key, what in view["keys"].items())
         for measure, what in view["measures"].items():
             exact = f"approximate ({what['approximate']['kind']})" if what["approximate"] else "exact"

@@ -14,7 +14,7 @@ from ledger.tables import Tables
 from serving.outcome import Absent, Value, document, given
 from serving.provenance import Layer, age
 from serving.reader import Reader
-from serving.selection import parse_keys, parse_time
+from serving.selection import BadSelection, last, parse_keys, parse_span, parse_time
 from views.measures.measure import Approximation
 
 
@@ -30,17 +30,28 @@ def run(
         str | None, typer.Option("--from", metavar="TIME", help="Windows that start at or after this time (ISO 8601, UTC).")
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Windows that start before this time.")] = None,
+    one: Annotated[
+        bool, typer.Option("--one", help="Everything from --from to --to as one window; both are bounds of the view's slices.")
+    ] = False,
+    last_: Annotated[
+        str | None,
+        typer.Option("--last", metavar="SPAN", help="The last 37m, 2h or 7d as one window; it ends with the slice that is now."),
+    ] = None,
     layer: Annotated[
         Layer, typer.Option(help="What to count: the log below the cut, the log from the cut on, or both.")
     ] = "merged",
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the first N rows.")] = None,
 ) -> Output:
     """Ask a published view. Rows come ordered by window start, then by the keys, NULL last."""
+    if last_ is not None and (from_, to, one) != (None, None, False):
+        raise BadSelection("--last is a range of its own: it goes without --from, --to and --one")
     between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
     reader = Reader(Tables(call.settings().state))
     drift = working_tree_drift(call, reader)
+    if last_ is not None:
+        between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
     keys = parse_keys(reader.view(view), key or [])
-    answer = given(reader.answer(view, keys=keys, between=between, layer=layer, limit=limit))
+    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=layer, limit=limit))
     now = datetime.now(UTC)
     found = {**document(answer, now=now), "definitions": drift.to_json()}
     total = None if limit is None else answer.total

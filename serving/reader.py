@@ -4,7 +4,7 @@ A reader answers from one pinned snapshot until `refresh` finds more. Of the rea
 each view that is asked for it merges only new commits into what it holds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from serving.selection import ALWAYS, Between, Selection, select
 from serving.snapshot import Snapshot, Tail
 from views.errors import DefinitionError, TandemError, listed
 from views.fingerprint import fingerprint
-from views.kernel import Partial, merge, present_states
+from views.kernel import Partial, arrange, arrange_as_one, merge, present_arranged
 from views.project import Project, load_files
 from views.rows import ordered
 from views.view import View, approximations, state_schema
@@ -90,30 +90,35 @@ class Reader:
         *,
         keys: Mapping[str, object] | None = None,
         between: Between = ALWAYS,
+        one: bool = False,
         layer: Layer = "merged",
         limit: int | None = None,
     ) -> Outcome:
         """What is known of a view at the pinned snapshot: its rows, the certainty that there are none, or why neither.
 
-        `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; `limit` keeps the first
-        rows. Raises UnknownView and BadSelection for a question without a meaning.
+        `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; with `one` that range,
+        made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
+        question without a meaning.
         """
-        question = (view, keys or {}, between, layer, limit)
+
+        def selected(of: View) -> Selection:
+            return select(of, keys or {}, between, one=one)
+
         try:
-            return self._answer(*question)
+            return self._answer(view, selected, layer, limit)
         except ReadFailed as error:
             return Failed(str(error))
         except Unreadable:
             # An older publication's files may have been removed: perhaps another one is live.
             self.refresh()
         try:
-            return self._answer(*question)
+            return self._answer(view, selected, layer, limit)
         except (ReadFailed, Unreadable) as error:
             return Failed(str(error))
 
-    def _answer(self, name: str, keys: Mapping[str, object], between: Between, layer: Layer, limit: int | None) -> Outcome:
+    def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
         snapshot, view = self.snapshot(), self.view(name)
-        selection = select(view, keys, between)
+        selection = selected(view)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
         if tail.problem is not None:
             return Failed(f"view {name!r} cannot be answered exactly: {tail.problem}")
@@ -126,10 +131,11 @@ class Reader:
             partials += self._from_the_cut_on(view, publication, tail, selection)
         merged = merge(view, partials)
         provenance = _provenance(view, snapshot, layer, merged.rejected)
-        if not merged.states.num_rows:
+        rows = _rows(view, merged.states, selection)
+        if not rows.num_rows:
             return Absent(view, provenance)
-        table = present_states(view, _first(view, merged.states, limit))
-        return Value(view, table, merged.states.num_rows, provenance)
+        table = present_arranged(view, ordered(view, rows).slice(0, limit))
+        return Value(view, table, rows.num_rows, provenance)
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
         live = publication.views[view.name]
@@ -154,9 +160,11 @@ class Reader:
         return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
 
 
-def _first(view: View, states: pa.Table, limit: int | None) -> pa.Table:
-    """The states ordered by window start, then keys, NULL last; the first `limit` of them."""
-    return ordered(view, states).slice(0, limit)
+def _rows(view: View, states: pa.Table, selection: Selection) -> pa.Table:
+    """The rows that were asked for, of merged states."""
+    if selection.one and selection.start is not None and selection.end is not None:
+        return arrange_as_one(view, states, selection.start, selection.end)
+    return selection.rows(arrange(view, states))
 
 
 def _provenance(view: View, snapshot: Snapshot, layer: Layer, rejected: Mapping[str, int]) -> Provenance:

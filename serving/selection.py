@@ -1,13 +1,13 @@
 """Which rows of a view an answer is asked for: values of its keys, and a range of window starts.
 
-A selection only ever names whole states, so it is applied below the merge: two states merge when all their
-keys and their window agree.
+It is applied twice: to the rows of the answer, and before, to states, of which it leaves out only those that no such row is
+made of. Merging and arranging look at states together that agree in all their keys, and in time as far as the window says.
 """
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import reduce
 from operator import and_
 from typing import Final
@@ -17,13 +17,22 @@ import pyarrow.compute as pc
 
 from views.errors import TandemError, listed
 from views.event import TIMESTAMP
-from views.view import View, state_schema
-from views.windows import AllTime
+from views.view import View, bind, state_schema
+from views.windows import WINDOW_COLUMNS, AllTime
 
 Between = tuple[datetime | None, datetime | None]
 """Half-open bounds of window starts, `[from, to)`; None is open."""
 
 ALWAYS: Final[Between] = (None, None)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS: Final = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_SPAN_DIGITS: Final = 9
 
 
 class BadSelection(TandemError):
@@ -34,33 +43,39 @@ class BadSelection(TandemError):
 class Selection:
     """Rows whose keys equal the given values and whose window starts in `[start, end)`.
 
-    A NULL scalar asks for the rows whose key is NULL. A bound of None is open.
+    A NULL scalar asks for the rows whose key is NULL. A bound of None is open. A row is made of states that begin from
+    its window's start to `reach` after it; of any if that is None. `one` asks for everything in the range as one window.
     """
 
     keys: Mapping[str, pa.Scalar] = field(default_factory=dict)
     start: datetime | None = None
     end: datetime | None = None
+    reach: timedelta | None = timedelta(0)
+    one: bool = False
 
     def expression(self) -> pc.Expression | None:
-        """The selection as a filter over a table of states; None when it takes every row."""
+        """What states are needed, as a filter over a table of them; None when all are."""
         terms = [pc.field(name) == value if value.is_valid else pc.field(name).is_null() for name, value in self.keys.items()]
-        if self.start is not None:
-            terms.append(pc.field("window_start") >= pa.scalar(self.start, TIMESTAMP))
-        if self.end is not None:
-            terms.append(pc.field("window_start") < pa.scalar(self.end, TIMESTAMP))
+        if self.reach is not None:
+            terms += _starting(self.start, None if self.end is None else _later(self.end, self.reach))
         return reduce(and_, terms) if terms else None
 
     def filter(self, states: pa.Table) -> pa.Table:
-        """The selected rows of a table of states."""
+        """The states of a table that are needed."""
         expression = self.expression()
         return states if expression is None else states.filter(expression)
 
+    def rows(self, arranged: pa.Table) -> pa.Table:
+        """The rows of an answer that are asked for."""
+        terms = [] if self.reach == timedelta(0) else _starting(self.start, self.end)
+        return arranged.filter(reduce(and_, terms)) if terms else arranged
 
-def select(view: View, keys: Mapping[str, object], between: Between) -> Selection:
+
+def select(view: View, keys: Mapping[str, object], between: Between, *, one: bool = False) -> Selection:
     """The selection of Python values, each converted to its key's type.
 
     Raises BadSelection for a key that the view does not have, a value its type cannot hold, a range on a view
-    without windows, or a range that ends before it starts.
+    without windows, a range that ends before it starts, or one window of a range that is not made of the view's slices.
     """
     start, end = between
     if (start, end) != (None, None) and isinstance(view.window, AllTime):
@@ -70,7 +85,66 @@ def select(view: View, keys: Mapping[str, object], between: Between) -> Selectio
             raise BadSelection(f"{bound.isoformat()} names no zone; give it one, such as UTC")
     if start is not None and end is not None and end < start:
         raise BadSelection(f"the range ends at {end.isoformat()}, before its start {start.isoformat()}")
-    return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end)
+    if one:
+        _check_one(view, start, end)
+    placement = bind(view).placement
+    reach = timedelta(0) if one else placement.reach if placement.alone else None
+    return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end, reach, one)
+
+
+def last(view: View, span: timedelta, *, now: datetime) -> Between:
+    """The range of a length that ends with the slice that `now` is in. Raises BadSelection as `select` does."""
+    slice_ = _slice(view)
+    if span <= timedelta(0) or span % slice_:
+        raise BadSelection(f"the last {span} are not possible: view {view.name!r} is made of slices of {slice_}")
+    end = now + (_EPOCH - now) % slice_
+    return end - span, end
+
+
+def parse_span(text: str) -> timedelta:
+    """A length of time as `90s`, `37m`, `2h` or `7d`."""
+    number, unit = text[:-1], _UNITS.get(text[-1:])
+    if unit is None or not number.isdecimal() or len(number) > _SPAN_DIGITS:
+        raise BadSelection(f"{text!r} is not a length of time; write 90s, 37m, 2h or 7d")
+    return int(number) * unit
+
+
+def _check_one(view: View, start: datetime | None, end: datetime | None) -> None:
+    slice_ = _slice(view)
+    if start is None or end is None:
+        raise BadSelection("one window of a range needs both its ends")
+    for bound in (start, end):
+        if (bound - _EPOCH) % slice_:
+            below = bound - (bound - _EPOCH) % slice_
+            raise BadSelection(
+                f"view {view.name!r} is made of slices of {slice_}, and none begins at {bound.isoformat()}: "
+                f"the nearest are {below.isoformat()} and {(below + slice_).isoformat()}"
+            )
+
+
+def _slice(view: View) -> timedelta:
+    slice_ = bind(view).placement.slice
+    if slice_ is None:
+        raise BadSelection(f"view {view.name!r} is not made of slices of time, so no range of it is one window")
+    return slice_
+
+
+def _starting(start: datetime | None, end: datetime | None) -> list[pc.Expression]:
+    """That `window_start` is in `[start, end)`."""
+    terms = []
+    if start is not None:
+        terms.append(pc.field(WINDOW_COLUMNS[0]) >= pa.scalar(start, TIMESTAMP))
+    if end is not None:
+        terms.append(pc.field(WINDOW_COLUMNS[0]) < pa.scalar(end, TIMESTAMP))
+    return terms
+
+
+def _later(time: datetime, by: timedelta) -> datetime | None:
+    """None where the calendar ends first, which leaves the range open."""
+    try:
+        return time + by
+    except OverflowError:
+        return None
 
 
 def parse_keys(view: View, texts: Iterable[str]) -> dict[str, pa.Scalar]:

@@ -40,9 +40,8 @@ def _near(*points: int, width: int = 2_000_000) -> st.SearchStrategy[int]:
     return st.sampled_from(points).flatmap(lambda point: st.integers(point - width, point + width))
 
 
-times = (_near(0, 60_000_000, -86_400_000_000) | st.integers(_MICROSECONDS_1900, _MICROSECONDS_2100)).map(
-    lambda us: EPOCH + timedelta(microseconds=us)
-)
+_near_or_round = _near(0, 60_000_000, -86_400_000_000) | st.integers(-20, 20).map(lambda tenths: tenths * 100_000)
+times = (_near_or_round | st.integers(_MICROSECONDS_1900, _MICROSECONDS_2100)).map(lambda us: EPOCH + timedelta(microseconds=us))
 integers = st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1) | _near(2**62, -(2**62), width=3)
 # Sums of these are exact in doubles, whatever the order, beyond the largest double too.
 floats = st.integers(-(2**20), 2**20).map(lambda n: n * 0.25) | st.integers(-3, 3).map(lambda n: n * 2.0**1021) | st.just(-0.0)

@@ -65,7 +65,7 @@ def fingerprint(view: View) -> str:
             "identity": sorted(view.source.identity),
             "where": bound.where and bound.where.canonical,
             "keys": [[name, key.canonical] for name, key in bound.keys],
-            "window": [type(view.window).__name__, dataclasses.asdict(view.window)],
+            "window": [_measure(view.window, [one.canonical for one in bound.window_inputs]), bound.placement.pinned],
             "measures": {
                 measure.name: measure.derived.canonical
                 if measure.derived

@@ -2,35 +2,24 @@
 
 One statement in layers. The filter comes first and alone, so that no other expression looks at what it leaves out. Then
 each expression is evaluated once, wrapped: TRY(struct_pack(v := ...)) is NULL where it fails and {v: NULL} where it gives
-NULL, and costs nothing measurable. Then what was rejected gets a reason. Last, all else is grouped by key and window.
+NULL, and costs nothing measurable. Then what was rejected gets a reason. Last, all else is grouped by key and by window.
 """
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
-
-import numpy as np
-import numpy.typing as npt
 
 from views.engine import quoted
 from views.expressions import REASONS, Expression
 from views.syntax import enclosed
 from views.values import normalised, objections
 from views.view import View, bind
-from views.windows import Tumbling
 
 # No field, key or state has a name that starts with an underscore, so these are none of them.
 EVENTS: Final = "_events"
-WINDOW: Final = "_window"
 REASON: Final = "_reason"
 COUNT: Final = "_count"
 _WHERE: Final = "_where"
-
-_YEAR_1_TO_1970_US: Final = 62_135_596_800_000_000
-_YEAR_9999_END_US: Final = 253_402_300_799_999_999
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -59,68 +48,38 @@ class _Value:
 
 @lru_cache(maxsize=1024)
 def fold_sql(view: View) -> str:
-    """Over the table `_events`: one row per key and window, or per reason for which events were rejected.
+    """Over the table `_events`: one row per key and group of the window, or per reason for which events were rejected.
 
-    Columns: `_reason`, an index into REASONS or NULL; `_count`, the events; the keys; `_window`, for tumbling windows,
-    which `window_starts` understands; the states' folds.
+    Columns: `_reason`, an index into REASONS or NULL; `_count`, the events; the keys; what places the row; the states' folds.
     """
     bound = bind(view)
+    step = bound.placement.fold
     values = {expression.canonical: _Value(expression, f"_e{n}") for n, expression in enumerate(bound.expressions)}
     failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
     columns = [value.inner for value in values.values()]
+    columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.items()]
     events = EVENTS
     if bound.where is not None:
         wrapped = f"TRY(struct_pack(v := {enclosed(bound.where.text)}))"
         events = f"(SELECT *, {wrapped} AS {_WHERE} FROM {EVENTS}) WHERE {_WHERE} IS NULL OR {_WHERE}.v"
         columns.append(_WHERE)
         failures.insert(0, f"{_WHERE} IS NULL")
-    if isinstance(view.window, Tumbling):
-        columns.append(f"{_window_number(view.source.event_time, view.window)} AS {WINDOW}")
-    judged = f"SELECT {', '.join(columns) or '1'} FROM {events}"
-    cases = _cases(failures, list(values.values())) + _beyond_time(view)
-    if cases:
-        judged = f"SELECT *, CAST(CASE {' '.join(cases)} END AS TINYINT) AS {REASON} FROM ({judged})"
-    reason = REASON if cases else f"CAST(NULL AS TINYINT) AS {REASON}"
+    cases = _cases(failures, list(values.values()))
+    cases += [f"WHEN {condition} THEN {REASONS.index(reason)}" for condition, reason in bound.placement.objections]
+    reason = f"CASE {' '.join(cases)} END" if cases else "NULL"
+    judged = f"(SELECT *, CAST({reason} AS TINYINT) AS {REASON} FROM (SELECT {', '.join(columns) or '1'} FROM {events}))"
 
-    groups = [(name, values[key.canonical].plain) for name, key in bound.keys]
-    groups += [(WINDOW, WINDOW)] if isinstance(view.window, Tumbling) else []
     # A rejected event has no place among the keys: all of one reason are one group.
     kept = f"CASE WHEN {REASON} IS NULL THEN {{}} END" if cases else "{}"
-    grouped = [f"{kept.format(value)} AS {quoted(name)}" for name, value in groups]
-    states = [
-        f"{state.fold.format(*(values[expression.canonical].plain for expression in measure.inputs))} AS {quoted(name)}"
+    looked_at = [values[expression.canonical].plain for expression in bound.window_inputs]
+    groups = {name: kept.format(sql.format(*looked_at)) for name, sql in step.groups.items()}
+    keys = {name: kept.format(values[key.canonical].plain) for name, key in bound.keys}
+    states = {
+        name: state.fold.format(*(values[expression.canonical].plain for expression in measure.inputs))
         for measure in bound.measures
         for name, state in measure.states
-    ]
-    return f"SELECT {', '.join([reason, f'count(*) AS {COUNT}', *grouped, *states])} FROM ({judged}) GROUP BY ALL"
-
-
-def window_starts(numbers: npt.NDArray[np.int64], window: Tumbling) -> npt.NDArray[np.int64]:
-    """The windows' starts in microseconds since 1970, from the statement's `_window`."""
-    return (numbers - _windows_before_1970(window)) * window.size_us
-
-
-def _window_number(event_time: str, window: Tumbling) -> str:
-    """Which window an event is in, counted from one before the year 1: SQL divides towards zero, so nothing may be below it."""
-    return f"(epoch_us({quoted(event_time)}) + {_windows_before_1970(window) * window.size_us}) // {window.size_us}"
-
-
-def _beyond_time(view: View) -> list[str]:
-    """What rejects an event whose window begins before the year 1 or ends after 9999, where the source lets one in."""
-    window = view.window
-    if not isinstance(window, Tumbling):
-        return []
-    first, last = -_YEAR_1_TO_1970_US, _YEAR_9999_END_US
-    before, size = _windows_before_1970(window), window.size_us
-    low, high = -(-first // size) + before, (last - size) // size + before
-    plausible = [(time - _EPOCH) // _MICROSECOND // size + before for time in view.source.plausible]
-    if low <= plausible[0] and plausible[1] <= high:
-        return []
-    return [f"WHEN {WINDOW} NOT BETWEEN {low} AND {high} THEN {REASONS.index('out_of_range')}"]
-
-
-def _windows_before_1970(window: Tumbling) -> int:
-    return _YEAR_1_TO_1970_US // window.size_us + 1
+    }
+    return replace(step, groups=groups).sql(judged, {REASON: REASON, **keys}, {COUNT: "count(*)", **states})
 
 
 def _cases(failures: list[str], values: list[_Value]) -> list[str]:

@@ -5,16 +5,16 @@
     late(source, events, maxima)     -> how many came late   a label, never a loss
     partial(view, events, ranges)    -> partial              events of any ranges, in any order
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
-    present(view, partial)           -> answers              means from sums, estimates from sketches
+    present(view, partial)           -> answers              means from sums, estimates from sketches, windows from slices
 
 No engine, no I/O, no clock: batch, speed and serving all call these, and nothing else computes a number.
 """
 
 from views.decode import Decoded, decode
 from views.late import Late, late
-from views.merge import merge, merge_states
+from views.merge import merge, merge_states, settle
 from views.partial import Partial, partial
-from views.present import present, present_states
+from views.present import arrange, arrange_as_one, present, present_arranged
 from views.unique import Unique, unique
 
 __all__ = [
@@ -22,12 +22,15 @@ __all__ = [
     "Late",
     "Partial",
     "Unique",
+    "arrange",
+    "arrange_as_one",
     "decode",
     "late",
     "merge",
     "merge_states",
     "partial",
     "present",
-    "present_states",
+    "present_arranged",
+    "settle",
     "unique",
 ]

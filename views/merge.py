@@ -12,7 +12,8 @@ from views.engine import quoted
 from views.expressions import REASONS
 from views.partial import Partial, no_states
 from views.ranges import EMPTY
-from views.view import View, bind, group_columns, state_schema
+from views.view import View, bind, state_schema
+from views.windows import Step
 
 _STATES: Final = "_states"
 
@@ -32,31 +33,39 @@ def merge(view: View, partials: Sequence[Partial]) -> Partial:
 
 
 def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
-    """Unite tables of the view's states, whose rows may share keys and windows even within one table.
+    """Unite tables of the view's states, whose rows may belong together even within one table.
 
     Whoever calls this answers for the tables having no event in common.
     """
     schema = state_schema(view)
     rows = pa.concat_tables([no_states(view), *(table.select(schema.names).cast(schema) for table in tables)])
+    return regrouped(view, bind(view).placement.merge, rows, schema)
+
+
+def settle(view: View, states: pa.Table) -> pa.Table:
+    """States that are all there is of the log from its start on, made as few as they can be without saying less."""
+    step = bind(view).placement.settle
+    return states if step is None else regrouped(view, step, states, state_schema(view))
+
+
+def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Unite the rows of states that the step says are one group."""
     if not rows.num_rows:
-        return no_states(view)
-    merged = engine.query(merge_sql(view), {_STATES: rows})
+        return pa.Table.from_batches([], schema=schema)
+    if step.prepare is not None:
+        rows = step.prepare(rows, list(view.keys))
+    sql = step.sql(_STATES, {name: quoted(name) for name in view.keys}, _united(view))
+    merged = engine.query(sql, {_STATES: rows})
     engine.take_back(_STATES)
-    columns = [arrays.whole(merged.column(name)) for name in group_columns(view)]
-    for measure in bind(view).measures:
-        for name, state in measure.states:
-            column = arrays.whole(merged.column(name))
-            columns.append(column if state.unite is None else state.unite(column))
+    unites = {name: state.unite for measure in bind(view).measures for name, state in measure.states}
+    columns = []
+    for name in schema.names:
+        column, unite = arrays.whole(merged.column(name)), unites.get(name)
+        columns.append(column if unite is None else unite(column))
     return arrays.table(columns, schema)
 
 
 @lru_cache(maxsize=1024)
-def merge_sql(view: View) -> str:
-    """The statement that unites rows of equal keys and windows in the table `_states`."""
-    groups = [quoted(name) for name in group_columns(view)]
-    states = [
-        f"{state.merge.format(quoted(name))} AS {quoted(name)}"
-        for measure in bind(view).measures
-        for name, state in measure.states
-    ]
-    return f"SELECT {', '.join([*groups, *states])} FROM {_STATES} GROUP BY ALL"
+def _united(view: View) -> dict[str, str]:
+    """By column of states the SQL that unites them."""
+    return {name: state.merge.format(quoted(name)) for measure in bind(view).measures for name, state in measure.states}

@@ -8,20 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views import arrays, engine
-from views.event import TIMESTAMP
 from views.expressions import REASONS
-from views.fold import COUNT, EVENTS, REASON, WINDOW, fold_sql, window_starts
+from views.fold import COUNT, EVENTS, REASON, fold_sql
 from views.ranges import EMPTY, Ranges
 from views.view import View, bind, state_schema
-from views.windows import Tumbling
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The states of a view over the events of some ranges: one row per key and window, in no order, as state_schema(view) says.
+    """The states of a view over the events of some ranges, in no order, as state_schema(view) says.
 
-    `rejected` counts by reason (views.expressions.Reason) the events that the view could not look at; `ranges` are the
-    offsets that all of this covers.
+    One row per key and window, unless the window says otherwise. `rejected` counts by reason (views.expressions.Reason) the
+    events that the view could not look at; `ranges` are the offsets that all of this covers.
     """
 
     states: pa.Table
@@ -37,7 +35,8 @@ def partial(view: View, events: pa.Table, ranges: Ranges) -> Partial:
     """
     if not events.num_rows:
         return Partial(no_states(view), ranges)
-    folded, poison = _folded(fold_sql(view), events)
+    prepare = bind(view).placement.fold.prepare
+    folded, poison = _folded(fold_sql(view), events if prepare is None else prepare(events, list(view.keys)))
     reasons = folded.column(REASON)
     if reasons.null_count == len(reasons):
         return Partial(_states(view, folded), ranges, {"expression": poison} if poison else {})
@@ -65,18 +64,11 @@ def no_states(view: View) -> pa.Table:
 
 
 def _states(view: View, folded: pa.Table) -> pa.Table:
-    """What DuckDB folded, with the windows' bounds and with the states that DuckDB cannot make."""
-    columns = [arrays.whole(folded.column(name)) for name in view.keys]
-    columns += _bounds(view, folded)
-    for measure in bind(view).measures:
-        for name, state in measure.states:
-            column = arrays.whole(folded.column(name))
-            columns.append(column if state.build is None else state.build(column))
-    return arrays.table(columns, state_schema(view))
-
-
-def _bounds(view: View, folded: pa.Table) -> list[pa.Array]:
-    if not isinstance(view.window, Tumbling):
-        return [pa.nulls(folded.num_rows, TIMESTAMP)] * 2
-    starts = window_starts(arrays.integers(arrays.whole(folded.column(WINDOW))), view.window)
-    return [arrays.from_numpy(starts, TIMESTAMP), arrays.from_numpy(starts + view.window.size_us, TIMESTAMP)]
+    """What DuckDB folded, with the states that DuckDB cannot make."""
+    bound, schema = bind(view), state_schema(view)
+    builds = {name: state.build for measure in bound.measures for name, state in measure.states}
+    columns = []
+    for name in schema.names:
+        column, build = arrays.whole(folded.column(name)), builds.get(name)
+        columns.append(column if build is None else build(column))
+    return arrays.table(columns, schema)

@@ -1,26 +1,43 @@
 """The kernel's present: states to answers."""
 
+from datetime import datetime
+
 import pyarrow as pa
 
 from views import arrays
+from views.merge import regrouped
 from views.partial import Partial
-from views.view import View, answer_schema, bind, group_columns
+from views.view import View, answer_schema, arranged_schema, bind, group_columns
+from views.windows.placement import WINDOW_COLUMNS, Step, since_1970, timestamp
 
 
 def present(view: View, merged: Partial) -> pa.Table:
     """What the states say: one row per key and window, in no order, as answer_schema(view) says.
 
-    Each key and window has to stand in one row, as `partial` and `merge` leave it.
+    They have to be merged, as `partial` and `merge` leave them.
     """
-    return present_states(view, merged.states)
+    return present_arranged(view, arrange(view, merged.states))
 
 
-def present_states(view: View, states: pa.Table) -> pa.Table:
-    """The same for a table of states, such as the few rows that a lookup found."""
-    columns = {name: arrays.whole(states.column(name)) for name in group_columns(view)}
+def arrange(view: View, states: pa.Table) -> pa.Table:
+    """Merged states as the rows of an answer, one per key and window, as arranged_schema(view) says."""
+    step = bind(view).placement.arrange
+    return states if step is None else regrouped(view, step, states, arranged_schema(view))
+
+
+def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime) -> pa.Table:
+    """Merged states of slices in `[start, end)` as one window from start to end, one row per key."""
+    bounds = (timestamp(str(since_1970(bound))) for bound in (start, end))
+    step = Step({}, finish=dict(zip(WINDOW_COLUMNS, bounds, strict=True)))
+    return regrouped(view, step, states, arranged_schema(view))
+
+
+def present_arranged(view: View, arranged: pa.Table) -> pa.Table:
+    """What arranged states say, such as the first few of them."""
+    columns = {name: arrays.whole(arranged.column(name)) for name in group_columns(view)}
     # What is derived comes after what it is derived from.
     for measure in sorted(bind(view).measures, key=lambda measure: measure.derived is not None):
-        given = [columns[name] for name in measure.reads] or [arrays.whole(states.column(name)) for name in measure.columns]
+        given = [columns[name] for name in measure.reads] or [arrays.whole(arranged.column(name)) for name in measure.columns]
         columns[measure.name] = measure.aggregate.present(given)
     schema = answer_schema(view)
     return arrays.table([columns[name] for name in schema.names], schema)

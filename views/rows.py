@@ -21,19 +21,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.view import View, answer_schema
+from views.view import View, answer_schema, group_columns
+from views.windows import WINDOW_COLUMNS
 
 Values = list[Any]
 
 
 def ordered(view: View, answer: pa.Table) -> pa.Table:
-    """The answer by window start, then by the keys in their order; null comes last, texts in the order of code points."""
-    order = [(name, "ascending") for name in ("window_start", *view.keys)]
-    return answer.take(pc.sort_indices(answer, sort_keys=order))
+    """The answer by window start, then by the keys in their order, then by what else tells windows apart.
+
+    Null comes last, texts are in the order of code points.
+    """
+    order = dict.fromkeys((WINDOW_COLUMNS[0], *view.keys, *group_columns(view)), "ascending")
+    return answer.take(pc.sort_indices(answer, sort_keys=list(order.items())))
 
 
 def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
-    """The answer's rows as `query --json` prints them, in order: keys, window_start, window_end, measures.
+    """The answer's rows as `query --json` prints them, in order: keys, window, measures.
 
     `answer` has the columns of answer_schema(view), in any order of rows. All-time rows have null bounds.
     """

@@ -1,7 +1,7 @@
 """A view: keys, a window and measures over the events of a source, and what its tables look like."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -15,22 +15,21 @@ from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.source import Source
-from views.windows import AllTime, Tumbling, Window
+from views.windows import AllTime, Placement, Window
 
-WINDOW_COLUMNS: Final = ("window_start", "window_end")
-
+_PLACE_KINDS: Final = {TIMESTAMP: "time", pa.string(): "text", pa.int64(): "integer"}
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_RESERVED: Final = frozenset({*WINDOW_COLUMNS, "batch_version"})
+_VERSION: Final = "batch_version"
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """What is to be known about a source's events.
 
-    `keys` names expressions; each combination of their values, NULL like any other, has its own answers. `window` cuts
-    event time. `measures` names what is said about the events of a key and window. `where` leaves out every event for
-    which it is not true; the others are looked at by no expression before it. `name` is the variable's in definitions.py
-    unless it is given.
+    `keys` names expressions; each combination of their values, NULL like any other, has its own answers. `window` says
+    which events of a key share one. `measures` names what is said about the events of a key and window. `where` leaves out
+    every event for which it is not true; the others are looked at by no expression before it. `name` is the variable's in
+    definitions.py unless it is given.
     """
 
     source: Source
@@ -82,11 +81,14 @@ class BoundView:
     keys: tuple[tuple[str, Expression], ...]
     where: Expression | None
     measures: tuple[BoundMeasure, ...]
+    placement: Placement
+    window_inputs: tuple[Expression, ...] = ()
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The keys' and measures' expressions, each meaning once."""
+        """The keys', the window's and the measures' expressions, each meaning once."""
         used = [expression for _, expression in self.keys]
+        used += self.window_inputs
         used += [expression for measure in self.measures for expression in measure.inputs]
         return tuple({expression.canonical: expression for expression in used}.values())
 
@@ -115,6 +117,11 @@ def bind(view: View) -> BoundView:
 
     where = None if view.where is None else condition("where", view.where)
     keys = tuple((name, expression(f"key {name!r}", text)) for name, text in view.keys.items())
+    looked_at = tuple(expression("window", text) for text in view.window.inputs)
+    try:
+        placement = view.window.bind(view.source, [input_.type for input_ in looked_at])
+    except DefinitionError as error:
+        raise DefinitionError(f"{place}, window: {', '.join(map(repr, view.window.inputs))} {error}") from error
     measures: dict[str, BoundMeasure] = {}
     for name, measure in view.measures.items():
         if isinstance(measure, Derived):
@@ -140,24 +147,32 @@ def bind(view: View) -> BoundView:
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, measure {name!r}: {measure.expression!r} {error}") from error
             measures[name] = BoundMeasure(name, aggregate, derived=derived)
-    _check_columns(place, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
-    return BoundView(keys, where, tuple(measures[name] for name in view.measures))
+    reserved = {_VERSION, *(column.name for column in (*placement.states, *placement.answers))}
+    _check_columns(place, reserved, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
+    return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
 
 
 def state_schema(view: View) -> pa.Schema:
-    """The columns of the view's partials and batch states: keys, window bounds, states; the bounds are null for all time."""
+    """The columns of the view's partials and batch states: keys, what places a row in its window, states."""
     bound = bind(view)
-    states = [pa.field(column, state.type) for measure in bound.measures for column, state in measure.states]
-    return pa.schema([*(group.remove_metadata() for group in _group_fields(bound)), *states])
+    return _schema(view, bound.placement.states, [(name, state.type) for one in bound.measures for name, state in one.states])
+
+
+def arranged_schema(view: View) -> pa.Schema:
+    """The columns of states that are arranged as the rows of an answer."""
+    bound = bind(view)
+    return _schema(view, bound.placement.answers, [(name, state.type) for one in bound.measures for name, state in one.states])
 
 
 def answer_schema(view: View) -> pa.Schema:
-    """The columns of the view's answers: keys, window bounds, measures; each field's metadata says its `kind`."""
+    """The columns of the view's answers: keys, window, measures; each field's metadata says its `kind`."""
     bound = bind(view)
+    keys = [pa.field(name, key.type.arrow, metadata={"kind": key.type.kind}) for name, key in bound.keys]
+    window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in bound.placement.answers]
     measures = [
         pa.field(measure.name, measure.aggregate.answer, metadata={"kind": measure.aggregate.kind}) for measure in bound.measures
     ]
-    return pa.schema([*_group_fields(bound), *measures])
+    return pa.schema([*keys, *window, *measures])
 
 
 def approximations(view: View) -> dict[str, Approximation]:
@@ -166,13 +181,19 @@ def approximations(view: View) -> dict[str, Approximation]:
 
 
 def group_columns(view: View) -> list[str]:
-    """The columns that tell the rows of a view apart: its keys and window bounds."""
-    return [*view.keys, *WINDOW_COLUMNS]
+    """The columns that tell the rows of an answer apart: its keys and its window."""
+    return [*view.keys, *(column.name for column in bind(view).placement.answers)]
 
 
-def _group_fields(bound: BoundView) -> list[pa.Field]:
-    keys = [pa.field(name, key.type.arrow, metadata={"kind": key.type.kind}) for name, key in bound.keys]
-    return [*keys, *(pa.field(name, TIMESTAMP, metadata={"kind": "time"}) for name in WINDOW_COLUMNS)]
+def shared_columns(view: View) -> list[str]:
+    """The columns in which states agree that may have to do with each other when they are merged or arranged."""
+    placement = bind(view).placement
+    return [*view.keys, *(column.name for column in placement.states if placement.alone)]
+
+
+def _schema(view: View, window: Sequence[pa.Field], states: list[tuple[str, pa.DataType]]) -> pa.Schema:
+    keys = [pa.field(name, key.type.arrow) for name, key in bind(view).keys]
+    return pa.schema([*keys, *window, *(pa.field(name, type_) for name, type_ in states)])
 
 
 def _state_columns(name: str, states: tuple[State, ...]) -> tuple[str, ...]:
@@ -183,26 +204,27 @@ def _check_shape(view: View, place: str) -> None:
     """What is wrong before any expression is looked at."""
     if not isinstance(view.source, Source):
         raise DefinitionError(f"{place}, source: {view.source!r} is not a Source")
-    if not isinstance(view.window, Tumbling | AllTime):
-        raise DefinitionError(f"{place}, window: {view.window!r} is not a window; windows: tumbling(...), all_time()")
+    if not _is_bindable(view.window):
+        raise DefinitionError(f"{place}, window: {view.window!r} is not a window, such as tumbling(minutes=1) or all_time()")
     if not view.measures:
         raise DefinitionError(f"{place} has no measures; for example measures={{'n': count()}}")
     for name, measure in view.measures.items():
-        if not _is_measure(measure):
+        if not _is_bindable(measure):
             raise DefinitionError(f"{place}, measure {name!r}: {measure!r} is not a measure, such as count() or total('...')")
     for name in (*([view.name] if view.name else []), *view.keys, *view.measures):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise DefinitionError(f"{place}: {name!r} is not a name: a letter, then letters, digits and underscores")
 
 
-def _check_columns(place: str, columns: list[str]) -> None:
+def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:
     """Every column needs a name of its own; Delta, Spark and DuckDB ignore case."""
-    seen: dict[str, str] = {name: name for name in _RESERVED}
+    seen: dict[str, str] = {name: name for name in reserved}
     for column in columns:
         if (other := seen.get(column.casefold())) is not None:
             raise DefinitionError(f"{place}: {column!r} is taken by {other!r}; keys, measures and their states share no name")
         seen[column.casefold()] = column
 
 
-def _is_measure(measure: Any) -> bool:
-    return not isinstance(measure, type) and hasattr(measure, "inputs") and callable(getattr(measure, "bind", None))
+def _is_bindable(part: Any) -> bool:
+    """Whether it is made as a measure or a window is."""
+    return not isinstance(part, type) and hasattr(part, "inputs") and callable(getattr(part, "bind", None))

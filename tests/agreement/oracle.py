@@ -6,9 +6,8 @@ Rejected. A measure is the kernel's measure beside a function of the list of val
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -35,7 +34,8 @@ from views.measures import (
 
 Event = Mapping[str, Any]
 Value = Callable[[Event], Any]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Log = Mapping[tuple[str, int], Sequence[Event]]
+"""Events by topic id and partition, in the order of their offsets."""
 
 
 class Rejected(Exception):
@@ -59,18 +59,32 @@ class Asked:
     answer: Callable[[list[Any]], Any]
 
 
+@dataclass(frozen=True)
+class Placed:
+    """An event of one key that counts, where it was in the log, and what its expressions gave."""
+
+    partition: tuple[str, int]
+    offset: int
+    event: Event
+    values: dict[str, Any]
+
+
+Split = Callable[[list[Placed]], Iterable[tuple[tuple[Any, ...], Placed]]]
+"""From the events of a key, in the order of the log, to the columns of the windows that each is in."""
+
+
 def oracle(
-    events: Iterable[Event],
+    log: Log,
     *,
     where: Value | None,
     keys: Mapping[str, Value],
-    size: timedelta | None,
+    window: Split,
     measures: Mapping[str, Asked],
 ) -> tuple[dict[tuple[Any, ...], dict[str, Any]], Counter[str]]:
-    """The answers by keys and window start, and the rejections by reason."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    """The answers by keys and window, and the rejections by reason."""
+    groups: dict[tuple[Any, ...], list[Placed]] = defaultdict(list)
     rejected: Counter[str] = Counter()
-    for event in events:
+    for partition, offset, event in ((*place, event) for place, event in _in_order(log)):
         try:
             if where is not None and where(event) is not True:
                 continue
@@ -88,16 +102,26 @@ def oracle(
         if faults:
             rejected["expression" if "expression" in faults else faults[0]] += 1
         else:
-            groups[(*(values[name] for name in keys), window_start(event["at"], size))].append(values)
+            groups[tuple(values[name] for name in keys)].append(Placed(partition, offset, event, values))
+    windows = {(*key, *place): members for key, placed in groups.items() for place, members in _together(window(placed)).items()}
     answers = {
         group: {name: asked.answer([v[name] for v in members if v[name] is not None]) for name, asked in measures.items()}
-        for group, members in groups.items()
+        for group, members in windows.items()
     }
     return answers, rejected
 
 
-def window_start(at: datetime, size: timedelta | None) -> datetime | None:
-    return None if size is None else EPOCH + (at - EPOCH) // size * size
+def _in_order(log: Log) -> Iterator[tuple[tuple[tuple[str, int], int], Event]]:
+    for partition, events in log.items():
+        for offset, event in enumerate(events):
+            yield (partition, offset), event
+
+
+def _together(found: Iterable[tuple[tuple[Any, ...], Placed]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    members: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for place, one in found:
+        members[place].append(one.values)
+    return members
 
 
 def field(name: str) -> Value:

@@ -2,50 +2,44 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tests.agreement.oracle import FILTERS, KEYS, MEASURES, oracle, plain
+from tests.agreement.windows import WINDOWS
 from tests.samples import SAMPLES, rows, share, table
-from views.kernel import Partial, merge, partial, present
+from views.kernel import Partial, merge, partial, present, settle
 from views.ranges import Ranges
-from views.view import View
-from views.windows import Tumbling, all_time
+from views.source import POSITION_SCHEMA
+from views.view import View, group_columns
 from views.wire import from_ipc, to_ipc
 
-SIZES = (
-    None,
-    timedelta(seconds=1),
-    timedelta(minutes=1),
-    timedelta(hours=7),
-    timedelta(days=1),
-    timedelta(days=7),
-    timedelta(days=365),
-)
 PARTITIONS = (("topic", 0), ("topic", 1), ("older", 0))
 
 Log = dict[tuple[str, int], list[dict[str, Any]]]
 logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partition in PARTITIONS})
 
 
-@share(60)
+@pytest.mark.parametrize("kind", WINDOWS)
+@share(50)
 @given(logs, st.data())
-def test_batch_and_realtime_are_the_whole(log: Log, data: st.DataObject) -> None:
+def test_batch_and_realtime_are_the_whole(kind: str, log: Log, data: st.DataObject) -> None:
     where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
     keys = {
         f"k{n}": said for n, said in enumerate(data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys"))
     }
-    size = data.draw(st.sampled_from(SIZES), label="window")
+    cut_by = data.draw(WINDOWS[kind], label="window")
     names = data.draw(st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True), label="measures")
     measures = {name: MEASURES[name] for name in names}
     view = View(
         SAMPLES,
         keys={name: said.sql for name, said in keys.items()},
-        window=all_time() if size is None else Tumbling(size),
+        window=cut_by.window,
         measures={name: asked.measure for name, asked in measures.items()},
         where=where and where.sql,
     )
@@ -54,14 +48,18 @@ def test_batch_and_realtime_are_the_whole(log: Log, data: st.DataObject) -> None
     cut = {partition: data.draw(st.integers(0, len(events)), label=f"cut {partition}") for partition, events in log.items()}
     nothing, end = dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()}
     batch = merge(view, data.draw(st.permutations(list(folds(view, log, splits(data, nothing, cut))))))
+    if data.draw(st.booleans(), label="settled"):
+        batch = replace(batch, states=settle(view, batch.states))
     realtime = [wired(fold) for fold in folds(view, log, splits(data, cut, end))]
     merged = merge(view, [batch, *data.draw(st.permutations(realtime))])
+    if data.draw(st.booleans(), label="settled again"):
+        merged = replace(merged, states=settle(view, merged.states))
 
     answers, rejected = oracle(
-        (event for events in log.values() for event in events),
+        log,
         where=where and where.value,
         keys={name: said.value for name, said in keys.items()},
-        size=size,
+        window=cut_by.split,
         measures=measures,
     )
     assert merged.ranges.length == sum(end.values())
@@ -82,8 +80,18 @@ def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int]) -> l
 
 def folds(view: View, log: Log, vectors: Sequence[dict[Any, tuple[int, int]]]) -> Iterator[Partial]:
     for vector in vectors:
-        events = [event for partition, (start, to) in vector.items() for event in log[partition][start:to]]
-        yield partial(view, table(events), Ranges.of(vector))
+        events = [logged(log, partition, start, to) for partition, (start, to) in vector.items()]
+        yield partial(view, pa.concat_tables(events), Ranges.of(vector))
+
+
+def logged(log: Log, partition: tuple[str, int], start: int, to: int) -> pa.Table:
+    """Events with where they are in the log."""
+    topic, number = partition
+    places = {"_topic_id": [topic] * (to - start), "_partition": [number] * (to - start), "_offset": range(start, to)}
+    events = table(log[partition][start:to])
+    for name, values in places.items():
+        events = events.append_column(name, pa.array(values, POSITION_SCHEMA.field(name).type))
+    return events
 
 
 def wired(one: Partial) -> Partial:
@@ -95,10 +103,8 @@ def answered(view: View, merged: Partial) -> dict[tuple[Any, ...], dict[str, Any
     assert isinstance(answers, pa.Table)
     found = answers.to_pylist()
     grouped = {
-        (*(plain(row[name]) for name in view.keys), row["window_start"]): {name: plain(row[name]) for name in view.measures}
+        tuple(plain(row[name]) for name in group_columns(view)): {name: plain(row[name]) for name in view.measures}
         for row in found
     }
     assert len(grouped) == len(found), "a key and window stands in two rows"
-    if isinstance(view.window, Tumbling):
-        assert all(row["window_end"] - row["window_start"] == view.window.size for row in found)
     return grouped

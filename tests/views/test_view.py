@@ -135,7 +135,7 @@ def test_errors_name_the_part_and_what_exists() -> None:
     ("parts", "sentence"),
     [
         ({"source": "requests"}, "'requests' is not a Source"),
-        ({"window": 60}, "60 is not a window; windows: tumbling(...), all_time()"),
+        ({"window": 60}, "60 is not a window, such as tumbling(minutes=1) or all_time()"),
         ({"measures": {}}, "has no measures"),
         ({"measures": {"n": count}}, "is not a measure, such as count()"),
         ({"measures": {"n": "count"}}, "is not a measure"),

@@ -1,0 +1,215 @@
+"""Where windows begin and end, what their states cost, and what makes no window."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.samples import SAMPLES, Sample
+from views.errors import DefinitionError
+from views.fingerprint import fingerprint
+from views.kernel import merge, partial, settle
+from views.measures import count, distinct, total
+from views.ranges import EMPTY
+from views.source import Source
+from views.testing import answer, events_table, rejected
+from views.view import View, answer_schema, state_schema
+from views.windows import (
+    Window,
+    all_time,
+    calendar,
+    delta,
+    every_events,
+    hopping,
+    last_events,
+    punctuation,
+    session,
+    tumbling,
+)
+
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float, **fields: Any) -> Sample:
+    return Sample(at=NOON + timedelta(seconds=seconds), **fields)
+
+
+def view(window: Window, **parts: Any) -> View:
+    return View(SAMPLES, window=window, measures={"n": count()}, name="windowed", **parts)
+
+
+def bounds(window: Window, events: Sequence[Sample]) -> list[tuple[str, str, int]]:
+    return [(row["window_start"], row["window_end"], row["n"]) for row in answer(view(window), events)]
+
+
+def on(*times: str) -> list[Sample]:
+    return [Sample(at=datetime.fromisoformat(time)) for time in times]
+
+
+def test_a_session_ends_where_the_gap_has_passed() -> None:
+    assert bounds(session(seconds=10), [at(0), at(9.999999), at(20)]) == [
+        ("2026-11-01T12:00:00Z", "2026-11-01T12:00:19.999999Z", 2),
+        ("2026-11-01T12:00:20Z", "2026-11-01T12:00:30Z", 1),
+    ]
+    assert len(bounds(session(seconds=10), [at(0), at(10)])) == 2
+
+
+def test_an_event_between_two_sessions_makes_them_one() -> None:
+    sessions = view(session(seconds=10))
+    apart = [partial(sessions, events_table(SAMPLES, [at(second)]), EMPTY) for second in (0, 18, 9)]
+    assert merge(sessions, apart[:2]).states.num_rows == 2
+    assert merge(sessions, apart).states.num_rows == 1
+
+
+def test_a_hopping_window_keeps_one_state_per_slice() -> None:
+    hops = view(hopping(timedelta(seconds=30), every=timedelta(seconds=10)))
+    states = partial(hops, events_table(SAMPLES, [at(second) for second in range(60)]), EMPTY).states
+    assert states.num_rows == 6
+    rows = answer(hops, [at(0)])
+    assert [(row["window_start"][-4:-1], row["window_end"][-4:-1]) for row in rows] == [
+        (":40", ":10"),
+        (":50", ":20"),
+        (":00", ":30"),
+    ]
+
+
+def test_slices_are_the_greatest_common_length() -> None:
+    hops = view(hopping(timedelta(seconds=25), every=timedelta(seconds=10)))
+    assert partial(hops, events_table(SAMPLES, [at(0), at(4), at(5)]), EMPTY).states.num_rows == 2
+    assert [row["n"] for row in answer(hops, [at(0), at(4), at(5)])] == [2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone", "inside", "start", "end"),
+    [
+        ("day", "Europe/Berlin", "2026-03-29T10:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),  # 23 hours
+        ("day", "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),  # 25 hours
+        ("week", "Europe/Berlin", "2026-11-01T22:00Z", "2026-10-25T23:00:00Z", "2026-11-01T23:00:00Z"),
+        ("month", "America/New_York", "2026-12-01T04:59Z", "2026-11-01T04:00:00Z", "2026-12-01T05:00:00Z"),
+        ("day", "Pacific/Apia", "2011-12-30T11:00Z", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"),  # no 30th there
+        ("day", "America/Sao_Paulo", "2018-11-04T12:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"),  # no midnight
+        ("day", "America/Havana", "2023-11-05T04:30Z", "2023-11-05T04:00:00Z", "2023-11-06T05:00:00Z"),  # two midnights
+        ("day", "UTC", "1965-02-28T23:59:59.999999Z", "1965-02-28T00:00:00Z", "1965-03-01T00:00:00Z"),
+    ],
+)
+def test_calendar_windows_follow_the_clocks_of_their_zone(unit: Any, zone: str, inside: str, start: str, end: str) -> None:
+    early = Source(
+        topic="t", event=Sample, event_time="at", plausible=(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+    )
+    rows = answer(View(early, window=calendar(unit, zone=zone), measures={"n": count()}), on(inside))
+    assert [(row["window_start"], row["window_end"]) for row in rows] == [(start, end)]
+
+
+@pytest.mark.parametrize(
+    ("window", "outside", "inside"),
+    [
+        (tumbling(days=1), (), ("0001-01-01T00:00Z", "9999-12-30T23:00Z")),
+        (tumbling(days=7), ("0001-01-01T00:00Z", "9999-12-31T00:00Z"), ("0001-01-08T00:00Z",)),
+        (hopping(timedelta(days=2), every=timedelta(days=1)), ("0001-01-01T10:00Z",), ("0001-01-03T00:00Z",)),
+        (calendar("day", zone="Asia/Kathmandu"), ("0002-12-31T23:59Z", "9998-01-01T00:00Z"), ("0003-01-01T00:00Z",)),
+        (session(hours=24), ("9999-12-31T12:00Z",), ("9999-12-30T12:00Z", "0001-01-01T00:00Z")),
+    ],
+)
+def test_no_window_leaves_the_calendar(window: Window, outside: Sequence[str], inside: Sequence[str]) -> None:
+    ever = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC))
+    long = View(Source(topic="t", event=Sample, event_time="at", plausible=ever), window=window, measures={"n": count()})
+    assert rejected(long, on(*outside, *inside)) == ({"out_of_range": len(outside)} if outside else {})
+    assert answer(long, on(*inside))
+
+
+def test_windows_of_n_events_follow_the_log_not_the_time() -> None:
+    rows = answer(view(every_events(2)), [at(9), at(1), at(5)])
+    assert [(row["window_number"], row["window_start"], row["window_end"], row["n"]) for row in rows] == [
+        (0, "2026-11-01T12:00:01Z", "2026-11-01T12:00:09Z", 2),
+        (1, "2026-11-01T12:00:05Z", "2026-11-01T12:00:05Z", 1),
+    ]
+
+
+def test_the_last_n_events_are_those_last_in_the_log() -> None:
+    rows = answer(view(last_events(2)), [at(9), at(1), at(5)])
+    assert [(row["window_start"], row["window_end"], row["n"]) for row in rows] == [
+        ("2026-11-01T12:00:01Z", "2026-11-01T12:00:05Z", 2)
+    ]
+
+
+def test_a_value_that_moved_by_exactly_that_much_has_moved() -> None:
+    rows = answer(view(delta("i", by=3)), [at(0), at(1, i=5), at(2, i=7), at(3, i=8), at(4), at(5, i=6), at(6, i=5)])
+    assert [row["n"] for row in rows] == [3, 3, 1]
+
+
+def test_a_marker_is_the_last_event_of_its_window() -> None:
+    rows = answer(view(punctuation("flag")), [at(0), at(1, flag=True), at(2, flag=True), at(3, flag=False)])
+    assert [row["n"] for row in rows] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("window", [every_events(10), delta("i", by=1), punctuation("flag")])
+def test_settled_states_are_one_row_per_window(window: Window) -> None:
+    several = View(SAMPLES, window=window, measures={"n": count(), "sum": total("i"), "users": distinct("i")}, name="several")
+    events = events_table(SAMPLES, [at(second, i=0, flag=False) for second in range(25)])
+    whole = partial(several, events, EMPTY)
+    assert whole.states.num_rows == 25
+    settled = settle(several, whole.states)
+    assert settled.num_rows == (3 if window == every_events(10) else 1)
+    assert settled.schema == state_schema(several)
+
+
+def test_the_last_n_events_keep_no_more_than_n_states() -> None:
+    last = view(last_events(3), keys={"i": "i"})
+    states = [
+        partial(last, events_table(SAMPLES, [at(second, i=number) for second in range(25)]), EMPTY).states for number in (1, 2)
+    ]
+    assert [one.num_rows for one in states] == [3, 3]
+
+
+def test_windows_in_order_have_their_partition_as_a_key() -> None:
+    names = answer_schema(view(every_events(2), keys={"i": "i"})).names
+    assert names == ["i", "window_start", "window_end", "topic_id", "partition", "window_number", "n"]
+    with pytest.raises(DefinitionError, match="'partition' is taken by 'partition'"):
+        answer_schema(view(every_events(2), keys={"partition": "i"}))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: hopping(timedelta(seconds=10), every=timedelta(seconds=30)), "leaves out what is in between"),
+        (lambda: hopping(timedelta(days=1), every=timedelta(seconds=7)), "86400 slices of 0:00:01; at most 10000"),
+        (lambda: hopping(timedelta(0), every=timedelta(0)), "a hopping window's size of 0:00:00 is not possible"),
+        (session, "a session's gap of 0:00:00 is not possible"),
+        (lambda: calendar("year", zone="UTC"), "no calendar window of 'year'; units: day, week, month"),  # type: ignore[arg-type]
+        (lambda: calendar("day", zone="Europe/Berlim"), "no time zone 'Europe/Berlim'; zones: Europe/Berlin"),
+        (lambda: every_events(0), "a window of 0 events is not possible"),
+        (lambda: last_events(True), "a window of True events is not possible"),
+        (lambda: delta("i", by=0), "a value cannot move by 0"),
+        (lambda: delta("i", by=float("nan")), "a value cannot move by nan"),
+        (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; a value that moves is a number"),
+        (lambda: answer_schema(view(punctuation("i"))), "window: 'i' is of type BIGINT; what closes a window is a condition"),
+        (lambda: answer_schema(view(punctuation("x = 1"))), "window: 'x = 1' names a field 'x' that Sample has not"),
+    ],
+)
+def test_what_makes_no_window_is_refused(make: Any, sentence: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        make()
+    assert sentence in str(refused.value)
+
+
+def test_each_window_has_its_own_fingerprint() -> None:
+    windows = [
+        all_time(),
+        tumbling(days=1),
+        hopping(timedelta(days=1), every=timedelta(hours=1)),
+        hopping(timedelta(days=1), every=timedelta(hours=2)),
+        calendar("day", zone="UTC"),
+        calendar("day", zone="Europe/Berlin"),
+        calendar("month", zone="UTC"),
+        session(minutes=1),
+        session(minutes=2),
+        every_events(2),
+        last_events(2),
+        delta("i", by=1),
+        delta("i", by=2),
+        delta("f", by=1),
+        punctuation("flag"),
+    ]
+    assert len({fingerprint(view(window)) for window in windows}) == len(windows)
+    assert fingerprint(view(punctuation("NOT  flag"))) == fingerprint(view(punctuation("not flag")))

@@ -1,0 +1,114 @@
+"""Windows that are days, weeks or months on the wall clocks of a time zone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from importlib import metadata, resources
+from typing import Final, Literal, get_args
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from views import arrays
+from views.errors import DefinitionError, listed
+from views.source import Source
+from views.values import ValueType
+from views.windows.placement import BOUNDS, WINDOW_COLUMNS, Placement, Step, same, since_1970, timestamp
+
+Unit = Literal["day", "week", "month"]
+UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
+
+_ZONES: Final = "tzdata"
+_STARTS: Final = "_window_start"
+_ENDS: Final = "_window_end"
+_FIRST_YEAR: Final = 3
+_LAST_YEAR: Final = 9997
+_YEAR_START: Final = (1, 1)
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Days, weeks (from Monday on) or months of a time zone, from the first instant that the zone's clocks show of one on.
+
+    A day on which clocks change is as long as it is there, 23 or 25 hours. Zones are those of the IANA time zone
+    database that Tandem is pinned to. Events before the year 3 or after 9997 are rejected.
+    """
+
+    unit: Unit
+    zone: str
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for a unit or a zone that does not exist."""
+        if self.unit not in UNITS:
+            raise DefinitionError(f"no calendar window of {self.unit!r}; units: {', '.join(UNITS)}")
+        _zone(self.zone)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at the event time alone."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
+        """One state per window; which one an event is in is looked up among the starts of all."""
+
+        def placed(events: pa.Table, keys: Sequence[str]) -> pa.Table:  # noqa: ARG001  of any key
+            return self._placed(events, source.event_time)
+
+        bounds = dict(zip(WINDOW_COLUMNS, (timestamp(_STARTS), timestamp(_ENDS)), strict=True))
+        return Placement(
+            fold=Step({_STARTS: _STARTS, _ENDS: _ENDS}, finish=bounds, prepare=placed),
+            merge=same(BOUNDS),
+            events={_STARTS: _STARTS, _ENDS: _ENDS},
+            objections=((f"{_STARTS} IS NULL", "out_of_range"),),
+            pinned=metadata.version(_ZONES),
+        )
+
+    def _placed(self, events: pa.Table, event_time: str) -> pa.Table:
+        """The events with the start and the end of their windows in microseconds since 1970, null beyond the calendar."""
+        times = arrays.integers(arrays.whole(events[event_time]))
+        years = times.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
+        inside = (years >= _FIRST_YEAR) & (years <= _LAST_YEAR)
+        known = years[inside]
+        first, last = (int(known.min()), int(known.max())) if len(known) else (1970, 1970)
+        starts = np.concatenate([_starts(self.unit, self.zone, year) for year in range(first - 1, last + 2)])
+        places = np.clip(np.searchsorted(starts, times, side="right"), 1, len(starts) - 1)
+        columns = [(_STARTS, starts[places - 1]), (_ENDS, starts[places])]
+        for name, values in columns:
+            events = events.append_column(name, arrays.from_numpy(values, pa.int64(), inside))
+        return events
+
+
+def calendar(unit: Unit, *, zone: str) -> Calendar:
+    """Windows by the calendar: `calendar("day", zone="Europe/Berlin")`."""
+    return Calendar(unit, zone)
+
+
+@lru_cache(maxsize=4096)
+def _starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
+    """When the windows whose first day is in the year start, in microseconds since 1970."""
+    clocks = _zone(zone)
+    # A midnight that clocks skip is taken at the offset before: the instant at which they do. Of one that they show
+    # twice the first is taken. Where they skip a whole day, it and the next start at once, and the later one counts.
+    return np.array([since_1970(datetime(d.year, d.month, d.day, tzinfo=clocks).astimezone(UTC)) for d in _days(unit, year)])
+
+
+def _days(unit: Unit, year: int) -> list[date]:
+    if unit == "month":
+        return [date(year, month, 1) for month in range(1, 13)]
+    first = date(year, *_YEAR_START)
+    days = [first + timedelta(days=number) for number in range((date(year + 1, *_YEAR_START) - first).days)]
+    return days if unit == "day" else [day for day in days if day.weekday() == 0]
+
+
+@lru_cache(maxsize=128)
+def _zone(name: str) -> ZoneInfo:
+    """A zone of the pinned database, whatever the machine's own is."""
+    zones = resources.files(_ZONES)
+    names = zones.joinpath("zones").read_text("utf-8").split()
+    if name not in names:
+        raise DefinitionError(f"no time zone {name!r}; zones: {listed(str(name), names, limit=4)}")
+    with zones.joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)

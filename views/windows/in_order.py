@@ -1,0 +1,256 @@
+"""Windows that follow the order of the log: every N events of a key, the last N, a value that moved, a marker event.
+
+Order exists within one partition, so topic and partition are keys of such a window without being asked for. States are
+runs: events of a key that stand one after another in its partition, with how many there are. A part of the log does not
+know what was before it, so there every event is a run of its own, and merging only collects runs. States that reach back to
+the log's start know where windows begin: settled, each window is one run. Windows are told apart only after that, over
+all runs there are, so the answer is the same however the log was cut.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from views import arrays, engine
+from views.engine import quoted
+from views.errors import DefinitionError
+from views.source import Source
+from views.values import ValueType
+from views.windows.placement import BOUNDS, WINDOW_COLUMNS, Layer, Placement, Step
+
+PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
+NUMBER: Final = pa.field("window_number", pa.int64())
+
+_OFFSET: Final = pa.field("offset", pa.int64())
+_EVENTS: Final = pa.field("events", pa.int64())
+_MOST_EVENTS: Final = 1_000_000
+_AT: Final = "_at"
+_RUNS: Final = "_runs"
+_ROW: Final = "_row"
+_READS: Final = ("_topic_id", "_partition", "_offset")
+
+# Each event is a group of its own.
+_EVENT: Final = dict(zip((PARTITION[0].name, PARTITION[1].name, _OFFSET.name), _READS, strict=True))
+_EVENT_BOUNDS: Final = {WINDOW_COLUMNS[0]: f"min({_AT})", WINDOW_COLUMNS[1]: f"max({_AT})"}
+_BETWEEN: Final = {WINDOW_COLUMNS[0]: f"min({WINDOW_COLUMNS[0]})", WINDOW_COLUMNS[1]: f"max({WINDOW_COLUMNS[1]})"}
+
+Number = Callable[[pa.Table, npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+"""From runs in order, and where each key's begin (with their end at the end), to the number of each run's window."""
+
+
+@dataclass(frozen=True)
+class EveryN:
+    """Windows of N events of a key, as the log has them; the last one has as many as there are yet."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_events(self.size)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at the order alone."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
+        """Runs with their number of events."""
+        return _numbered(source, None, self._number)
+
+    def _number(self, runs: pa.Table, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return _before(arrays.integers(arrays.whole(runs[_EVENTS.name])), bounds) // self.size
+
+
+@dataclass(frozen=True)
+class LastN:
+    """One window per key: its last N events, as the log has them."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_events(self.size)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at the order alone."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
+        """The last N events, each a run; every fold and merge drops what is before them."""
+        names = [column.name for column in (*PARTITION, _OFFSET)]
+        columns = (*BOUNDS, *PARTITION, _OFFSET)
+        return Placement(
+            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_READS)),
+            merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names)),
+            states=columns,
+            answers=(*BOUNDS, *PARTITION),
+            events=_event_columns(source),
+            arrange=Step({c.name: quoted(c.name) for c in PARTITION}, _BETWEEN),
+            alone=False,
+            reads=_READS,
+        )
+
+    def _last(self, names: Sequence[str]) -> Layer:
+        topic, partition, offset = map(quoted, names)
+
+        def layer(rows: str, within: str) -> str:
+            place = f"row_number() OVER (PARTITION BY {within}, {topic}, {partition} ORDER BY {offset} DESC)"
+            return f"(SELECT * FROM {rows} QUALIFY {place} <= {self.size})"
+
+        return layer
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A new window when a value has moved by `by` from the first value of the window, up or down; null moves nothing."""
+
+    expression: str
+    by: int | float | Decimal
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if `by` is not a positive number."""
+        number = isinstance(self.by, int | float | Decimal) and not isinstance(self.by, bool)
+        if not number or not 0 < self.by < float("inf"):
+            raise DefinitionError(f"a value cannot move by {self.by!r}: it is a number above 0, such as 0.5")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The value."""
+        return (self.expression,)
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
+        """Runs with their first value. Raises DefinitionError for a value that is no number."""
+        (value,) = types
+        if not value.number:
+            raise DefinitionError(f"is of type {value.sql}; a value that moves is a number")
+        first = pa.field("first_value", value.arrow)
+        kept = f'arg_min({quoted(first.name)}, "offset")'  # of those that are not null
+        return _numbered(source, (first, "{0}", kept), self._number)
+
+    def _number(self, runs: pa.Table, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        column = arrays.whole(runs["first_value"])
+        by: Any = self.by
+        if pa.types.is_floating(column.type):
+            values: list[Any] = column.to_pylist()
+            by = float(by)
+        elif pa.types.is_decimal(column.type):
+            scale = column.type.scale
+            values, by = arrays.unscaled(column.cast(pa.decimal128(38, scale))), Fraction(str(by)) * 10**scale
+        else:
+            values, by = column.to_pylist(), Fraction(str(by))
+        numbers = np.zeros(len(values), np.int64)
+        for start, to in pairwise(bounds.tolist()):
+            number, first = 0, None
+            for row in range(start, to):
+                value = values[row]
+                if value is not None:
+                    if first is None:
+                        first = value
+                    elif abs(value - first) >= by:
+                        number, first = number + 1, value
+                numbers[row] = number
+        return numbers
+
+
+@dataclass(frozen=True)
+class Punctuation:
+    """Windows that end with an event for which the condition is true, which is the last of its window."""
+
+    condition: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The condition."""
+        return (self.condition,)
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
+        """Runs that know whether they end a window. Raises DefinitionError for what is no condition."""
+        (value,) = types
+        if value.kind != "boolean":
+            raise DefinitionError(f"is of type {value.sql}; what closes a window is a condition")
+        closes = pa.field("closes", pa.bool_())
+        return _numbered(source, (closes, "coalesce({0}, false)", "bool_or(closes)"), self._number)
+
+    def _number(self, runs: pa.Table, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return _before(arrays.integers(arrays.whole(runs["closes"].cast(pa.int64()))), bounds)
+
+
+def every_events(size: int) -> EveryN:
+    """Windows of so many events of a key: `every_events(100)`."""
+    return EveryN(size)
+
+
+def last_events(size: int) -> LastN:
+    """The last so many events of a key: `last_events(10)`."""
+    return LastN(size)
+
+
+def delta(expression: str, *, by: float | Decimal) -> Delta:
+    """A new window when a value has moved: `delta("celsius", by=0.5)`."""
+    return Delta(expression, by)
+
+
+def punctuation(condition: str) -> Punctuation:
+    """A window ends with an event that meets a condition: `punctuation("kind = 'end'")`."""
+    return Punctuation(condition)
+
+
+def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: Number) -> Placement:
+    """Runs, and windows by number. `extra` is a column of runs, its SQL for one event, and its SQL for a run of runs."""
+    columns = (*BOUNDS, *PARTITION, _OFFSET, _EVENTS)
+    if extra is not None:
+        columns = (*columns, extra[0])
+    groups = {column.name: quoted(column.name) for column in (*PARTITION, NUMBER)}
+    joined = {**_BETWEEN, _OFFSET.name: 'min("offset")', _EVENTS.name: "CAST(sum(events) AS BIGINT)"}
+    own = _EVENT | ({} if extra is None else {extra[0].name: extra[1]})
+    step = Step(groups, joined | ({} if extra is None else {extra[0].name: extra[2]}), prepare=_with_numbers(number))
+    return Placement(
+        fold=Step(own, _EVENT_BOUNDS | {_EVENTS.name: "count(*)"}),
+        merge=Step({column.name: quoted(column.name) for column in columns}),
+        states=columns,
+        answers=(*BOUNDS, *PARTITION, NUMBER),
+        events=_event_columns(source),
+        settle=step,
+        arrange=Step(groups, _BETWEEN, prepare=_with_numbers(number)),
+        alone=False,
+        reads=_READS,
+    )
+
+
+def _event_columns(source: Source) -> dict[str, str]:
+    return {_AT: quoted(source.event_time), **dict(zip(_READS, _READS, strict=True))}
+
+
+def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Table]:
+    def prepared(runs: pa.Table, keys: Sequence[str]) -> pa.Table:
+        """The runs with the number of the window that each is in."""
+        numbered = runs.append_column(_ROW, arrays.from_numpy(np.arange(len(runs)), pa.int64()))
+        within = ", ".join(quoted(name) for name in (*keys, *(column.name for column in PARTITION)))
+        sql = f'SELECT {_ROW}, dense_rank() OVER (ORDER BY {within}) AS _key FROM {_RUNS} ORDER BY _key, "offset"'
+        order = engine.query(sql, {_RUNS: numbered})
+        engine.take_back(_RUNS)
+        rows, places = (arrays.integers(arrays.whole(order[name])) for name in (_ROW, "_key"))
+        bounds = np.concatenate([np.flatnonzero(np.diff(places, prepend=0)), [len(places)]])
+        inorder = runs.take(arrays.from_numpy(rows, pa.int64()))
+        return inorder.append_column(NUMBER.name, arrays.from_numpy(number(inorder, bounds), pa.int64()))
+
+    return prepared
+
+
+def _before(counts: npt.NDArray[np.int64], bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The sum of the counts of each key's earlier runs."""
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    starts = np.repeat(sums[bounds[:-1]], np.diff(bounds))
+    before: npt.NDArray[np.int64] = sums[:-1] - starts
+    return before
+
+
+def _check_events(size: int) -> None:
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= _MOST_EVENTS:
+        raise DefinitionError(f"a window of {size!r} events is not possible: it is a whole number from 1 to {_MOST_EVENTS}")

@@ -1,0 +1,160 @@
+"""Windows that are cut into event time by a clock that began in 1970: tumbling, hopping, and one for all time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import gcd
+from typing import Final
+
+from views.errors import DefinitionError
+from views.source import Source
+from views.values import ValueType
+from views.windows.placement import (
+    BOUNDS,
+    MICROSECOND,
+    WINDOW_COLUMNS,
+    YEAR_1_US,
+    YEAR_9999_END_US,
+    Placement,
+    Step,
+    microseconds,
+    same,
+    since_1970,
+    timestamp,
+)
+
+_NUMBER: Final = "_window"
+_SHORTEST: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(days=366_000)
+_MOST_SLICES: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """Windows `[n * size, (n + 1) * size)` for every whole n, counted from 1970-01-01T00:00:00Z, before it too.
+
+    Every event is in exactly one. A size of a week therefore starts on Thursdays, as 1970 did.
+    """
+
+    size: timedelta
+
+    def __post_init__(self) -> None:
+        _check_span("tumbling", "size", self.size)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at the event time alone."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
+        """One slice per window."""
+        return _sliced(source, self.size, self.size)
+
+
+@dataclass(frozen=True)
+class Hopping:
+    """Windows `[n * every, n * every + size)` for every whole n, counted from 1970-01-01T00:00:00Z.
+
+    An event is in all windows that hold its time: in size / every of them. States are kept per slice, the greatest length
+    of which both size and every are multiples, so overlapping windows cost no more than their slices.
+    """
+
+    size: timedelta
+    every: timedelta
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for spans that leave events out or make too many slices."""
+        _check_span("hopping", "size", self.size)
+        _check_span("hopping", "hop", self.every)
+        if self.every > self.size:
+            raise DefinitionError(f"a hopping window of {self.size} every {self.every} leaves out what is in between")
+        if self.size // self.slice > _MOST_SLICES:
+            raise DefinitionError(
+                f"a hopping window of {self.size} every {self.every} has {self.size // self.slice} slices of {self.slice}; "
+                f"at most {_MOST_SLICES} are possible"
+            )
+
+    @property
+    def slice(self) -> timedelta:
+        """The length of a slice."""
+        return gcd(self.size // MICROSECOND, self.every // MICROSECOND) * MICROSECOND
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at the event time alone."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
+        """States are slices; an answer's rows are the windows that have at least one."""
+        return _sliced(source, self.slice, self.size, self.every)
+
+
+@dataclass(frozen=True)
+class AllTime:
+    """One window without bounds; its `window_start` and `window_end` are null."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at nothing."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it looks at neither
+        """All events are one window."""
+        nothing = dict.fromkeys(WINDOW_COLUMNS, "CAST(NULL AS TIMESTAMPTZ)")
+        return Placement(fold=Step({}, finish=nothing), merge=same(BOUNDS))
+
+
+def tumbling(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Tumbling:
+    """Back-to-back windows of equal size aligned to 1970-01-01T00:00:00Z: `tumbling(minutes=1)`, `tumbling(days=7)`."""
+    return Tumbling(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds))
+
+
+def hopping(size: timedelta, *, every: timedelta) -> Hopping:
+    """Overlapping windows: `hopping(timedelta(seconds=30), every=timedelta(seconds=10))`."""
+    return Hopping(size, every)
+
+
+def all_time() -> AllTime:
+    """One answer per key over everything that the log ever held."""
+    return AllTime()
+
+
+def _check_span(kind: str, what: str, span: timedelta) -> None:
+    if not isinstance(span, timedelta) or not _SHORTEST <= span <= _LONGEST:
+        raise DefinitionError(
+            f"a {kind} window's {what} of {span} is not possible: it is a timedelta of at least 1 second and at most 1000 years"
+        )
+
+
+def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta | None = None) -> Placement:
+    """States per slice. An event whose windows would leave the calendar is rejected, where the source lets one in."""
+    us, reach = slice_ // MICROSECOND, (size - slice_) // MICROSECOND
+    # SQL divides towards zero, so windows are counted from one before the year 1: nothing may be below it.
+    before = -YEAR_1_US // us + 1
+    start = timestamp(f"({_NUMBER} - {before}) * {us}")
+    end = timestamp(f"({_NUMBER} - {before}) * {us} + {us}")
+    low, high = -(-(YEAR_1_US + reach) // us) + before, (YEAR_9999_END_US - reach - us) // us + before
+    plausible = [since_1970(time) // us + before for time in source.plausible]
+    inside = low <= plausible[0] and plausible[1] <= high
+    return Placement(
+        fold=Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, (start, end), strict=True))),
+        merge=same(BOUNDS),
+        events={_NUMBER: f"({microseconds(source.event_time)} + {before * us}) // {us}"},
+        objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
+        arrange=None if every is None else _windows_of_slices(us, size // MICROSECOND, every // MICROSECOND),
+        reach=size - slice_,
+        slice=slice_,
+    )
+
+
+def _windows_of_slices(slice_: int, size: int, every: int) -> Step:
+    """Each slice in every window that holds it."""
+    shift = (-YEAR_1_US // every + 2) * every  # so that nothing divided is below zero
+    first = f"({microseconds(WINDOW_COLUMNS[0])} + {slice_ - size + shift} + {every - 1}) // {every} * {every} - {shift}"
+    last = f"({microseconds(WINDOW_COLUMNS[0])} + {shift}) // {every} * {every} - {shift}"
+
+    def layer(rows: str, within: str) -> str:  # noqa: ARG001  slices of different keys go the same way
+        return f"(SELECT *, unnest(range({first}, {last} + 1, {every})) AS {_NUMBER} FROM {rows})"
+
+    bounds = (timestamp(_NUMBER), timestamp(f"{_NUMBER} + {size}"))
+    return Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, bounds, strict=True)), layer=layer)

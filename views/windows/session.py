@@ -1,0 +1,87 @@
+"""Windows that last as long as events of a key keep coming."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from views.engine import quoted
+from views.errors import DefinitionError
+from views.source import Source
+from views.values import ValueType
+from views.windows.placement import (
+    MICROSECOND,
+    WINDOW_COLUMNS,
+    YEAR_9999_END_US,
+    Layer,
+    Placement,
+    Step,
+    microseconds,
+    since_1970,
+    timestamp,
+)
+
+_AT: Final = "_at"
+_SESSION: Final = "_session"
+_LONGEST: Final = timedelta(days=366)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The events of a key of which each is less than `gap` after another, in event time.
+
+    A session is `[first event, last event + gap)`. States are one row per session of a part of the log; merging unites
+    sessions that overlap, so an event that comes late, or on the other side of a cut, makes one session of two.
+    """
+
+    gap: timedelta
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for a gap that is no timedelta from a microsecond to a year."""
+        if not isinstance(self.gap, timedelta) or not MICROSECOND <= self.gap <= _LONGEST:
+            raise DefinitionError(
+                f"a session's gap of {self.gap} is not possible: at most {_LONGEST.days} days are, as a timedelta"
+            )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """It looks at the event time alone."""
+        return ()
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
+        """Sessions are found in the events of a fold, and again in the sessions of a merge."""
+        gap = self.gap // MICROSECOND
+        end = YEAR_9999_END_US - gap
+        start, to = map(quoted, WINDOW_COLUMNS)
+        bounds = (timestamp(f"min({_AT})"), timestamp(f"max({_AT}) + {gap}"))
+        return Placement(
+            fold=Step(
+                {_SESSION: _SESSION}, dict(zip(WINDOW_COLUMNS, bounds, strict=True)), layer=_numbered(_AT, f"{_AT} + {gap}")
+            ),
+            merge=Step(
+                {_SESSION: _SESSION},
+                {WINDOW_COLUMNS[0]: f"min({start})", WINDOW_COLUMNS[1]: f"max({to})"},
+                layer=_numbered(start, to),
+            ),
+            events={_AT: microseconds(source.event_time)},
+            objections=() if since_1970(source.plausible[1]) <= end else ((f"{_AT} > {end}", "out_of_range"),),
+            alone=False,
+        )
+
+
+def session(*, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Session:
+    """Windows that end when a key had no event for a while: `session(minutes=30)`."""
+    return Session(timedelta(hours=hours, minutes=minutes, seconds=seconds))
+
+
+def _numbered(start: str, end: str) -> Layer:
+    """Rows that are intervals, with the number of the session that each is in: a new one where none before reaches it."""
+
+    def layer(rows: str, within: str) -> str:
+        # Equal starts are peers to the sum, so it does not matter which of them comes first to the maximum.
+        before = f"(PARTITION BY {within} ORDER BY {start} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        fresh = f"CASE WHEN {start} < max({end}) OVER {before} THEN 0 ELSE 1 END"
+        number = f"sum(_fresh) OVER (PARTITION BY {within} ORDER BY {start})"
+        return f"(SELECT *, {number} AS {_SESSION} FROM (SELECT *, {fresh} AS _fresh FROM {rows}))"
+
+    return layer
