@@ -14,10 +14,10 @@ from views.expressions import REASONS, Expression
 from views.syntax import enclosed
 from views.values import normalised, objections
 from views.view import View, bind
+from views.windows.placement import REASON
 
 # No field, key or state has a name that starts with an underscore, so these are none of them.
 EVENTS: Final = "_events"
-REASON: Final = "_reason"
 COUNT: Final = "_count"
 _WHERE: Final = "_where"
 

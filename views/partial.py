@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 
 from views import arrays, engine
 from views.expressions import REASONS
-from views.fold import COUNT, EVENTS, REASON, fold_sql
+from views.fold import COUNT, EVENTS, fold_sql
 from views.ranges import EMPTY, Ranges
 from views.view import View, bind, state_schema
+from views.windows.placement import REASON
 
 
 @dataclass(frozen=True)

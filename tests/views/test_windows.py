@@ -162,6 +162,11 @@ def test_the_last_n_events_keep_no_more_than_n_states() -> None:
     assert [one.num_rows for one in states] == [3, 3]
 
 
+def test_all_rejected_events_are_counted_where_only_the_last_ones_matter() -> None:
+    failing = View(SAMPLES, window=last_events(1), measures={"sum": total("CAST(digits AS INTEGER)")}, name="failing")
+    assert rejected(failing, [at(second, digits="x") for second in range(5)]) == {"expression": 5}
+
+
 def test_windows_in_order_have_their_partition_as_a_key() -> None:
     names = answer_schema(view(every_events(2), keys={"i": "i"})).names
     assert names == ["i", "window_start", "window_end", "topic_id", "partition", "window_number", "n"]

@@ -23,7 +23,7 @@ from views.engine import quoted
 from views.errors import DefinitionError
 from views.source import Source
 from views.values import ValueType
-from views.windows.placement import BOUNDS, WINDOW_COLUMNS, Layer, Placement, Step
+from views.windows.placement import BOUNDS, REASON, WINDOW_COLUMNS, Layer, Placement, Step
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())
@@ -86,8 +86,8 @@ class LastN:
         names = [column.name for column in (*PARTITION, _OFFSET)]
         columns = (*BOUNDS, *PARTITION, _OFFSET)
         return Placement(
-            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_READS)),
-            merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names)),
+            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_READS, f"{REASON} IS NOT NULL OR ")),
+            merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names, "")),
             states=columns,
             answers=(*BOUNDS, *PARTITION),
             events=_event_columns(source),
@@ -96,12 +96,13 @@ class LastN:
             reads=_READS,
         )
 
-    def _last(self, names: Sequence[str]) -> Layer:
+    def _last(self, names: Sequence[str], always: str) -> Layer:
+        """Only the last events of each key; those that are rejected have to be counted, though."""
         topic, partition, offset = map(quoted, names)
 
         def layer(rows: str, within: str) -> str:
             place = f"row_number() OVER (PARTITION BY {within}, {topic}, {partition} ORDER BY {offset} DESC)"
-            return f"(SELECT * FROM {rows} QUALIFY {place} <= {self.size})"
+            return f"(SELECT * FROM {rows} QUALIFY {always}{place} <= {self.size})"
 
         return layer
 

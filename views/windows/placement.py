@@ -21,6 +21,9 @@ from views.values import ValueType
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
 
+REASON: Final = "_reason"
+"""Of an event in a fold: why it is rejected, null if it is not."""
+
 YEAR_1_US: Final = -62_135_596_800_000_000
 YEAR_9999_END_US: Final = 253_402_300_799_999_999
 """The first and the last microsecond that every reader's calendar has."""
