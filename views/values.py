@@ -77,6 +77,11 @@ _INSTEAD: Final = {
 SUPPORTED: Final = "BOOLEAN, integers, DECIMAL, DOUBLE, VARCHAR, BLOB, DATE, TIMESTAMP WITH TIME ZONE"
 
 
+def answer_field(name: str, value: ValueType) -> pa.Field:
+    """A field of a struct or list that an answer is, with the kind of its values, which its Arrow type may not tell."""
+    return pa.field(name, value.arrow, metadata={"kind": value.kind})
+
+
 def value_type(sql_type: DuckDBPyType) -> ValueType:
     """What values of a DuckDB type become. Raises DefinitionError for a type that is not in the table above."""
     name = str(sql_type.id)

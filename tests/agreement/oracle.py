@@ -21,12 +21,14 @@ from views.measures import (
     count,
     covariance,
     distinct,
+    distinct_exact,
     histogram,
     kurtosis,
     maximum,
     mean,
     minimum,
     quantiles,
+    set_of,
     skewness,
     stddev,
     total,
@@ -282,6 +284,16 @@ def buckets(*edges: Any) -> Callable[[list[Any]], dict[str, int]]:
     return counted
 
 
+def different(limit: int) -> Callable[[list[Any]], list[Any] | None]:
+    """The different values in order, None if they are more than the limit."""
+    return lambda values: sorted(set(values)) if len(set(values)) <= limit else None
+
+
+def at_most(limit: int) -> Callable[[list[Any]], int | None]:
+    """How many different values there are, None if they are more than the limit."""
+    return lambda values: len(set(values)) if len(set(values)) <= limit else None
+
+
 def where_not_zero(event: Event) -> Any:
     return None if not event["i"] else quotient(100, event["i"])
 
@@ -359,6 +371,12 @@ MEASURES = {
     "distinct_b": Asked(distinct("b"), field("b"), lambda values: len(set(values))),
     "distinct_i": Asked(distinct("i"), field("i"), lambda values: len(set(values))),
     "distinct_f": Asked(distinct("f"), DOUBLE.value, lambda values: len(set(values))),
+    **{
+        f"set_of_{name}": Asked(set_of(said.sql, limit=3), said.value, different(3))
+        for name, said in zip(("flag", "s", "b", "day", "f", "d", "huge"), KEYS, strict=False)
+    },
+    "set_of_some": Asked(set_of("t", filter="flag"), lambda e: e["t"] if e["flag"] else None, different(1000)),
+    "distinct_exact": Asked(distinct_exact("i", limit=2), field("i"), at_most(2)),
     "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
     "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
 }
@@ -366,4 +384,6 @@ MEASURES = {
 
 def plain(value: Any) -> Any:
     """An answer as the oracle writes it: integers that travel as decimals are integers again."""
+    if isinstance(value, list):
+        return [plain(one) for one in value]
     return int(value) if isinstance(value, Decimal) and value.as_tuple().exponent == 0 else value

@@ -8,6 +8,7 @@ from views.measures.conditions import all_true, any_true
 from views.measures.count import count
 from views.measures.derived import derived
 from views.measures.distinct import distinct
+from views.measures.exact_set import distinct_exact, set_of
 from views.measures.extremes import maximum, minimum
 from views.measures.histogram import histogram
 from views.measures.mean import mean
@@ -28,12 +29,14 @@ __all__ = [
     "covariance",
     "derived",
     "distinct",
+    "distinct_exact",
     "histogram",
     "kurtosis",
     "maximum",
     "mean",
     "minimum",
     "quantiles",
+    "set_of",
     "skewness",
     "stddev",
     "total",

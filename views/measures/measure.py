@@ -58,7 +58,7 @@ class Aggregate:
 
     states: tuple[State, ...]
     answer: pa.DataType
-    kind: Kind | Literal["struct"]
+    kind: Kind | Literal["list", "struct"]
     present: Callable[[Sequence[pa.Array]], pa.Array]
     approximate: Approximation | None = None
 
