@@ -22,6 +22,7 @@ from views.measures import (
     set_of,
     skewness,
     stddev,
+    theta,
     total,
     variance,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "set_of",
     "skewness",
     "stddev",
+    "theta",
     "total",
     "tumbling",
     "variance",

@@ -31,6 +31,7 @@ from views.measures import (
     set_of,
     skewness,
     stddev,
+    theta,
     total,
     variance,
 )
@@ -377,6 +378,9 @@ MEASURES = {
     },
     "set_of_some": Asked(set_of("t", filter="flag"), lambda e: e["t"] if e["flag"] else None, different(1000)),
     "distinct_exact": Asked(distinct_exact("i", limit=2), field("i"), at_most(2)),
+    "theta_s": Asked(theta("s"), field("s"), lambda values: len(set(values))),
+    "theta_b": Asked(theta("b"), field("b"), lambda values: len(set(values))),
+    "theta_d": Asked(theta("d", filter="flag"), lambda e: e["d"] if e["flag"] else None, lambda values: len(set(values))),
     "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
     "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
 }

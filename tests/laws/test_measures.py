@@ -29,6 +29,7 @@ from views.measures import (
     quantiles,
     set_of,
     skewness,
+    theta,
     total,
     variance,
 )
@@ -60,6 +61,7 @@ MEASURES: dict[str, Measure] = {
     **{f"set_of_{name}": set_of(sql, limit=3) for name, sql in VALUES.items()},
     "distinct_exact": distinct_exact("i", limit=2),
     "set_of_some": set_of("s", filter="i > 0"),
+    **{f"theta_{name}": theta(sql) for name, sql in VALUES.items()},
     **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},
     **{f"maximum_{name}": maximum(sql) for name, sql in VALUES.items()},
     **{f"distinct_{name}": distinct(sql) for name, sql in VALUES.items()},

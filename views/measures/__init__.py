@@ -15,6 +15,7 @@ from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.moments import kurtosis, skewness, stddev, variance
 from views.measures.quantiles import quantiles
+from views.measures.theta import theta
 from views.measures.total import total
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "set_of",
     "skewness",
     "stddev",
+    "theta",
     "total",
     "variance",
 ]

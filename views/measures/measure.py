@@ -38,12 +38,12 @@ class State:
 class Approximation:
     """How far an answer may be from the exact one.
 
-    "hll": relative error of a number of distinct values; "kll": error of a quantile's rank; both hold with `confidence`.
-    "order": double-precision rounding, which depends on the order in which events were added. "derived": computed from
-    measures of which one is approximate.
+    "hll" and "theta": relative error of a number of distinct values; "kll": error of a quantile's rank; these hold with
+    `confidence`. "order": double-precision rounding, which depends on the order in which events were added. "derived":
+    computed from measures of which one is approximate.
     """
 
-    kind: Literal["hll", "kll", "order", "derived"]
+    kind: Literal["hll", "theta", "kll", "order", "derived"]
     error: float | None = None
     confidence: float | None = None
 
