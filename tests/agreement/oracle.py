@@ -22,6 +22,7 @@ from views.measures import (
     covariance,
     distinct,
     distinct_exact,
+    frequent,
     histogram,
     kurtosis,
     maximum,
@@ -295,6 +296,16 @@ def at_most(limit: int) -> Callable[[list[Any]], int | None]:
     return lambda values: len(set(values)) if len(set(values)) <= limit else None
 
 
+def most_frequent(k: int) -> Callable[[list[Any]], list[dict[str, Any]]]:
+    """The k most frequent values, each with its number three times."""
+
+    def counted(values: list[Any]) -> list[dict[str, Any]]:
+        found = sorted(Counter(values).items(), key=lambda one: (-one[1], one[0]))
+        return [{"value": value, "estimate": n, "lower": n, "upper": n} for value, n in found[:k]]
+
+    return counted
+
+
 def where_not_zero(event: Event) -> Any:
     return None if not event["i"] else quotient(100, event["i"])
 
@@ -381,6 +392,11 @@ MEASURES = {
     "theta_s": Asked(theta("s"), field("s"), lambda values: len(set(values))),
     "theta_b": Asked(theta("b"), field("b"), lambda values: len(set(values))),
     "theta_d": Asked(theta("d", filter="flag"), lambda e: e["d"] if e["flag"] else None, lambda values: len(set(values))),
+    "frequent_s": Asked(frequent("s", 3), field("s"), most_frequent(3)),
+    "frequent_b": Asked(frequent("b", 3), field("b"), most_frequent(3)),
+    "frequent_f": Asked(frequent("f", 3), DOUBLE.value, most_frequent(3)),
+    "frequent_huge": Asked(frequent(HUGE_I.sql, 3), HUGE_I.value, most_frequent(3)),
+    "frequent_t": Asked(frequent("t", 3, filter="flag"), lambda e: e["t"] if e["flag"] else None, most_frequent(3)),
     "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
     "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
 }
@@ -390,4 +406,6 @@ def plain(value: Any) -> Any:
     """An answer as the oracle writes it: integers that travel as decimals are integers again."""
     if isinstance(value, list):
         return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
     return int(value) if isinstance(value, Decimal) and value.as_tuple().exponent == 0 else value

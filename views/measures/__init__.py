@@ -10,6 +10,7 @@ from views.measures.derived import derived
 from views.measures.distinct import distinct
 from views.measures.exact_set import distinct_exact, set_of
 from views.measures.extremes import maximum, minimum
+from views.measures.frequent import frequent
 from views.measures.histogram import histogram
 from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
@@ -31,6 +32,7 @@ __all__ = [
     "derived",
     "distinct",
     "distinct_exact",
+    "frequent",
     "histogram",
     "kurtosis",
     "maximum",

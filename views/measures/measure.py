@@ -39,11 +39,12 @@ class Approximation:
     """How far an answer may be from the exact one.
 
     "hll" and "theta": relative error of a number of distinct values; "kll": error of a quantile's rank; these hold with
-    `confidence`. "order": double-precision rounding, which depends on the order in which events were added. "derived":
-    computed from measures of which one is approximate.
+    `confidence`. "frequent": error of a count as a fraction of the number of all values, which always holds. "order":
+    double-precision rounding, which depends on the order in which events were added. "derived": computed from measures of
+    which one is approximate.
     """
 
-    kind: Literal["hll", "theta", "kll", "order", "derived"]
+    kind: Literal["hll", "theta", "kll", "frequent", "order", "derived"]
     error: float | None = None
     confidence: float | None = None
 
