@@ -13,8 +13,8 @@ from views.event import TIMESTAMP, event_schema
 from views.expressions import Expression, bind_expression
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.source import Source
+from views.measures.measure import POSITION, Aggregate, Approximation, Measure, State
+from views.source import Source, events_schema
 from views.windows import AllTime, Tumbling, Window
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
@@ -100,10 +100,11 @@ def bind(view: View) -> BoundView:
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
     fields, event = event_schema(view.source.event), view.source.event.__name__
+    logged = events_schema(view.source)
 
-    def expression(part: str, text: str) -> Expression:
+    def expression(part: str, text: str, known: pa.Schema = fields) -> Expression:
         try:
-            return bind_expression(text, fields, event)
+            return bind_expression(text, known, event)
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {text!r} {error}") from error
 
@@ -119,14 +120,17 @@ def bind(view: View) -> BoundView:
     for name, measure in view.measures.items():
         if isinstance(measure, Derived):
             continue
-        part, written = f"measure {name!r}", measure.inputs
+        part, inner = f"measure {name!r}", measure
         if isinstance(measure, Filtered):
             condition(part, measure.filter)
-            # Its inputs hold the filter; what there is to say about them is said of what was written.
-            written = measure.measure.inputs
+            inner = measure.measure
+        located = getattr(inner, "reads_position", False)
+        written = [text for text in inner.inputs if not located or text not in POSITION]
+        if located or inner is not measure:
+            # Its inputs hold more than was written; what there is to say about them is said of that.
             for text in written:
                 expression(part, text)
-        inputs = tuple(expression(part, text) for text in measure.inputs)
+        inputs = tuple(expression(part, text, logged if located else fields) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
         except DefinitionError as error:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from hashlib import md5
 from typing import Any
 
 from views.measures import (
@@ -29,6 +30,7 @@ from views.measures import (
     mean,
     minimum,
     quantiles,
+    sample,
     set_of,
     skewness,
     stddev,
@@ -306,6 +308,21 @@ def most_frequent(k: int) -> Callable[[list[Any]], list[dict[str, Any]]]:
     return counted
 
 
+def located(value: Value) -> Value:
+    """The value after the hash of the event's position, NULL if the value is."""
+
+    def with_hash(event: Event) -> Any:
+        found, position = value(event), "/".join(str(event[name]) for name in ("_topic_id", "_partition", "_offset"))
+        return None if found is None else (md5(position.encode()).hexdigest()[:15], found)
+
+    return with_hash
+
+
+def drawn(k: int) -> Callable[[list[Any]], list[Any]]:
+    """The values of the k smallest hashes."""
+    return lambda values: [value for _, value in sorted(values)[:k]]
+
+
 def where_not_zero(event: Event) -> Any:
     return None if not event["i"] else quotient(100, event["i"])
 
@@ -397,6 +414,8 @@ MEASURES = {
     "frequent_f": Asked(frequent("f", 3), DOUBLE.value, most_frequent(3)),
     "frequent_huge": Asked(frequent(HUGE_I.sql, 3), HUGE_I.value, most_frequent(3)),
     "frequent_t": Asked(frequent("t", 3, filter="flag"), lambda e: e["t"] if e["flag"] else None, most_frequent(3)),
+    "sample_s": Asked(sample("s", 4), located(field("s")), drawn(4)),
+    "sample_d": Asked(sample("d", 2, filter="flag"), located(lambda e: e["d"] if e["flag"] else None), drawn(2)),
     "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
     "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
 }

@@ -10,7 +10,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from tests.agreement.oracle import FILTERS, KEYS, MEASURES, oracle, plain
-from tests.samples import SAMPLES, rows, share, table
+from tests.samples import SAMPLES, placed, rows, share, table
 from views.kernel import Partial, merge, partial, present
 from views.ranges import Ranges
 from views.view import View
@@ -50,6 +50,7 @@ def test_batch_and_realtime_are_the_whole(log: Log, data: st.DataObject) -> None
         where=where and where.sql,
     )
     note(repr(view))
+    log = {partition: placed(events, partition=partition) for partition, events in log.items()}
 
     cut = {partition: data.draw(st.integers(0, len(events)), label=f"cut {partition}") for partition, events in log.items()}
     nothing, end = dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()}

@@ -16,6 +16,7 @@ from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.moments import kurtosis, skewness, stddev, variance
 from views.measures.quantiles import quantiles
+from views.measures.sample import sample
 from views.measures.theta import theta
 from views.measures.total import total
 
@@ -39,6 +40,7 @@ __all__ = [
     "mean",
     "minimum",
     "quantiles",
+    "sample",
     "set_of",
     "skewness",
     "stddev",

@@ -7,7 +7,7 @@ pieces and merging them in any order gives what folding everything gives.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import pyarrow as pa
 
@@ -15,6 +15,11 @@ from views.values import Kind, ValueType
 
 Finish = Callable[[pa.ListArray], pa.Array]
 """Turns the list that DuckDB collected for each group into the group's state, where DuckDB itself cannot."""
+
+
+POSITION: Final = ('"_topic_id"', '"_partition"', '"_offset"')
+"""The inputs of a measure that looks at where in the log an event is: it says so by an attribute `reads_position` that is
+true. Expressions of a project cannot name them."""
 
 
 @dataclass(frozen=True)
