@@ -5,6 +5,7 @@ Exported here is what a project's definitions are written with; the platform imp
 
 from views.event import Event, Scale
 from views.measures import (
+    CustomMeasure,
     all_true,
     any_true,
     correlation,
@@ -33,6 +34,7 @@ from views.view import View
 from views.windows import all_time, tumbling
 
 __all__ = [
+    "CustomMeasure",
     "Event",
     "Scale",
     "Source",

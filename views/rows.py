@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views import arrays
+from views.values import kind_of
 from views.view import View, answer_schema
 
 Values = list[Any]
@@ -98,8 +99,9 @@ def _written(column: pa.Array, field: pa.Field) -> Values:
         return _lists(column, field.type)
     if pa.types.is_struct(field.type):
         return _structs(column, field.type)
-    kind = (field.metadata or {}).get(b"kind", b"float" if pa.types.is_floating(field.type) else b"integer").decode()
-    return _VALUES[kind](column)
+    named = (field.metadata or {}).get(b"kind")
+    kind = named.decode() if named is not None else kind_of(field.type)
+    return _VALUES[str(kind)](column)
 
 
 _VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {

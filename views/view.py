@@ -11,6 +11,7 @@ import pyarrow as pa
 from views.errors import DefinitionError
 from views.event import TIMESTAMP, event_schema
 from views.expressions import Expression, bind_expression
+from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
 from views.measures.measure import POSITION, Aggregate, Approximation, Measure, State
@@ -124,6 +125,11 @@ def bind(view: View) -> BoundView:
         if isinstance(measure, Filtered):
             condition(part, measure.filter)
             inner = measure.measure
+        if isinstance(inner, CustomMeasure):
+            try:
+                inner.check()
+            except DefinitionError as error:
+                raise DefinitionError(f"{place}, {part}: {error}") from error
         located = getattr(inner, "reads_position", False)
         written = [text for text in inner.inputs if not located or text not in POSITION]
         if located or inner is not measure:
@@ -133,6 +139,8 @@ def bind(view: View) -> BoundView:
         inputs = tuple(expression(part, text, logged if located else fields) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
+            if isinstance(inner, CustomMeasure):
+                aggregate = told(aggregate, f"{place}, {part}")
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {', '.join(map(repr, written))} {error}") from error
         measures[name] = BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states))
@@ -209,4 +217,6 @@ def _check_columns(place: str, columns: list[str]) -> None:
 
 
 def _is_measure(measure: Any) -> bool:
+    if isinstance(measure, CustomMeasure):
+        return True
     return not isinstance(measure, type) and hasattr(measure, "inputs") and callable(getattr(measure, "bind", None))

@@ -6,6 +6,7 @@ One file per family; a further measure is a further frozen dataclass that satisf
 from views.measures.comoments import correlation, covariance
 from views.measures.conditions import all_true, any_true
 from views.measures.count import count
+from views.measures.custom import CustomMeasure
 from views.measures.derived import derived
 from views.measures.distinct import distinct
 from views.measures.exact_set import distinct_exact, set_of
@@ -23,6 +24,7 @@ from views.measures.total import total
 __all__ = [
     "Aggregate",
     "Approximation",
+    "CustomMeasure",
     "Measure",
     "State",
     "all_true",

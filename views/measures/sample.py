@@ -1,4 +1,4 @@
-"""A random sample of values, the same for every split of the events: where an event lies in the log decides whether it is drawn."""
+"""A random sample of values, the same for every split of the events: where an event lies in the log says whether it is drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
