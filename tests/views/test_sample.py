@@ -85,7 +85,7 @@ def test_decoded_events_and_events_of_a_users_test_have_positions() -> None:
     logged = decoded(READINGS, *(reading("2026-11-01T00:00:00Z", "OSLO", wh) for wh in range(10))).events
     (row,) = to_rows(view, present(view, partial(view, logged, EMPTY)))
     assert len(row["m"]) == 3
-    event = READINGS.event(at=NOON, site=None, wh=7, price=1)  # type: ignore[call-arg]
+    event = READINGS.event(at=NOON, site=None, wh=7, price=1)
     assert answer(view, [event])[0]["m"] == [7]
 
 
