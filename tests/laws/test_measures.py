@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import SAMPLES, placed, rows, share, table
+from tests.views.test_custom import Range
 from views.kernel import Partial, merge, partial, present
 from views.measures import (
     Measure,
@@ -66,6 +67,7 @@ MEASURES: dict[str, Measure] = {
     **{f"theta_{name}": theta(sql) for name, sql in VALUES.items()},
     **{f"frequent_{name}": frequent(sql, 5) for name, sql in VALUES.items()},
     **{f"sample_{name}": sample(sql, 3) for name, sql in VALUES.items()},
+    "custom": Range("i"),
     "sample_of_some": sample("i", 2, filter="i > 0"),
     **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},
     **{f"maximum_{name}": maximum(sql) for name, sql in VALUES.items()},
