@@ -1,26 +1,45 @@
 """`tandem check`: what the definitions and the settings say, without Java, broker or tables."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from cli.call import Call, Output
 from infra.settings import effective
+from views.errors import TandemError
 from views.event import event_fields
 from views.fingerprint import fingerprint
+from views.measures import CustomMeasure
+from views.measures.filtered import Filtered
+from views.project import Project
 from views.source import Source
 from views.view import BoundMeasure, View, bind
 
 
-def run(call: Call) -> Output:
-    """Check definitions and settings, and show what they mean: the types of keys and measures, the value of every setting."""
+def run(
+    call: Call,
+    *,
+    laws: Annotated[bool, typer.Option("--laws", help="Try the laws of the project's own measures on random events.")] = False,
+) -> Output:
+    """Check definitions and settings, and show what they mean: the types of keys and measures, the value of every setting.
+
+    With --laws the project's own measures are tried on random events; one whose answer depends on how events are split,
+    grouped or ordered fails, with the smallest events found by which it does.
+    """
     settings, project = effective(call.settings()), call.definitions()
-    document = {
+    document: dict[str, Any] = {
         "project": str(call.project),
         "sources": {name: _source(source) for name, source in project.sources.items()},
         "views": {name: _view(view) for name, view in project.views.items()},
         "settings": settings,
     }
-    return Output(document, "\n".join(_lines(document)))
+    if not laws:
+        return Output(document, "\n".join(_lines(document)))
+    tried = _laws(project)
+    document["laws"] = tried
+    lawless = any(broken for measures in tried.values() for broken in measures.values())
+    return Output(document, "\n".join([*_lines(document), *_lines_of_laws(tried)]), int(lawless))
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -81,3 +100,32 @@ def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _settings(value, f"{prefix}{name}.")
         else:
             yield f"  {prefix}{name} = {value!r}"
+
+
+def _laws(project: Project) -> dict[str, dict[str, str | None]]:
+    """By view and measure of the project's own, the law that it breaks and by which rows; None if none was found."""
+    try:
+        from views.laws import counterexample  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        raise TandemError("--laws needs the Python package 'hypothesis', which is not installed here") from error
+
+    tried: dict[str, dict[str, str | None]] = {}
+    for name, view in project.views.items():
+        for measure in bind(view).measures:
+            written = view.measures[measure.name]
+            inner = written.measure if isinstance(written, Filtered) else written
+            if isinstance(inner, CustomMeasure):
+                types = [one.type for one in measure.inputs[-len(inner.inputs) :]]
+                try:
+                    tried.setdefault(name, {})[measure.name] = counterexample(inner, types)
+                except TandemError as error:
+                    raise TandemError(f"view {name!r}, measure {measure.name!r}: {error}") from error
+    return tried
+
+
+def _lines_of_laws(tried: Mapping[str, Mapping[str, str | None]]) -> Iterator[str]:
+    yield "\nlaws" if tried else "\nlaws: the project has no measures of its own"
+    for name, measures in tried.items():
+        yield from (f"  {name}.{measure}: {broken or 'no counterexample was found'}" for measure, broken in measures.items())

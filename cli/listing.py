@@ -41,6 +41,8 @@ def cell(value: Any) -> str:
         return f"{value:.10g}"
     if isinstance(value, Mapping):
         return " ".join(f"{name}={cell(inner)}" for name, inner in value.items())
+    if isinstance(value, list):
+        return f"[{', '.join(map(cell, value))}]"
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 

@@ -82,6 +82,6 @@ def _approximately(how: Approximation) -> str:
         return "it is computed from measures that are"
     if how.error is None:
         return "its floats are added up in no fixed order"
-    what = "of the rank" if how.kind == "kll" else "of the value"
+    what = {"kll": "of the rank", "frequent": "of the number of values"}.get(how.kind, "of the value")
     confidence = "" if how.confidence is None else f", with {how.confidence:.0%} confidence"
     return f"within {how.error:.2%} {what}{confidence}"

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from views.event import Event, Scale, event_schema
-from views.source import Source
+from views.event import Event, Scale
+from views.source import Source, events_schema
 
 WIDE = Context(prec=80)  # Python's own rounds to 28 digits
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,9 +67,15 @@ rows = st.fixed_dictionaries(
 )
 
 
-def table(events: Sequence[dict[str, Any]]) -> pa.Table:
-    """Events as the kernel takes them."""
-    return pa.Table.from_pylist(list(events), schema=event_schema(Sample))
+def placed(events: Sequence[dict[str, Any]], first: int = 0, partition: tuple[str, int] = ("topic", 0)) -> list[dict[str, Any]]:
+    """The events with their positions: consecutive offsets of one partition."""
+    topic, number = partition
+    return [{"_topic_id": topic, "_partition": number, "_offset": offset, **event} for offset, event in enumerate(events, first)]
+
+
+def table(events: Sequence[dict[str, Any]], first: int = 0) -> pa.Table:
+    """Events as the kernel takes them, at offsets from `first` on unless they are placed already."""
+    return pa.Table.from_pylist(placed(events, first), schema=events_schema(SAMPLES))
 
 
 def share(percent: int) -> settings:

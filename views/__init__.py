@@ -5,6 +5,7 @@ Exported here is what a project's definitions are written with; the platform imp
 
 from views.event import Event, Scale
 from views.measures import (
+    CustomMeasure,
     all_true,
     any_true,
     correlation,
@@ -12,14 +13,19 @@ from views.measures import (
     covariance,
     derived,
     distinct,
+    distinct_exact,
+    frequent,
     histogram,
     kurtosis,
     maximum,
     mean,
     minimum,
     quantiles,
+    sample,
+    set_of,
     skewness,
     stddev,
+    theta,
     total,
     variance,
 )
@@ -28,6 +34,7 @@ from views.view import View
 from views.windows import all_time, tumbling
 
 __all__ = [
+    "CustomMeasure",
     "Event",
     "Scale",
     "Source",
@@ -40,14 +47,19 @@ __all__ = [
     "covariance",
     "derived",
     "distinct",
+    "distinct_exact",
+    "frequent",
     "histogram",
     "kurtosis",
     "maximum",
     "mean",
     "minimum",
     "quantiles",
+    "sample",
+    "set_of",
     "skewness",
     "stddev",
+    "theta",
     "total",
     "tumbling",
     "variance",

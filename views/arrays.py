@@ -67,6 +67,18 @@ def doubles(array: pa.Array) -> npt.NDArray[np.float64]:
     return integers(array).view(np.float64)
 
 
+def lengths(lists: pa.ListArray) -> npt.NDArray[np.int64]:
+    """How many elements each list holds; 0 where the array is null."""
+    offsets = np.frombuffer(lists.buffers()[1] or b"", np.int32)[lists.offset : lists.offset + len(lists) + 1]
+    return np.where(validity(lists), np.diff(offsets), 0).astype(np.int64)
+
+
+def lists(elements: pa.Array, lengths: npt.NDArray[np.int64], arrow: pa.DataType, valid: Mask | None = None) -> pa.ListArray:
+    """A list array of the type from the elements of all lists and how many each holds; a list that is not valid holds none."""
+    offsets = pa.py_buffer(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))).astype(np.int32))
+    return pa.Array.from_buffers(arrow, len(lengths), [_bits(valid), offsets], children=[elements])
+
+
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

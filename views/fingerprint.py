@@ -28,6 +28,17 @@ KERNEL_VERSION: Final = 1
 """Raised whenever unique, partial, merge or present could give another number for some events."""
 
 _CHARACTERS: Final = 16
+_CALLED_OF_MEASURES: Final = (
+    "__post_init__",
+    "inputs",
+    "bind",
+    "state",
+    "answer",
+    "partial",
+    "merge",
+    "present",
+    "reads_position",
+)
 
 
 @lru_cache(maxsize=1024)
@@ -80,12 +91,14 @@ def _measure(measure: Any, inputs: list[str]) -> Any:
     """A measure's kind and parameters, with the meaning of its expressions in place of their text."""
     parameters = {field.name: getattr(measure, field.name) for field in dataclasses.fields(measure)}
     texts = {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
-    return {
+    meaning = {
         "measure": f"{type(measure).__module__}.{type(measure).__qualname__}",
         "inputs": inputs,
         "parameters": {name: _parameter(value) for name, value in parameters.items() if name not in texts},
         "expressions": sorted(texts),
     }
+    own = not type(measure).__module__.startswith("views.")
+    return {**meaning, "code": reached([type(measure)], _CALLED_OF_MEASURES)} if own else meaning
 
 
 def _parameter(value: Any) -> Any:

@@ -1,6 +1,6 @@
-"""The code that an event type reaches in its project, found in syntax trees without running anything.
+"""The code that an event type or a measure reaches in its project, found in syntax trees without running anything.
 
-From the methods that decoding calls it follows names through modules of the project: functions, classes, constants and
+From the methods that decoding or folding calls it follows names through modules of the project: functions, classes, constants and
 the statements that fill them. Of what is not the project's, only the package's version counts. Where a name could mean
 more than one thing, all of them are taken: a fingerprint that changes too often costs a recompute, one that does not
 change when a number does would be wrong.
@@ -21,9 +21,10 @@ Index = dict[str, list[ast.stmt]]
 """Statements by the names that they give a value."""
 
 
-def reached(types: Sequence[type]) -> dict[str, str]:
-    """The code that decoding into these structs and enums runs: what is reached by its name, in normal form.
+def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_missing_")) -> dict[str, str]:
+    """The code that runs when the attributes `called` of these classes are used: what is reached by its name, in normal form.
 
+    Those of structs and enums are what decoding uses.
     Raises DefinitionError if a method's source cannot be read.
     """
     methods = [(ancestor, method) for one in types for ancestor in one.__mro__ for method in _methods(ancestor)]
@@ -40,7 +41,7 @@ def reached(types: Sequence[type]) -> dict[str, str]:
     for one in types:
         for ancestor in one.__mro__:
             search.add_class(ancestor)
-    search.words |= {"__post_init__", "_missing_"}
+    search.words.update(called)
     return search.everything()
 
 

@@ -10,17 +10,21 @@
 | binary    | a base64 string, as events have it in JSON                 |
 | date      | "2026-11-01"                                               |
 | time      | "2026-11-01T00:00:00Z", with microseconds where it has any |
-| struct    | {"0.5": 1.0, "0.99": 2.0}, each as its type says           |
+| list      | [1, 2], each as its kind says                              |
+| struct    | {"0.5": 1.0, "0.99": 2.0}, each as its kind says           |
 """
 
 from base64 import b64encode
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views import arrays
+from views.values import kind_of
 from views.view import View, answer_schema, group_columns
 from views.windows import WINDOW_COLUMNS
 
@@ -43,7 +47,7 @@ def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
     """
     schema = answer_schema(view)
     table = ordered(view, answer.select(schema.names))
-    columns = [_VALUES[field.metadata[b"kind"].decode()](table[field.name].combine_chunks()) for field in schema]
+    columns = [_written(table[field.name].combine_chunks(), field) for field in schema]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
@@ -76,10 +80,32 @@ def _times(column: pa.Array) -> Values:
     return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
 
 
-def _structs(column: pa.StructArray) -> Values:
-    names = [field.name for field in column.type]
-    parts = [_floats(part) if pa.types.is_floating(part.type) else _plain(part) for part in column.flatten()]
-    return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+def _lists(column: pa.ListArray, arrow: pa.ListType) -> Values:
+    elements = iter(_written(column.flatten(), arrow.value_field))
+    present = arrays.validity(column)
+    return [
+        list(islice(elements, length)) if is_there else None
+        for length, is_there in zip(arrays.lengths(column).tolist(), present.tolist(), strict=True)
+    ]
+
+
+def _structs(column: pa.StructArray, arrow: pa.StructType) -> Values:
+    parts = [_written(part, field) for part, field in zip(column.flatten(), arrow, strict=True)]
+    names = [field.name for field in arrow]
+    present = arrays.validity(column).tolist()
+    rows = zip(*parts, strict=True)
+    return [dict(zip(names, row, strict=True)) if is_there else None for row, is_there in zip(rows, present, strict=True)]
+
+
+def _written(column: pa.Array, field: pa.Field) -> Values:
+    """The values of a column, or of a part of one, as the field's kind says; a part may be of one that its type tells."""
+    if pa.types.is_list(field.type):
+        return _lists(column, field.type)
+    if pa.types.is_struct(field.type):
+        return _structs(column, field.type)
+    named = (field.metadata or {}).get(b"kind")
+    kind = named.decode() if named is not None else kind_of(field.type)
+    return _VALUES[str(kind)](column)
 
 
 _VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
@@ -91,5 +117,4 @@ _VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
     "binary": _each(lambda value: b64encode(value).decode()),
     "date": _each(lambda value: value.isoformat()),
     "time": _times,
-    "struct": _structs,
 }

@@ -77,6 +77,22 @@ _INSTEAD: Final = {
 SUPPORTED: Final = "BOOLEAN, integers, DECIMAL, DOUBLE, VARCHAR, BLOB, DATE, TIMESTAMP WITH TIME ZONE"
 
 
+def kind_of(arrow: pa.DataType) -> Kind | Literal["list", "struct"] | None:
+    """What values of an Arrow type mean where no expression says it; None for a type that nothing here has."""
+    if pa.types.is_list(arrow):
+        return "list" if kind_of(arrow.value_type) else None
+    if pa.types.is_struct(arrow):
+        return "struct" if arrow.num_fields and all(kind_of(field.type) for field in arrow) else None
+    if pa.types.is_decimal128(arrow):
+        return "decimal"
+    return next((value.kind for value in _TYPES.values() if value.arrow == arrow), None)
+
+
+def answer_field(name: str, value: ValueType) -> pa.Field:
+    """A field of a struct or list that an answer is, with the kind of its values, which its Arrow type may not tell."""
+    return pa.field(name, value.arrow, metadata={"kind": value.kind})
+
+
 def value_type(sql_type: DuckDBPyType) -> ValueType:
     """What values of a DuckDB type become. Raises DefinitionError for a type that is not in the table above."""
     name = str(sql_type.id)

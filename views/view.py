@@ -11,10 +11,11 @@ import pyarrow as pa
 from views.errors import DefinitionError
 from views.event import TIMESTAMP, event_schema
 from views.expressions import Expression, bind_expression
+from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
-from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.source import Source
+from views.measures.measure import POSITION, Aggregate, Approximation, Measure, State
+from views.source import Source, events_schema
 from views.windows import AllTime, Placement, Window
 
 _PLACE_KINDS: Final = {TIMESTAMP: "time", pa.string(): "text", pa.int64(): "integer"}
@@ -102,10 +103,11 @@ def bind(view: View) -> BoundView:
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
     fields, event = event_schema(view.source.event), view.source.event.__name__
+    logged = events_schema(view.source)
 
-    def expression(part: str, text: str) -> Expression:
+    def expression(part: str, text: str, known: pa.Schema = fields) -> Expression:
         try:
-            return bind_expression(text, fields, event)
+            return bind_expression(text, known, event)
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {text!r} {error}") from error
 
@@ -126,16 +128,26 @@ def bind(view: View) -> BoundView:
     for name, measure in view.measures.items():
         if isinstance(measure, Derived):
             continue
-        part, written = f"measure {name!r}", measure.inputs
+        part, inner = f"measure {name!r}", measure
         if isinstance(measure, Filtered):
             condition(part, measure.filter)
-            # Its inputs hold the filter; what there is to say about them is said of what was written.
-            written = measure.measure.inputs
+            inner = measure.measure
+        if isinstance(inner, CustomMeasure):
+            try:
+                inner.check()
+            except DefinitionError as error:
+                raise DefinitionError(f"{place}, {part}: {error}") from error
+        located = getattr(inner, "reads_position", False)
+        written = [text for text in inner.inputs if not located or text not in POSITION]
+        if located or inner is not measure:
+            # Its inputs hold more than was written; what there is to say about them is said of that.
             for text in written:
                 expression(part, text)
-        inputs = tuple(expression(part, text) for text in measure.inputs)
+        inputs = tuple(expression(part, text, logged if located else fields) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
+            if isinstance(inner, CustomMeasure):
+                aggregate = told(aggregate, f"{place}, {part}")
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {', '.join(map(repr, written))} {error}") from error
         measures[name] = BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states))
@@ -227,4 +239,6 @@ def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> N
 
 def _is_bindable(part: Any) -> bool:
     """Whether it is made as a measure or a window is."""
+    if isinstance(part, CustomMeasure):
+        return True
     return not isinstance(part, type) and hasattr(part, "inputs") and callable(getattr(part, "bind", None))

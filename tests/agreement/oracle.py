@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from hashlib import md5
 from typing import Any
 
 from views.measures import (
@@ -20,14 +21,19 @@ from views.measures import (
     count,
     covariance,
     distinct,
+    distinct_exact,
+    frequent,
     histogram,
     kurtosis,
     maximum,
     mean,
     minimum,
     quantiles,
+    sample,
+    set_of,
     skewness,
     stddev,
+    theta,
     total,
     variance,
 )
@@ -306,6 +312,41 @@ def buckets(*edges: Any) -> Callable[[list[Any]], dict[str, int]]:
     return counted
 
 
+def different(limit: int) -> Callable[[list[Any]], list[Any] | None]:
+    """The different values in order, None if they are more than the limit."""
+    return lambda values: sorted(set(values)) if len(set(values)) <= limit else None
+
+
+def at_most(limit: int) -> Callable[[list[Any]], int | None]:
+    """How many different values there are, None if they are more than the limit."""
+    return lambda values: len(set(values)) if len(set(values)) <= limit else None
+
+
+def most_frequent(k: int) -> Callable[[list[Any]], list[dict[str, Any]]]:
+    """The k most frequent values, each with its number three times."""
+
+    def counted(values: list[Any]) -> list[dict[str, Any]]:
+        found = sorted(Counter(values).items(), key=lambda one: (-one[1], one[0]))
+        return [{"value": value, "estimate": n, "lower": n, "upper": n} for value, n in found[:k]]
+
+    return counted
+
+
+def located(value: Value) -> Value:
+    """The value after the hash of the event's position, NULL if the value is."""
+
+    def with_hash(event: Event) -> Any:
+        found, position = value(event), "/".join(str(event[name]) for name in ("_topic_id", "_partition", "_offset"))
+        return None if found is None else (md5(position.encode()).hexdigest()[:15], found)
+
+    return with_hash
+
+
+def drawn(k: int) -> Callable[[list[Any]], list[Any]]:
+    """The values of the k smallest hashes."""
+    return lambda values: [value for _, value in sorted(values)[:k]]
+
+
 def where_not_zero(event: Event) -> Any:
     return None if not event["i"] else quotient(100, event["i"])
 
@@ -383,6 +424,22 @@ MEASURES = {
     "distinct_b": Asked(distinct("b"), field("b"), lambda values: len(set(values))),
     "distinct_i": Asked(distinct("i"), field("i"), lambda values: len(set(values))),
     "distinct_f": Asked(distinct("f"), DOUBLE.value, lambda values: len(set(values))),
+    **{
+        f"set_of_{name}": Asked(set_of(said.sql, limit=3), said.value, different(3))
+        for name, said in zip(("flag", "s", "b", "day", "f", "d", "huge"), KEYS, strict=False)
+    },
+    "set_of_some": Asked(set_of("t", filter="flag"), lambda e: e["t"] if e["flag"] else None, different(1000)),
+    "distinct_exact": Asked(distinct_exact("i", limit=2), field("i"), at_most(2)),
+    "theta_s": Asked(theta("s"), field("s"), lambda values: len(set(values))),
+    "theta_b": Asked(theta("b"), field("b"), lambda values: len(set(values))),
+    "theta_d": Asked(theta("d", filter="flag"), lambda e: e["d"] if e["flag"] else None, lambda values: len(set(values))),
+    "frequent_s": Asked(frequent("s", 3), field("s"), most_frequent(3)),
+    "frequent_b": Asked(frequent("b", 3), field("b"), most_frequent(3)),
+    "frequent_f": Asked(frequent("f", 3), DOUBLE.value, most_frequent(3)),
+    "frequent_huge": Asked(frequent(HUGE_I.sql, 3), HUGE_I.value, most_frequent(3)),
+    "frequent_t": Asked(frequent("t", 3, filter="flag"), lambda e: e["t"] if e["flag"] else None, most_frequent(3)),
+    "sample_s": Asked(sample("s", 4), located(field("s")), drawn(4)),
+    "sample_d": Asked(sample("d", 2, filter="flag"), located(lambda e: e["d"] if e["flag"] else None), drawn(2)),
     "ranks_i": Asked(quantiles("i", (0.5, 0.9)), field("i"), both_ranks),
     "ranks_f": Asked(quantiles("f", (0.5, 0.9)), DOUBLE.value, both_ranks),
 }
@@ -390,4 +447,8 @@ MEASURES = {
 
 def plain(value: Any) -> Any:
     """An answer as the oracle writes it: integers that travel as decimals are integers again."""
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
     return int(value) if isinstance(value, Decimal) and value.as_tuple().exponent == 0 else value

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from tests.agreement.oracle import FILTERS, KEYS, MEASURES, oracle, plain
 from tests.agreement.windows import WINDOWS
-from tests.samples import SAMPLES, rows, share, table
+from tests.samples import SAMPLES, placed, rows, share, table
 from views.kernel import Partial, merge, partial, present, settle
 from views.ranges import Ranges
-from views.source import POSITION_SCHEMA
 from views.view import View, group_columns
 from views.wire import from_ipc, to_ipc
 
@@ -44,6 +43,7 @@ def test_batch_and_realtime_are_the_whole(kind: str, log: Log, data: st.DataObje
         where=where and where.sql,
     )
     note(repr(view))
+    log = {partition: placed(events, partition=partition) for partition, events in log.items()}
 
     cut = {partition: data.draw(st.integers(0, len(events)), label=f"cut {partition}") for partition, events in log.items()}
     nothing, end = dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()}
@@ -80,18 +80,8 @@ def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int]) -> l
 
 def folds(view: View, log: Log, vectors: Sequence[dict[Any, tuple[int, int]]]) -> Iterator[Partial]:
     for vector in vectors:
-        events = [logged(log, partition, start, to) for partition, (start, to) in vector.items()]
-        yield partial(view, pa.concat_tables(events), Ranges.of(vector))
-
-
-def logged(log: Log, partition: tuple[str, int], start: int, to: int) -> pa.Table:
-    """Events with where they are in the log."""
-    topic, number = partition
-    places = {"_topic_id": [topic] * (to - start), "_partition": [number] * (to - start), "_offset": range(start, to)}
-    events = table(log[partition][start:to])
-    for name, values in places.items():
-        events = events.append_column(name, pa.array(values, POSITION_SCHEMA.field(name).type))
-    return events
+        events = [event for partition, (start, to) in vector.items() for event in log[partition][start:to]]
+        yield partial(view, table(events), Ranges.of(vector))
 
 
 def wired(one: Partial) -> Partial:

@@ -6,19 +6,25 @@ One file per family; a further measure is a further frozen dataclass that satisf
 from views.measures.comoments import correlation, covariance
 from views.measures.conditions import all_true, any_true
 from views.measures.count import count
+from views.measures.custom import CustomMeasure
 from views.measures.derived import derived
 from views.measures.distinct import distinct
+from views.measures.exact_set import distinct_exact, set_of
 from views.measures.extremes import maximum, minimum
+from views.measures.frequent import frequent
 from views.measures.histogram import histogram
 from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.moments import kurtosis, skewness, stddev, variance
 from views.measures.quantiles import quantiles
+from views.measures.sample import sample
+from views.measures.theta import theta
 from views.measures.total import total
 
 __all__ = [
     "Aggregate",
     "Approximation",
+    "CustomMeasure",
     "Measure",
     "State",
     "all_true",
@@ -28,14 +34,19 @@ __all__ = [
     "covariance",
     "derived",
     "distinct",
+    "distinct_exact",
+    "frequent",
     "histogram",
     "kurtosis",
     "maximum",
     "mean",
     "minimum",
     "quantiles",
+    "sample",
+    "set_of",
     "skewness",
     "stddev",
+    "theta",
     "total",
     "variance",
 ]

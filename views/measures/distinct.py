@@ -1,10 +1,4 @@
-"""How many different values there are, estimated by HyperLogLog sketches of Apache DataSketches.
-
-A value is hashed as Spark's hll_sketch_agg hashes it, so that Spark can read and unite the sketches: integers as 64-bit
-integers, texts as their UTF-8 bytes, bytes as they are. Spark has no rule for the other types; here booleans are hashed
-as 0 and 1, doubles as doubles, times as microseconds since 1970, dates and decimals as the text that SQL gives them. The
-empty text and empty bytes, which the sketch would leave out, are hashed as the integer -1.
-"""
+"""How many different values there are, estimated by HyperLogLog sketches of Apache DataSketches, as hll_sketch_agg makes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +11,7 @@ import pyarrow as pa
 from views import arrays
 from views.measures.filtered import filtered
 from views.measures.groups import states_of
-from views.measures.hashing import one_value_sketch
+from views.measures.hashing import EMPTY, collected, one_value_hll, texts_and_others
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType
 
@@ -26,13 +20,6 @@ LG_K: Final = 12
 
 _TWO_SIGMA: Final = 2
 _CONFIDENCE: Final = 0.954
-_EMPTY: Final = -1
-_HASHED_AS: Final = {
-    "boolean": "CAST({0} AS BIGINT)",
-    "date": "CAST({0} AS VARCHAR)",
-    "decimal": "CAST({0} AS VARCHAR)",
-    "time": "epoch_us({0})",
-}
 
 
 @dataclass(frozen=True)
@@ -49,11 +36,10 @@ class Distinct:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One sketch; the answer is a 64-bit integer, the same for every split of the events."""
         (value,) = types
-        hashed = _HASHED_AS.get(value.kind, "CAST({0} AS VARCHAR)" if pa.types.is_decimal(value.arrow) else "{0}")
         state = State(
             "hll",
             pa.binary(),
-            fold=f"list({hashed}) FILTER ({{0}} IS NOT NULL)",
+            fold=collected(value),
             merge="list({0}) FILTER ({0} IS NOT NULL)",
             build=_build,
             unite=_unite,
@@ -76,20 +62,14 @@ def _sketch(values: Sequence[Any]) -> bytes:
     sketch = datasketches.hll_sketch(LG_K, datasketches.tgt_hll_type.HLL_8)
     update = sketch.update
     for value in values:
-        update(value if value != "" else _EMPTY)
+        update(value if value != "" else EMPTY)
     serialized: bytes = sketch.serialize_compact()
     return serialized
 
 
 def _sketch_of_bytes(values: Sequence[bytes]) -> bytes:
-    texts: list[str] = []
-    others: list[bytes] = []
-    for value in values:
-        try:
-            texts.append(value.decode())  # hashed as its UTF-8 bytes, which is what they were
-        except UnicodeDecodeError:
-            others.append(one_value_sketch(value, LG_K))
-    return _united([*others, _sketch(texts)]) if others else _sketch(texts)
+    texts, others = texts_and_others(values)
+    return _united([*(one_value_hll(value, LG_K) for value in others), _sketch(texts)]) if others else _sketch(texts)
 
 
 def _unite(lists: pa.ListArray) -> pa.Array:

@@ -1,14 +1,34 @@
-"""HLL sketches of bytes that are no text, which the Python binding of DataSketches cannot hash.
+"""How sketches of distinct values hash them: as Spark's own sketch functions do, so that Spark can read and unite both.
 
-A sketch of one value is written as the sketch itself would write it: hash with MurmurHash3 x64 128 and DataSketches'
-seed, take the register from the lower half and the rank from the leading zeros of the upper one.
-Formulas: github.com/apache/datasketches-cpp, common/include/MurmurHash3.h and hll/include/HllUtil.hpp.
+Spark hashes integers as 64-bit integers, texts as their UTF-8 bytes, bytes as they are, doubles as doubles. It has no rule
+for the other types; here booleans are hashed as 0 and 1, times as microseconds since 1970, dates and decimals as the text
+that SQL gives them. The empty text and empty bytes, which sketches would leave out, are hashed as the integer -1.
+
+The Python binding of DataSketches cannot hash bytes that are no text. A sketch of one such value is written here as the
+sketch itself would write it: hashed with MurmurHash3 x64 128 and DataSketches' seed.
+Formulas: github.com/apache/datasketches-cpp, common/include/MurmurHash3.h, hll/include/HllUtil.hpp and
+theta/include/theta_sketch_impl.hpp.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
+
+from views.values import ValueType
+
+EMPTY: Final = -1
+"""What the empty text and empty bytes are hashed as."""
+
+_HASHED_AS: Final = {
+    "boolean": "CAST({0} AS BIGINT)",
+    "date": "CAST({0} AS VARCHAR)",
+    "decimal": "CAST({0} AS VARCHAR)",
+    "time": "epoch_us({0})",
+}
 _SEED: Final = 9001
+_SEED_HASH: Final = bytes.fromhex("cc93")
 _MASK: Final = (1 << 64) - 1
 _C1: Final = 0x87C37B91114253D5
 _C2: Final = 0x4CF5AD432745937F
@@ -16,8 +36,36 @@ _ADDRESS_BITS: Final = 26
 _MOST_ZEROS: Final = 62
 
 
-def one_value_sketch(value: bytes, lg_k: int) -> bytes:
-    """The compact serialized HLL_8 sketch that holds exactly this value; `value` is not empty."""
+def collected(value: ValueType) -> str:
+    """The SQL aggregate that collects the values of a group, as what they are hashed as, for a sketch."""
+    hashed = _HASHED_AS.get(value.kind, "CAST({0} AS VARCHAR)" if pa.types.is_decimal(value.arrow) else "{0}")
+    return f"list({hashed}) FILTER ({{0}} IS NOT NULL)"
+
+
+def texts_and_others(values: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
+    """The bytes that are texts, which are hashed as their UTF-8 bytes, and those that are not."""
+    texts: list[str] = []
+    others: list[bytes] = []
+    for value in values:
+        try:
+            texts.append(value.decode())
+        except UnicodeDecodeError:
+            others.append(value)
+    return texts, others
+
+
+def one_value_theta(value: bytes) -> bytes:
+    """The compact serialized theta sketch that holds exactly this value; `value` is not empty."""
+    low, _ = _murmur3(value)
+    # 1 long of preamble, version 3, family compact, flags read-only + compact + ordered, the hash of the seed.
+    return bytes((1, 3, 3, 0, 0, 0x1A)) + _SEED_HASH + struct.pack("<Q", low >> 1)
+
+
+def one_value_hll(value: bytes, lg_k: int) -> bytes:
+    """The compact serialized HLL_8 sketch that holds exactly this value; `value` is not empty.
+
+    The register comes from the lower half of the hash, the rank from the leading zeros of the upper one.
+    """
     low, high = _murmur3(value)
     rank = min(64 - high.bit_length(), _MOST_ZEROS) + 1
     coupon = rank << _ADDRESS_BITS | low & ((1 << _ADDRESS_BITS) - 1)

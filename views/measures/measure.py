@@ -7,7 +7,7 @@ pieces and merging them in any order gives what folding everything gives.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import pyarrow as pa
 
@@ -15,6 +15,11 @@ from views.values import Kind, ValueType
 
 Finish = Callable[[pa.ListArray], pa.Array]
 """Turns the list that DuckDB collected for each group into the group's state, where DuckDB itself cannot."""
+
+
+POSITION: Final = ('"_topic_id"', '"_partition"', '"_offset"')
+"""The inputs of a measure that looks at where in the log an event is: it says so by an attribute `reads_position` that is
+true. Expressions of a project cannot name them."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,13 @@ class State:
 class Approximation:
     """How far an answer may be from the exact one.
 
-    "hll": relative error of a number of distinct values; "kll": error of a quantile's rank; both hold with `confidence`.
-    "order": double-precision rounding, which depends on the order in which events were added. "derived": computed from
-    measures of which one is approximate.
+    "hll" and "theta": relative error of a number of distinct values; "kll": error of a quantile's rank; these hold with
+    `confidence`. "frequent": error of a count as a fraction of the number of all values, which always holds. "order":
+    double-precision rounding, which depends on the order in which events were added. "derived": computed from measures of
+    which one is approximate.
     """
 
-    kind: Literal["hll", "kll", "order", "derived"]
+    kind: Literal["hll", "theta", "kll", "frequent", "order", "derived"]
     error: float | None = None
     confidence: float | None = None
 
@@ -58,7 +64,7 @@ class Aggregate:
 
     states: tuple[State, ...]
     answer: pa.DataType
-    kind: Kind | Literal["struct"]
+    kind: Kind | Literal["list", "struct"]
     present: Callable[[Sequence[pa.Array]], pa.Array]
     approximate: Approximation | None = None
 

@@ -1,0 +1,124 @@
+"""`check --laws` finds the measures whose answers depend on how events are split, and says by which events."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+
+DEFINITIONS = """
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+from views import CustomMeasure, Event, Source, View, count
+
+
+class Reading(Event):
+    at: datetime
+    wh: int
+
+
+@dataclass(frozen=True)
+class Average(CustomMeasure):
+    expression: str
+    state = STATE
+    answer = pa.float64()
+
+    @property
+    def inputs(self):
+        return (self.expression,)
+
+    def partial(self, groups):
+        return pa.array([self.of([row["v0"] for row in rows]) for rows in groups.to_pylist()], self.state)
+
+    METHODS
+
+    def strategy(self):
+        from hypothesis import strategies as st
+
+        return st.tuples(st.integers(0, 100))
+
+
+readings = Source(topic="readings", event=Reading, event_time="at")
+plain = View(readings, measures={"n": count()})
+averages = View(readings, measures={"mean": Average("wh"), "some": Average("wh").filtered("wh > 1")})
+SOURCES = (readings,)
+VIEWS = (plain, averages)
+"""
+LAWLESS = """def of(self, values):
+        return sum(values) / len(values)
+
+    def merge(self, groups):
+        return pa.array([sum(means) / len(means) for means in groups.to_pylist()])
+
+    def present(self, states):
+        return states
+"""
+LAWFUL = """def of(self, values):
+        return {"n": len(values), "sum": sum(values)}
+
+    def merge(self, groups):
+        added = [{name: sum(one[name] for one in states) for name in ("n", "sum")} for states in groups.to_pylist()]
+        return pa.array(added, self.state)
+
+    def present(self, states):
+        return pa.compute.divide(states.field("sum").cast(pa.float64()), states.field("n"))
+"""
+
+
+def project(folder: Path, methods: str) -> str:
+    """A project with one measure of its own, in two places."""
+    state = "pa.float64()" if methods is LAWLESS else 'pa.struct([("n", pa.int64()), ("sum", pa.int64())])'
+    (folder / "tandem.toml").touch()
+    (folder / "definitions.py").write_text(DEFINITIONS.replace("STATE", state).replace("METHODS", methods))
+    return str(folder)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    code = main([*arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_lawful_measure_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWFUL))
+    assert code == 0
+    assert found["laws"] == {"averages": {"mean": None, "some": None}}
+    assert main(["check", "--laws", "--project", str(tmp_path)]) == 0
+    assert "averages.mean: no counterexample was found" in capsys.readouterr().out
+
+
+def test_a_mean_of_means_fails_with_the_smallest_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWLESS))
+    assert code == 1
+    broken = found["laws"]["averages"]["mean"]
+    assert broken.startswith("it is not so that merge is associative: for rows [(0,)], [(0,)] and [(1,)], ")
+    assert main(["check", "--laws", "--project", str(tmp_path)]) == 1
+    assert f"averages.some: {broken}" in capsys.readouterr().out
+
+
+def test_without_the_option_no_law_is_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run(capsys, "check", "--project", project(tmp_path, LAWLESS))
+    assert (code, "laws" in found) == (0, False)
+    assert found["views"]["averages"]["measures"]["mean"]["measure"] == "Average(expression='wh')"
+
+
+def test_a_missing_strategy_is_one_sentence_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = project(tmp_path, LAWFUL.replace("def of", "strategy = CustomMeasure.strategy\n\n    def of"))
+    text = (tmp_path / "definitions.py").read_text()
+    (tmp_path / "definitions.py").write_text(text.replace("def strategy(self)", "def unused(self)"))
+    code, found = run(capsys, "check", "--laws", "--project", place)
+    assert code == 1
+    assert found["error"].startswith("view 'averages', measure 'mean': Average has no method 'strategy'")
+
+
+def test_without_hypothesis_it_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "views.laws", raising=False)
+    code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWFUL))
+    assert (code, found["error"]) == (1, "--laws needs the Python package 'hypothesis', which is not installed here")

@@ -1,0 +1,202 @@
+"""Measures that a project writes itself, over Arrow arrays.
+
+    @dataclass(frozen=True)
+    class Range(CustomMeasure):
+        expression: str
+        state = pa.struct([("low", pa.int64()), ("high", pa.int64())])
+        answer = pa.int64()
+
+        @property
+        def inputs(self):
+            return (self.expression,)
+
+        def partial(self, groups):
+            return self.within(groups, "v0", "v0")
+
+        def merge(self, groups):
+            return self.within(groups, "low", "high")
+
+        def present(self, states):
+            return pc.subtract(states.field("high"), states.field("low"))
+
+        def within(self, groups, low, high):
+            starts = groups.offsets.to_numpy()[:-1]
+            lowest = np.minimum.reduceat(groups.values.field(low).to_numpy(), starts)
+            highest = np.maximum.reduceat(groups.values.field(high).to_numpy(), starts)
+            return pa.StructArray.from_arrays([lowest, highest], names=["low", "high"])
+
+A method gets all groups at once, as a list array whose offsets begin at 0, and gives as many values as there are groups. It
+sees no empty group and no null: events for which an input is null are left out, a group without any has a null state, and
+a null state has a null answer.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+
+from views import arrays, python_values
+from views.errors import DefinitionError, TandemError
+from views.measures.filtered import Filtered
+from views.measures.measure import Aggregate, Approximation, Measure, State
+from views.values import ValueType, kind_of
+
+_PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))
+
+
+class MethodFailed(TandemError):
+    """A method of a project's measure raised, or gave something else than it promised."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomMeasure:
+    """Derive from it a frozen dataclass; its fields are its parameters, and its code counts in the view's fingerprint.
+
+    `state` and `answer` are Arrow types: bool, int64, float64, string, binary, date32, timestamp("us", "UTC"), decimal128,
+    and lists and structs of them. How the events are split, grouped and ordered may not change an answer; `tandem check
+    --laws` looks for rows by which it does. An answer from a state with doubles counts as approximate.
+    """
+
+    state: ClassVar[pa.DataType]
+    answer: ClassVar[pa.DataType]
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for a parameter that a fingerprint cannot take."""
+        for name in sorted(field.name for field in dataclasses.fields(self)):
+            if not _plain(value := getattr(self, name)):
+                raise DefinitionError(
+                    f"{type(self).__name__}.{name} is {value!r}; a parameter is a text, a number, a date, or a tuple of them"
+                )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The expressions that it looks at, at least one."""
+        raise NotImplementedError("a measure says which expressions it looks at")
+
+    def partial(self, groups: pa.ListArray) -> pa.Array:
+        """The state of each group of events: structs of the inputs' values, in fields v0, v1, ..., in no order."""
+        raise NotImplementedError
+
+    def merge(self, groups: pa.ListArray) -> pa.Array:
+        """The state of each group of states, in no order."""
+        raise NotImplementedError
+
+    def present(self, states: pa.Array) -> pa.Array:
+        """The answer of each state."""
+        raise NotImplementedError
+
+    def strategy(self) -> Any:
+        """A Hypothesis strategy for the inputs of one event: tuples of a value, never None, for each. Import hypothesis here."""
+        raise NotImplementedError
+
+    def filtered(self, condition: str) -> Measure:
+        """The measure over the events for which a condition is true."""
+        return Filtered(self, condition)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One state, and an answer of the declared type."""
+        names = [f"v{number}" for number in range(len(types))]
+        packed = ", ".join(f"{name} := {{{number}}}" for number, name in enumerate(names))
+        given = " AND ".join(f"{{{number}}} IS NOT NULL" for number in range(len(types)))
+        rows = pa.list_(pa.struct([(name, value.arrow) for name, value in zip(names, types, strict=True)]))
+        state = State(
+            "state",
+            self.state,
+            fold=f"list(struct_pack({packed})) FILTER ({given})",
+            merge="list({0}) FILTER ({0} IS NOT NULL)",
+            build=lambda lists: self._called(self.partial, lists.cast(rows), self.state),
+            unite=lambda lists: self._called(self.merge, lists.cast(pa.list_(self.state)), self.state),
+        )
+        kind = kind_of(self.answer)
+        assert kind is not None  # checked
+        approximate = Approximation("order") if _has_doubles(self.state) else None
+        return Aggregate((state,), self.answer, kind, self._present, approximate)
+
+    def _present(self, columns: Sequence[pa.Array]) -> pa.Array:
+        (states,) = columns
+        return self._called(self.present, states, self.answer)
+
+    def _called(self, method: Callable[[Any], Any], column: pa.Array, expected: pa.DataType) -> pa.Array:
+        """What a method gives for the values that are no nulls, among nulls where they were. Raises MethodFailed."""
+        python_values.do_without_pandas()
+        valid, name = arrays.validity(column), f"{type(self).__name__}.{method.__name__}"
+        if not valid.any():
+            return pa.nulls(len(column), expected)
+        given = column.drop_null()
+        if pa.types.is_list(given.type):
+            given = arrays.lists(given.flatten(), arrays.lengths(given), given.type)
+        try:
+            result = method(given)
+        except Exception as error:
+            raise MethodFailed(f"{name} raised {type(error).__name__}: {error}") from error
+        if not isinstance(result, pa.Array):
+            raise MethodFailed(f"{name} gave a {type(result).__name__}; a pyarrow.Array of type {expected} is wanted")
+        if result.type != expected:
+            raise MethodFailed(f"{name} gave an array of type {result.type}; {expected} is wanted")
+        if len(result) != len(given):
+            raise MethodFailed(f"{name} gave {len(result)} values for {len(given)}; one for each is wanted")
+        try:
+            result.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise MethodFailed(f"{name} gave an array that is broken: {error}") from error
+        return result if valid.all() else result.take(arrays.from_numpy(np.cumsum(valid) - 1, pa.int64(), valid))
+
+    def check(self) -> None:
+        """Raises DefinitionError if the class is not written as said above."""
+        kind = type(self)
+        try:
+            inputs = self.inputs
+        except Exception as error:
+            raise DefinitionError(f"{kind.__name__}.inputs raised {type(error).__name__}: {error}") from error
+        if not isinstance(inputs, tuple) or not inputs or not all(isinstance(text, str) for text in inputs):
+            raise DefinitionError(f"{kind.__name__}.inputs is {inputs!r}, not a tuple of expressions, such as ('amount',)")
+        for name in ("state", "answer"):
+            declared = getattr(self, name, None)
+            if not isinstance(declared, pa.DataType) or kind_of(declared) is None:
+                raise DefinitionError(
+                    f"{kind.__name__}.{name} is {declared!r}, not one of the Arrow types bool, int64, float64, string, binary, "
+                    "date32, timestamp('us', 'UTC'), decimal128, or a list or struct of them"
+                )
+        for name in ("partial", "merge", "present"):
+            if getattr(kind, name) is getattr(CustomMeasure, name):
+                raise DefinitionError(f"{kind.__name__} has no method {name!r}; a measure has partial, merge and present")
+        fields = {field.name for field in dataclasses.fields(self)}
+        if hidden := sorted(vars(self).keys() - fields):
+            raise DefinitionError(f"{kind.__name__} keeps {hidden[0]!r} beside its fields: make it a field of a frozen dataclass")
+        CustomMeasure.__post_init__(self)  # a class may have one of its own
+
+
+def told(aggregate: Aggregate, place: str) -> Aggregate:
+    """The aggregate, whose failures name the place: view and measure."""
+
+    def at_place(function: Callable[[Any], pa.Array]) -> Callable[[Any], pa.Array]:
+        def called(column: Any) -> pa.Array:
+            try:
+                return function(column)
+            except MethodFailed as error:
+                raise TandemError(f"{place}: {error}") from error
+
+        return called
+
+    states = tuple(
+        dataclasses.replace(state, build=state.build and at_place(state.build), unite=state.unite and at_place(state.unite))
+        for state in aggregate.states
+    )
+    return dataclasses.replace(aggregate, states=states, present=at_place(aggregate.present))
+
+
+def _plain(value: Any) -> bool:
+    """Whether its text says all of it, which is what a fingerprint takes of a parameter."""
+    return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PARAMETERS)
+
+
+def _has_doubles(arrow: pa.DataType) -> bool:
+    if pa.types.is_list(arrow):
+        return _has_doubles(arrow.value_type)
+    if pa.types.is_struct(arrow):
+        return any(_has_doubles(field.type) for field in arrow)
+    return bool(pa.types.is_floating(arrow))

@@ -1,0 +1,130 @@
+"""The most frequent values, with bounds, by frequent-items sketches of Apache DataSketches.
+
+The sketch counts each value by itself while there are few. When there are more than it has room for, it takes the median
+count off all of them and drops those that reach zero; from then on counts have bounds.
+Source: Anderson et al., A High-Performance Algorithm for Identifying Frequent Items in Data Streams, IMC 2017.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import datasketches
+import pyarrow as pa
+
+from views import arrays, python_values
+from views.errors import DefinitionError
+from views.measures.filtered import filtered
+from views.measures.groups import states_of
+from views.measures.measure import Aggregate, Approximation, Measure, State
+from views.values import ValueType, answer_field
+
+LG_ROOM: Final = 10
+"""log2 of the size of the sketch's table, three quarters of which it fills."""
+
+ROOM: Final = 3 * 2**LG_ROOM // 4
+"""How many different values are counted exactly: 768."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_WRITTEN: Final = {"boolean": "CAST({0} AS BIGINT)", "binary": "hex({0})", "time": "epoch_us({0})"}
+_READ: Final[dict[str, Callable[[str], Any]]] = {
+    "boolean": lambda text: text == "1",
+    "integer": int,
+    "decimal": Decimal,
+    "float": float,
+    "text": str,
+    "binary": bytes.fromhex,
+    "date": date.fromisoformat,
+    "time": lambda text: _EPOCH + timedelta(microseconds=int(text)),
+}
+
+
+@dataclass(frozen=True)
+class Frequent:
+    """The `k` most frequent values, nulls left out: by falling estimate, equal ones by rising value; empty without a value.
+
+    Each comes with an estimate of how often it occurred, and a lower and an upper bound that always hold. Up to 768
+    different values all three are equal, exact, and the same for every split of the events. Beyond, no frequent value is
+    missing: one that is not listed occurred no more often than the upper bound of the last that is, or than the stated
+    error, a fraction of the number of all values; but a listed one may occur less often than one that is not.
+    """
+
+    expression: str
+    k: int
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if k is not an integer from 1 to 768."""
+        if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= ROOM:
+            raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {ROOM}")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One sketch of values as texts; the answer is a list of structs of the value and three 64-bit integers."""
+        (value,) = types
+        state = State(
+            "frequent",
+            pa.binary(),
+            fold=f"histogram(CAST({_WRITTEN.get(value.kind, '{0}')} AS VARCHAR))",
+            merge="list({0}) FILTER ({0} IS NOT NULL)",
+            build=_build,
+            unite=_unite,
+        )
+        counts = [(name, pa.int64()) for name in ("estimate", "lower", "upper")]
+        answer = pa.list_(pa.struct([answer_field("value", value), *(pa.field(name, arrow) for name, arrow in counts)]))
+        error = datasketches.frequent_strings_sketch.get_epsilon_for_lg_size(LG_ROOM)
+        return Aggregate(
+            (state,), answer, "list", lambda columns: _present(columns, value, self.k, answer), Approximation("frequent", error)
+        )
+
+
+def frequent(expression: str, k: int = 10, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """The k most frequent values of an expression, each with how often it occurred: `frequent("path", 10)`."""
+    return filtered(Frequent(expression, k), filter)
+
+
+def _build(maps: pa.MapArray) -> pa.Array:
+    """One sketch per group of values with their counts."""
+    counted = list(zip(maps.keys.to_pylist(), maps.items.to_pylist(), strict=True))
+    return arrays.binaries(states_of(maps, counted, _sketch))
+
+
+def _sketch(counted: Sequence[tuple[str, int]]) -> bytes:
+    sketch = datasketches.frequent_strings_sketch(LG_ROOM)
+    for text, count in counted:
+        sketch.update(text, count)
+    serialized: bytes = sketch.serialize()
+    return serialized
+
+
+def _unite(lists: pa.ListArray) -> pa.Array:
+    """One sketch per group of sketches."""
+    return arrays.binaries(states_of(lists, lists.values.to_pylist(), _united))
+
+
+def _united(sketches: Sequence[bytes]) -> bytes:
+    if len(sketches) == 1:
+        return sketches[0]
+    union = datasketches.frequent_strings_sketch(LG_ROOM)
+    for sketch in sketches:
+        union.merge(datasketches.frequent_strings_sketch.deserialize(sketch))
+    serialized: bytes = union.serialize()
+    return serialized
+
+
+def _present(columns: Sequence[pa.Array], value: ValueType, k: int, answer: pa.DataType) -> pa.Array:
+    (sketches,) = columns
+    read = Decimal if pa.types.is_decimal(value.arrow) else _READ[value.kind]
+    return python_values.array([[] if sketch is None else _most(sketch, read, k) for sketch in sketches.to_pylist()], answer)
+
+
+def _most(state: bytes, read: Callable[[str], Any], k: int) -> list[dict[str, Any]]:
+    sketch = datasketches.frequent_strings_sketch.deserialize(state)
+    found = sketch.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES)
+    values = sorted(((read(text), *counts) for text, *counts in found), key=lambda one: (-one[1], one[0]))
+    return [dict(zip(("value", "estimate", "lower", "upper"), one, strict=True)) for one in values[:k]]

@@ -1,0 +1,67 @@
+"""A random sample of values, the same for every split of the events: where an event lies in the log says whether it is drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from views import arrays
+from views.errors import DefinitionError
+from views.measures.filtered import filtered
+from views.measures.measure import POSITION, Aggregate, Measure, State
+from views.values import ValueType, answer_field
+
+_MOST: Final = 10_000
+
+_DICE: Final = "CAST('0x' || left(md5({1} || '/' || {2} || '/' || {3}), 15) AS BIGINT)"
+"""The first 60 bits of the MD5 of `topic id/partition/offset`, as an integer: of no version of anything, and on every machine
+the same."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values of `k` events drawn without replacement, nulls left out; all of them if there are no more, empty if none.
+
+    An event is drawn if its position's hash is among the k smallest (bottom-k sampling, Cohen and Kaplan 2007), so every
+    set of k events is equally likely, and the same log gives the same sample. Its values come in the order of the hashes:
+    the first j of them are a sample of j. The answer is exact for what it is, a sample; what is computed from it about all
+    values is an estimate, with the errors of statistics.
+    """
+
+    expression: str
+    k: int
+    reads_position: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if k is not an integer from 1 to 10 000."""
+        if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= _MOST:
+            raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {_MOST}")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression, and where the event is."""
+        return (self.expression, *POSITION)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One list of structs of hash and value; the answer is the list of the values. A fold holds all values before it."""
+        value = types[0]
+        state = State(
+            "drawn",
+            pa.list_(pa.struct([("hash", pa.int64()), ("value", value.arrow)])),
+            fold=f"list_sort(list(struct_pack(hash := {_DICE}, value := {{0}})) FILTER ({{0}} IS NOT NULL))[1:{self.k}]",
+            merge=f"list_sort(flatten(list({{0}}) FILTER ({{0}} IS NOT NULL)))[1:{self.k}]",
+        )
+        answer = pa.list_(answer_field("item", value))
+        return Aggregate((state,), answer, "list", lambda columns: _present(columns, answer))
+
+
+def sample(expression: str, k: int = 100, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """The values of an expression for k events drawn at random, the same at every look: `sample("path", 20)`."""
+    return filtered(Sample(expression, k), filter)
+
+
+def _present(columns: Sequence[pa.Array], answer: pa.DataType) -> pa.Array:
+    (drawn,) = columns
+    _, values = drawn.flatten().flatten()
+    return arrays.lists(values, arrays.lengths(drawn), answer)
