@@ -5,6 +5,7 @@ from typing import Any
 
 from cli.call import Call, Output
 from infra.settings import effective
+from views.decoder import decoder_name
 from views.event import event_fields
 from views.fingerprint import fingerprint
 from views.source import Source
@@ -27,7 +28,7 @@ def run(call: Call) -> Output:
 def _source(source: Source) -> dict[str, Any]:
     return {
         "topic": source.topic,
-        "decoder": source.decoder,
+        "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
         "event_time": source.event_time,

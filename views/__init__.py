@@ -3,6 +3,7 @@
 Exported here is what a project's definitions are written with; the platform imports the modules themselves.
 """
 
+from views.decode.csv import csv
 from views.event import Event, Scale
 from views.measures import (
     all_true,
@@ -38,6 +39,7 @@ __all__ = [
     "correlation",
     "count",
     "covariance",
+    "csv",
     "derived",
     "distinct",
     "histogram",

@@ -3,15 +3,12 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, get_args
 
 import pyarrow as pa
 
+from views.decoder import Decoder, check_decoder
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
-
-DecoderName = Literal["json", "apache_combined"]
-DECODER_NAMES: tuple[str, ...] = get_args(DecoderName)
 
 POSITION_SCHEMA = pa.schema(
     [
@@ -53,6 +50,8 @@ _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or
 class Source:
     """What flows through a topic.
 
+    `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
+    with parameters such as csv(...), or a function of the project from bytes to an event, which refuses a value by raising.
     `event_time` names the datetime field that says when an event happened; events outside the half-open `plausible`
     range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
     record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
@@ -65,7 +64,7 @@ class Source:
     event: type[Event]
     event_time: str
     identity: tuple[str, ...] = ()
-    decoder: DecoderName = "json"
+    decoder: Decoder = "json"
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
     horizon: timedelta = timedelta(minutes=10)
@@ -76,8 +75,7 @@ class Source:
             raise DefinitionError(
                 f"topic {self.topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
             )
-        if self.decoder not in DECODER_NAMES:
-            raise DefinitionError(f"no decoder {self.decoder!r}; decoders: {listed(str(self.decoder), DECODER_NAMES)}")
+        check_decoder(self.decoder)
         self._check_fields()
         self._check_times()
 

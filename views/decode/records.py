@@ -1,26 +1,29 @@
 """The kernel's decode: records of the log to events and rejects, each record by itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.decode import apache_combined, json
+from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
-from views.decode.reasons import Parse, Reject
+from views.decode.reasons import Reject
+from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, DecoderName, Source, events_schema
+from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "json": json.parser,
     "apache_combined": apache_combined.parser,
+    "nginx_json": nginx_json.parser,
+    "syslog": syslog.parser,
 }
 FIRST_BYTES = 256
 
@@ -57,13 +60,19 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
 
 
-@lru_cache(maxsize=256)
-def parser(event: type[Event], decoder: DecoderName) -> Parse:
+def parser(event: type[Event], decoder: Decoder) -> Parse:
     """The decoder made for an event type; raises DefinitionError if the two do not go together."""
+    return _made(event, cast("Hashable", decoder))  # names, frozen dataclasses and functions are
+
+
+@lru_cache(maxsize=256)
+def _made(event: type[Event], decoder: Decoder) -> Parse:
     for field in event_fields(event):
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
-    return PARSERS[decoder](event)
+    if isinstance(decoder, str):
+        return PARSERS[decoder](event)
+    return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
 
 
 def _parse(parse: Parse, values: Sequence[bytes | None]) -> tuple[dict[int, Any], dict[int, Reject]]:
