@@ -3,7 +3,9 @@
 Exported here is what a project's definitions are written with; the platform imports the modules themselves.
 """
 
+from views.decode.avro import avro
 from views.decode.csv import csv
+from views.decode.protobuf import protobuf
 from views.event import Event, Scale
 from views.measures import (
     all_true,
@@ -36,6 +38,7 @@ __all__ = [
     "all_time",
     "all_true",
     "any_true",
+    "avro",
     "correlation",
     "count",
     "covariance",
@@ -47,6 +50,7 @@ __all__ = [
     "maximum",
     "mean",
     "minimum",
+    "protobuf",
     "quantiles",
     "skewness",
     "stddev",

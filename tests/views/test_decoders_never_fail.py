@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from tests.views import (
     test_decode_apache_combined,
+    test_decode_avro,
     test_decode_csv,
     test_decode_function,
     test_decode_json,
     test_decode_nginx_json,
+    test_decode_protobuf,
     test_decode_syslog,
 )
 from tests.views.logged import decoded, reason
@@ -26,6 +28,14 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     "nginx_json": (test_decode_nginx_json.ACCESS, [test_decode_nginx_json.line(msec=1431857103.1)]),
     "csv": (test_decode_csv.ROWS, [test_decode_csv.row(s='a "b", c\r\nd', f="1.5", price="1.23", level="2")]),
     "syslog": (test_decode_syslog.MESSAGES, [text.encode() for text, _ in test_decode_syslog.EXAMPLES]),
+    "avro": (
+        test_decode_avro.FRAMED,
+        [
+            test_decode_avro.framed(7, test_decode_avro.written()),
+            test_decode_avro.framed(2**32 - 1, test_decode_avro.written(test_decode_avro.WITH_NOTE, note="a")),
+        ],
+    ),
+    "protobuf": (test_decode_protobuf.ORDERS, [test_decode_protobuf.sent(tags=["a"], spots=[{"x": 1}], note="b")]),
     "function": (test_decode_function.PINGS, [test_decode_function.ping(number) for number in range(15)]),
 }
 EACH = 50

@@ -13,8 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from views.decode.by_name import built
 from views.decode.reasons import Reject
-from views.decode.texts import built, reader, text_fields
+from views.decode.texts import reader, text_fields
 from views.decoder import Parse
 from views.errors import DefinitionError, listed
 from views.event import Event

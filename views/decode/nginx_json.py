@@ -26,9 +26,10 @@ from typing import Any
 import msgspec
 
 from views.decode import json
+from views.decode.by_name import built
 from views.decode.clf_time import CLF_TIME, clf_time
 from views.decode.reasons import Reject, misfit
-from views.decode.texts import Read, built, reader, text_fields
+from views.decode.texts import Read, reader, text_fields
 from views.decoder import Parse
 from views.errors import DefinitionError
 from views.event import Event, Field

@@ -17,6 +17,7 @@ Reason = Literal[
     "implausible_time",  # the event time is outside the source's plausible range
     "refused",  # the event type's own __post_init__, or the project's own decoder, said no
     "format",  # not a value of the declared format
+    "schema",  # of a schema that the source does not hold
     "request",  # a request line without the part that the event needs
 ]
 REASONS: tuple[str, ...] = get_args(Reason)

@@ -29,8 +29,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from views.decode.by_name import built
 from views.decode.reasons import Reject
-from views.decode.texts import built, text_fields
+from views.decode.texts import text_fields
 from views.decoder import Parse
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, Field

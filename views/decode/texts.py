@@ -17,16 +17,17 @@ Lists and structs have no text. What a format calls empty is null in an Optional
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from views.decode.by_name import named_fields
 from views.decode.reasons import Reject, misfit
 from views.errors import DefinitionError
-from views.event import Event, Field, event_fields
+from views.event import Event, Field
 
 Read = Callable[[str], Any]
 
@@ -37,10 +38,7 @@ _DETAIL_CHARACTERS = 40
 
 def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
     """The fields of an event type whose values `what` gives by name as texts; raises DefinitionError if it cannot."""
-    config = event.__struct_config__
-    if config.array_like or config.tag is not None:
-        raise DefinitionError(f"{event.__name__}: {what} has fields with names, and neither array_like nor tag")
-    fields = event_fields(event)
+    fields = named_fields(event, what)
     for field in fields:
         if field.items is not None or field.fields:
             raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are no lists or structs")
@@ -64,14 +62,6 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
         return None
 
     return value
-
-
-def built(event: type[Event], values: Mapping[str, Any]) -> Any:
-    """The event with these values by key; raises Reject if the event type refuses them."""
-    try:
-        return msgspec.convert(values, event)
-    except msgspec.ValidationError as error:
-        raise misfit(error) from error
 
 
 def _by_type(field: Field) -> Read:
