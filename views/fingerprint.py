@@ -36,7 +36,8 @@ def decoder_fingerprint(source: Source) -> str:
     """What decides which events the source's records become.
 
     Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches),
-    the event-time field and the plausible range. Not the topic: the log names its topics by their ids.
+    the event-time field, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
+    their ids.
     """
     structs = _types(source.event, event_fields(source.event))
     return _hash(
@@ -45,6 +46,7 @@ def decoder_fingerprint(source: Source) -> str:
             "decoder": _decoder(source.decoder),
             "event": _struct(source.event, event_fields(source.event)),
             "event_time": source.event_time,
+            "metadata": sorted(source.metadata),
             "plausible": [bound.astimezone(UTC).isoformat() for bound in source.plausible],
             "code": reached(structs),
         }

@@ -30,6 +30,12 @@ RECORDS_SCHEMA = pa.schema(
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
 )
+METADATA_SCHEMA = pa.schema(
+    [
+        ("_key", RECORDS_SCHEMA.field("key").type),
+        ("_headers", RECORDS_SCHEMA.field("headers").type),
+    ]
+)
 REJECTS_SCHEMA = pa.schema(
     [
         ("topic_id", pa.string()),
@@ -56,8 +62,10 @@ class Source:
     range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
     record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
     all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops all
-    copies, so `horizon` decides how soon an answer is right, not what it means. `name` is the variable's in
-    definitions.py unless it is given.
+    copies, so `horizon` decides how soon an answer is right, not what it means. `metadata`
+    names what else of the records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views
+    may use these as they may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `name` is
+    the variable's in definitions.py unless it is given.
     """
 
     topic: str
@@ -68,6 +76,7 @@ class Source:
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
     horizon: timedelta = timedelta(minutes=10)
+    metadata: tuple[str, ...] = ()
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -76,6 +85,8 @@ class Source:
                 f"topic {self.topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
             )
         check_decoder(self.decoder)
+        if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
+            raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
         self._check_fields()
         self._check_times()
 
@@ -113,5 +124,15 @@ class Source:
 
 
 def events_schema(source: Source) -> pa.Schema:
-    """The columns of the source's events: where each was in the log, then the event's fields."""
-    return pa.schema([*POSITION_SCHEMA, *event_schema(source.event)])
+    """The columns of the source's events: where each was in the log, the metadata that the source names, the event's fields."""
+    return pa.schema([*POSITION_SCHEMA, *metadata_schema(source), *event_schema(source.event)])
+
+
+def metadata_schema(source: Source) -> pa.Schema:
+    """The columns of the metadata that the source names, in the order of METADATA_SCHEMA."""
+    return pa.schema([field for field in METADATA_SCHEMA if field.name in source.metadata])
+
+
+def record_columns(source: Source) -> tuple[str, ...]:
+    """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
+    return ("topic_id", "partition", "offset", "timestamp", "value", *(name[1:] for name in metadata_schema(source).names))

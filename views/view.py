@@ -9,12 +9,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from views.errors import DefinitionError
-from views.event import TIMESTAMP, event_schema
+from views.event import TIMESTAMP
 from views.expressions import Expression, bind_expression
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.source import Source
+from views.source import Source, events_schema
 from views.windows import AllTime, Tumbling, Window
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
@@ -99,7 +99,7 @@ def bind(view: View) -> BoundView:
     """
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
-    fields, event = event_schema(view.source.event), view.source.event.__name__
+    fields, event = events_schema(view.source), view.source.event.__name__
 
     def expression(part: str, text: str) -> Expression:
         try:

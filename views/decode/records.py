@@ -17,7 +17,7 @@ from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema, metadata_schema, record_columns
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "json": json.parser,
@@ -28,7 +28,6 @@ PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
 FIRST_BYTES = 256
 
 _POSITION = ("topic_id", "partition", "offset", "timestamp")
-_NEEDED = pa.schema([RECORDS_SCHEMA.field(name) for name in (*_POSITION, "value")])
 _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
 
 
@@ -43,18 +42,20 @@ class Decoded:
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
-    `records` holds at least topic_id, partition, offset, timestamp and value, in types that cast to those of
-    RECORDS_SCHEMA. A record with several faults has the reason of the first: as text, then by field, then its event time.
+    `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
+    faults has the reason of the first: as text, then by field, then its event time.
     """
     parse = parser(source.event, source.decoder)
     fields = event_fields(source.event)
     # Not schema.empty_table(), which imports pandas.
     events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
-    for batch in records.select(_NEEDED.names).cast(_NEEDED).to_batches(max_chunksize=_BATCH_ROWS):
+    needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
+    copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
+    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
         structs, rejected = _parse(parse, batch.column("value").to_pylist())
         typed = _typed(fields, structs, rejected)
         plausible = _plausible(source, typed, rejected)
-        positions = batch.select(_POSITION).take(plausible.column("_row"))
+        positions = batch.select(copied).take(plausible.column("_row"))
         events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
         rejects.append(_rejects(batch, rejected))
     return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
