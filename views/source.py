@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from views.decoder import Decoder, check_decoder
+from views.decoder import Decoder, check_decoder, record_parameters
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
 
@@ -57,7 +57,8 @@ class Source:
     """What flows through a topic.
 
     `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
-    with parameters such as csv(...), or a function of the project from bytes to an event, which refuses a value by raising.
+    with parameters such as csv(...), or a function of the project, which takes the value's bytes, and by name whatever it
+    needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`, and returns an event or raises.
     `event_time` names the datetime field that says when an event happened; events outside the half-open `plausible`
     range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
     record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
@@ -135,4 +136,5 @@ def metadata_schema(source: Source) -> pa.Schema:
 
 def record_columns(source: Source) -> tuple[str, ...]:
     """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
-    return ("topic_id", "partition", "offset", "timestamp", "value", *(name[1:] for name in metadata_schema(source).names))
+    held = ("topic_id", "partition", "offset", "timestamp", "value", *(name[1:] for name in metadata_schema(source).names))
+    return tuple(dict.fromkeys((*held, *record_parameters(source.decoder))))

@@ -7,12 +7,13 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.views.logged import decoded, reason
+from tests.views.logged import decoded, reason, records
+from views.decode import decode
 from views.errors import DefinitionError
 from views.event import Event
 from views.fingerprint import decoder_fingerprint
 from views.project import Project, load_files
-from views.source import Source
+from views.source import Source, record_columns
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -75,6 +76,37 @@ def test_what_a_function_returns_is_the_event_and_its_neighbours_are_untouched()
     assert found.events["at"].to_pylist() == [NOON] * 3
     assert found.rejects["offset"].to_pylist() == [1, 3]
     assert reason(PINGS, ping(0)) == "event"
+
+
+def located(value: bytes, headers: Any, offset: int, key: bytes | None, timestamp: datetime) -> Any:
+    """What stands beside the value is the event."""
+    assert (timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() == offset
+    return Ping(at=NOON, n=offset, name=f"{value!r} {key!r} {headers!r}")
+
+
+def test_a_function_takes_by_name_what_it_needs_of_a_record() -> None:
+    source = Source(topic="t", event=Ping, event_time="at", decoder=located)
+    assert set(record_columns(source)) == {"topic_id", "partition", "offset", "timestamp", "value", "key", "headers"}
+    found = decode(source, records([b"a", None, b"c"], first=70))
+    assert found.events["n"].to_pylist() == [70, 72]
+    assert found.events["name"].to_pylist() == ["b'a' None []", "b'c' None []"]
+    assert found.rejects["reason"].to_pylist() == ["empty"]
+
+
+def nothing() -> Any:
+    return None
+
+
+def too_much(value: bytes, kee: bytes) -> Any:
+    return value + kee
+
+
+@pytest.mark.parametrize(
+    ("function", "says"), [(nothing, "nothing takes nothing; a decoder takes"), (too_much, "takes 'kee'; .*: key, ")]
+)
+def test_a_function_that_asks_for_what_no_record_has_is_refused(function: Any, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        Source(topic="t", event=Ping, event_time="at", decoder=function)
 
 
 def outer() -> Any:

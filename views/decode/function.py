@@ -1,4 +1,4 @@
-"""A function of the project as decoder: from the bytes of one value to one event, or an exception."""
+"""A function of the project as decoder: from one value, and what it asks for beside it, to one event, or an exception."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -15,7 +15,7 @@ from views.event import Event
 _TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is one of these, as it is in JSON
 
 
-def parser(event: type[Event], function: Callable[[bytes], Any]) -> Parse:
+def parser(event: type[Event], function: Callable[..., Any]) -> Parse:
     """The function with its result checked: it is an event of the type, and each field is what its annotation says.
 
     Whatever the function raises is for the caller to turn into a reject. Events nested in the event are checked where they
@@ -24,8 +24,8 @@ def parser(event: type[Event], function: Callable[[bytes], Any]) -> Parse:
     # Making an event checks no types, and checking it as itself would run its __post_init__ once more.
     checked = msgspec.defstruct(event.__name__, [(one.name, one.type) for one in msgspec.structs.fields(event)])
 
-    def parse(value: bytes) -> Any:
-        decoded = function(value)
+    def parse(*record: Any) -> Any:
+        decoded = function(*record)
         if not isinstance(decoded, event):
             raise Reject("wrong_type", f"the decoder returned a {type(decoded).__name__}, not a {event.__name__}")
         try:

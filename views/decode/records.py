@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
 from views.decode.reasons import Reject
-from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse
+from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, record_parameters
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
@@ -50,9 +50,10 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     # Not schema.empty_table(), which imports pandas.
     events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
+    read = ("value", *record_parameters(source.decoder))
     copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
     for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
-        structs, rejected = _parse(parse, batch.column("value").to_pylist())
+        structs, rejected = _parse(parse, *(batch.column(name).to_pylist() for name in read))
         typed = _typed(fields, structs, rejected)
         plausible = _plausible(source, typed, rejected)
         positions = batch.select(copied).take(plausible.column("_row"))
@@ -76,16 +77,16 @@ def _made(event: type[Event], decoder: Decoder) -> Parse:
     return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
 
 
-def _parse(parse: Parse, values: Sequence[bytes | None]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Decode each value: the structs and the rejects, by row."""
+def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """Decode each row of columns, of which the first holds values: the structs and the rejects, by row."""
     structs: dict[int, Any] = {}
     rejected: dict[int, Reject] = {}
-    for row, value in enumerate(values):
-        if not value:
+    for row, read in enumerate(zip(*columns, strict=True)):
+        if not (value := read[0]):
             rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
             continue
         try:
-            structs[row] = parse(value)
+            structs[row] = parse(*read)
         except Reject as reject:
             rejected[row] = reject
         except MemoryError:
