@@ -20,9 +20,8 @@ from batch.slices import Slice
 from batch.spans import EVENTS, RECORDS, Span
 from batch.table_file import GROUP_ROWS, TableFile, Written
 from views import kernel, project
-from views.source import REJECTS_SCHEMA, events_schema
+from views.source import REJECTS_SCHEMA, events_schema, record_columns
 
-_COLUMNS: Final = [*RECORDS.names, "timestamp", "value"]
 _APPEND_TIME: Final = "_append_time"
 
 
@@ -78,7 +77,7 @@ def _decode_slice(work: Decoding, part: Slice) -> Decoded:
     rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
     records, reasons = 0, Counter[str]()
     with events, rejects:
-        for rows in scan(work.archive, part, RECORDS, _COLUMNS, rows=GROUP_ROWS):
+        for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=GROUP_ROWS):
             decoded = kernel.decode(source, rows)
             events.write(decoded.events)
             rejects.write(decoded.rejects)

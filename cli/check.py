@@ -7,6 +7,7 @@ import typer
 
 from cli.call import Call, Output
 from infra.settings import effective
+from views.decoder import decoder_name
 from views.errors import TandemError
 from views.event import event_fields
 from views.fingerprint import fingerprint
@@ -45,7 +46,7 @@ def run(
 def _source(source: Source) -> dict[str, Any]:
     return {
         "topic": source.topic,
-        "decoder": source.decoder,
+        "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
         "event_time": source.event_time,

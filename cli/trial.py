@@ -12,7 +12,7 @@ from ledger.counts import add
 from views.kernel import Partial, decode, merge, partial, unique
 from views.python_values import array
 from views.ranges import Ranges
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA
+from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, record_columns
 from views.unique import identity_columns
 from views.view import View
 
@@ -44,7 +44,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     quarantined: dict[str, int] = {}
     rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
     for values in _chunks(lines):
-        decoded = decode(source, _records(values, read, at))
+        decoded = decode(source, _records(source, values, read, at))
         kept = unique(source, decoded.events, known)
         states.append(partial(view, kept.events, Ranges.of({(TOPIC, 0): (read, read + len(values))})))
         if identity := identity_columns(source):
@@ -64,7 +64,7 @@ def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-def _records(values: list[bytes], first: int, at: datetime) -> pa.Table:
+def _records(source: Source, values: list[bytes], first: int, at: datetime) -> pa.Table:
     """What `decode` reads of records."""
     columns: dict[str, Sequence[Any]] = {
         "topic_id": [TOPIC] * len(values),
@@ -72,9 +72,11 @@ def _records(values: list[bytes], first: int, at: datetime) -> pa.Table:
         "offset": list(range(first, first + len(values))),
         "timestamp": [at] * len(values),
         "value": values,
+        "key": [None] * len(values),
+        "headers": [[]] * len(values),
     }
-    arrays = [array(column, RECORDS_SCHEMA.field(name).type) for name, column in columns.items()]
-    return pa.Table.from_arrays(arrays, names=list(columns))
+    names = list(record_columns(source))
+    return pa.Table.from_arrays([array(columns[name], RECORDS_SCHEMA.field(name).type) for name in names], names=names)
 
 
 def _by_reason(rejects: pa.Table) -> dict[str, int]:

@@ -22,9 +22,6 @@ from views.source import Source
 from views.view import View
 from views.wire import from_ipc, to_ipc
 
-COLUMNS: Final = ("topic_id", "partition", "offset", "timestamp", "value")
-"""The columns of the records that a task reads."""
-
 SCHEMA: Final = "share binary"
 """What a task's rows are to Spark: one `Share` each."""
 
@@ -75,7 +72,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: record batches with COLUMNS in, at most one row out."""
+    """The function of mapInArrow: record batches with record_columns(source) in, at most one row out."""
     records = _collected(batches)
     if records is not None:
         yield _row(msgspec.msgpack.encode(share_of(task, records)))

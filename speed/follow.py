@@ -90,7 +90,7 @@ class Follow:
         if around.stopping():
             return
         settings = around.settings.speed
-        self._query = Query(tail, begun.log, self.checkpoints / uuid4().hex, self._committed)
+        self._query = Query(tail, self.source, begun.log, self.checkpoints / uuid4().hex, self._committed)
         self._streaming = self._query.start(
             around.spark, around.options, starts=begun.starts, most=settings.max_events, pause_ms=settings.trigger_ms
         )
@@ -121,7 +121,7 @@ class Follow:
                 return
             covered = ranges(tail.writer.end, position, begun.firsts)
             if covered.length:
-                found = records.of_archive(around.spark, around.tables, self.source.name, covered)
+                found = records.of_archive(around.spark, around.tables, self.source, covered)
                 tail.extend(found, position, still_there=lambda: None)
                 self._committed()
 

@@ -14,6 +14,7 @@ from speed import records
 from speed.log import Log
 from speed.tail import Tail
 from views.ranges import Offsets
+from views.source import Source
 
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.
@@ -40,6 +41,7 @@ class Query:
     """
 
     tail: Tail
+    source: Source
     log: Log
     checkpoint: Path
     committed: Callable[[], object]
@@ -53,7 +55,7 @@ class Query:
         A micro-batch holds at most `most` offsets, and begins at least `pause_ms` after the one before it.
         """
         topic = self.log.topic
-        reader = spark.readStream.format("kafka").options(**options, **_PATIENCE)
+        reader = spark.readStream.format("kafka").options(**options, **_PATIENCE, **records.headers_option(self.source))
         log = reader.options(
             subscribe=topic.name,
             startingOffsets=records.offsets(topic, starts),
@@ -69,7 +71,7 @@ class Query:
             start = self.tail.writer.end
             end = upper(start, planned_end(self.checkpoint, batch, self.log))
             if end != start:
-                found = records.of_kafka(log, self.log.topic)
+                found = records.of_kafka(log, self.log.topic, self.source)
                 self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.firsts))
                 self.committed()
         except BaseException as error:

@@ -10,18 +10,20 @@ from pyspark.sql.functions import col, lit
 
 from infra.kafka import Topic
 from ledger.tables import Tables
-from speed.fold import COLUMNS
 from views.ranges import Offsets, Ranges
+from views.source import Source, record_columns
 
 
-def of_kafka(records: DataFrame, topic: Topic) -> DataFrame:
+def of_kafka(records: DataFrame, topic: Topic, source: Source) -> DataFrame:
     """What Spark's Kafka source gives of a topic, which knows no topic id."""
-    return records.select(lit(topic.id).alias("topic_id"), *COLUMNS[1:])
+    return records.select(lit(topic.id).alias("topic_id"), *record_columns(source)[1:])
 
 
-def of_log(spark: SparkSession, options: Mapping[str, str], topic: Topic, starts: Offsets, ends: Offsets) -> DataFrame:
+def of_log(
+    spark: SparkSession, options: Mapping[str, str], topic: Topic, source: Source, *, starts: Offsets, ends: Offsets
+) -> DataFrame:
     """The records between these offsets, one of each for every partition of the topic, once."""
-    reader = spark.read.format("kafka").options(**options)
+    reader = spark.read.format("kafka").options(**options, **headers_option(source))
     return of_kafka(
         reader.options(
             subscribe=topic.name,
@@ -30,13 +32,19 @@ def of_log(spark: SparkSession, options: Mapping[str, str], topic: Topic, starts
             failOnDataLoss="true",
         ).load(),
         topic,
+        source,
     )
 
 
-def of_archive(spark: SparkSession, tables: Tables, source: str, ranges: Ranges) -> DataFrame:
+def headers_option(source: Source) -> dict[str, str]:
+    """The option of Spark's Kafka source with which it reads headers, where the source's events hold them."""
+    return {"includeHeaders": "true"} if "headers" in record_columns(source) else {}
+
+
+def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Ranges) -> DataFrame:
     """The archive's records of these ranges, of which there must be some."""
     within = reduce(or_, [_within(*each) for each in ranges.intervals])
-    return spark.read.format("delta").load(tables.archive(source)).where(within).select(*COLUMNS)
+    return spark.read.format("delta").load(tables.archive(source.name)).where(within).select(*record_columns(source))
 
 
 def offsets(topic: Topic, of: Offsets) -> str:

@@ -47,12 +47,12 @@ def seen(
     froms = {p: min(offset, beginning.starts[p]) for p, offset in kafka.since(log.connection, [log.topic], since).items()}
     found: list[DataFrame] = []
     if any(froms[partition] < end for partition, end in beginning.starts.items()):
-        found.append(records.of_log(spark, options, log.topic, froms, beginning.starts))
+        found.append(records.of_log(spark, options, log.topic, source, starts=froms, ends=beginning.starts))
     # Where the log's first record is within the span, what came before it may be too.
     cut = Position.of({p: min(at, lows.get(p, at)) for p, at in start.items() if froms.get(p, 0) <= lows.get(p, at)})
     archived = ranges(Position.of({p: min(beginning.firsts.get(p, 0), at) for p, at in cut.items()}), cut)
     if archived != EMPTY:
-        found.append(records.of_archive(spark, tables, task.source, archived).where(col("timestamp") >= since))
+        found.append(records.of_archive(spark, tables, source, archived).where(col("timestamp") >= since))
     for frame in found:
         rows = frame.mapInArrow(partial(identify, task), SCHEMA).toArrow()
         horizon = horizon.extended(values(joined([from_ipc(row) for row in rows["share"].to_pylist()])))

@@ -3,6 +3,9 @@
 Exported here is what a project's definitions are written with; the platform imports the modules themselves.
 """
 
+from views.decode.avro import avro
+from views.decode.csv import csv
+from views.decode.protobuf import protobuf
 from views.event import Event, Scale
 from views.measures import (
     CustomMeasure,
@@ -42,9 +45,11 @@ __all__ = [
     "all_time",
     "all_true",
     "any_true",
+    "avro",
     "correlation",
     "count",
     "covariance",
+    "csv",
     "derived",
     "distinct",
     "distinct_exact",
@@ -54,6 +59,7 @@ __all__ = [
     "maximum",
     "mean",
     "minimum",
+    "protobuf",
     "quantiles",
     "sample",
     "set_of",

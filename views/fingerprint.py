@@ -16,6 +16,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from views.decoder import Decoder
 from views.event import Field, event_fields
 from views.reached import reached, reached_by_function
 from views.source import Source
@@ -37,7 +38,6 @@ _CALLED_OF_MEASURES: Final = (
     "partial",
     "merge",
     "present",
-    "reads_position",
 )
 
 
@@ -45,16 +45,18 @@ _CALLED_OF_MEASURES: Final = (
 def decoder_fingerprint(source: Source) -> str:
     """What decides which events the source's records become.
 
-    Covers the event type with all that it reaches in the project, the decoder, the event-time field and the plausible
-    range. Not the topic: the log names its topics by their ids.
+    Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches),
+    the event-time field, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
+    their ids.
     """
     structs = _types(source.event, event_fields(source.event))
     return _hash(
         {
             "version": DECODE_VERSION,
-            "decoder": source.decoder,
+            "decoder": _decoder(source.decoder),
             "event": _struct(source.event, event_fields(source.event)),
             "event_time": source.event_time,
+            "metadata": sorted(source.metadata),
             "plausible": [bound.astimezone(UTC).isoformat() for bound in source.plausible],
             "code": reached(structs),
         }
@@ -104,6 +106,12 @@ def _measure(measure: Any, inputs: list[str]) -> Any:
 def _parameter(value: Any) -> Any:
     """A parameter's value; of a measure in a measure its kind, since its expressions are among the outer one's inputs."""
     return _measure(value, []) if hasattr(value, "inputs") else repr(value)
+
+
+def _decoder(decoder: Decoder) -> Any:
+    if isinstance(decoder, str):
+        return decoder
+    return reached_by_function(decoder) if isinstance(decoder, FunctionType) else repr(decoder)
 
 
 def _struct(struct: type[msgspec.Struct], fields: tuple[Field, ...]) -> Any:

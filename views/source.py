@@ -3,15 +3,12 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, get_args
 
 import pyarrow as pa
 
+from views.decoder import Decoder, check_decoder, record_parameters
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
-
-DecoderName = Literal["json", "apache_combined"]
-DECODER_NAMES: tuple[str, ...] = get_args(DecoderName)
 
 POSITION_SCHEMA = pa.schema(
     [
@@ -31,6 +28,12 @@ RECORDS_SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+METADATA_SCHEMA = pa.schema(
+    [
+        ("_key", RECORDS_SCHEMA.field("key").type),
+        ("_headers", RECORDS_SCHEMA.field("headers").type),
     ]
 )
 REJECTS_SCHEMA = pa.schema(
@@ -53,22 +56,28 @@ _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or
 class Source:
     """What flows through a topic.
 
+    `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
+    with parameters such as csv(...), or a function of the project, which takes the value's bytes, and by name whatever it
+    needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`, and returns an event or raises.
     `event_time` names the datetime field that says when an event happened; events outside the half-open `plausible`
     range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
     record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
     all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops all
-    copies, so `horizon` decides how soon an answer is right, not what it means. `name` is the variable's in
-    definitions.py unless it is given.
+    copies, so `horizon` decides how soon an answer is right, not what it means. `metadata`
+    names what else of the records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views
+    may use these as they may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `name` is
+    the variable's in definitions.py unless it is given.
     """
 
     topic: str
     event: type[Event]
     event_time: str
     identity: tuple[str, ...] = ()
-    decoder: DecoderName = "json"
+    decoder: Decoder = "json"
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
     horizon: timedelta = timedelta(minutes=10)
+    metadata: tuple[str, ...] = ()
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -76,8 +85,9 @@ class Source:
             raise DefinitionError(
                 f"topic {self.topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
             )
-        if self.decoder not in DECODER_NAMES:
-            raise DefinitionError(f"no decoder {self.decoder!r}; decoders: {listed(str(self.decoder), DECODER_NAMES)}")
+        check_decoder(self.decoder)
+        if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
+            raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
         self._check_fields()
         self._check_times()
 
@@ -115,5 +125,16 @@ class Source:
 
 
 def events_schema(source: Source) -> pa.Schema:
-    """The columns of the source's events: where each was in the log, then the event's fields."""
-    return pa.schema([*POSITION_SCHEMA, *event_schema(source.event)])
+    """The columns of the source's events: where each was in the log, the metadata that the source names, the event's fields."""
+    return pa.schema([*POSITION_SCHEMA, *metadata_schema(source), *event_schema(source.event)])
+
+
+def metadata_schema(source: Source) -> pa.Schema:
+    """The columns of the metadata that the source names, in the order of METADATA_SCHEMA."""
+    return pa.schema([field for field in METADATA_SCHEMA if field.name in source.metadata])
+
+
+def record_columns(source: Source) -> tuple[str, ...]:
+    """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
+    held = ("topic_id", "partition", "offset", "timestamp", "value", *(name[1:] for name in metadata_schema(source).names))
+    return tuple(dict.fromkeys((*held, *record_parameters(source.decoder))))

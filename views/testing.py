@@ -12,7 +12,7 @@ from views.kernel import merge, partial, present, unique
 from views.partial import Partial
 from views.ranges import EMPTY
 from views.rows import to_rows
-from views.source import POSITION_SCHEMA, Source
+from views.source import POSITION_SCHEMA, Source, metadata_schema
 from views.view import View
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -32,13 +32,15 @@ def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
-    """Events as the kernel takes them: one partition, offsets from 0 on."""
+    """Events as the kernel takes them: one partition, offsets from 0 on, no keys or headers."""
     fields = event_fields(source.event)
     positions = [
         {"_topic_id": source.topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED}
         for offset in range(len(events))
     ]
     table = pa.Table.from_pylist(positions, schema=POSITION_SCHEMA)
+    for name, type_ in zip(metadata_schema(source).names, metadata_schema(source).types, strict=True):
+        table = table.append_column(name, pa.nulls(len(events), type_))
     for field in fields:
         table = table.append_column(field.name, column(field, [getattr(event, field.name) for event in events]))
     return table

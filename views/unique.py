@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.log_order import Rows, log_order
-from views.source import POSITION_SCHEMA, Source
+from views.source import METADATA_SCHEMA, POSITION_SCHEMA, Source
+
+_AROUND = frozenset({*POSITION_SCHEMA.names, *METADATA_SCHEMA.names})
 
 Mask = npt.NDArray[np.bool_]
 
@@ -72,8 +74,8 @@ def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
 
 
 def _conflicts(events: pa.Table, columns: list[str], copies: Rows, winners: Rows) -> int:
-    """How many of the copies differ from their winner in a column that is neither position nor identity."""
-    content = [name for name in events.column_names if name not in columns and name not in POSITION_SCHEMA.names]
+    """How many of the copies differ from their winner in a column that is neither position nor metadata nor identity."""
+    content = [name for name in events.column_names if name not in columns and name not in _AROUND]
     if not len(copies) or not content:
         return 0
     mine, theirs = events.take(pa.array(copies)), events.take(pa.array(winners))

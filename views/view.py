@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from views.errors import DefinitionError
-from views.event import TIMESTAMP, event_schema
+from views.event import TIMESTAMP
 from views.expressions import Expression, bind_expression
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
@@ -102,12 +102,11 @@ def bind(view: View) -> BoundView:
     """
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
-    fields, event = event_schema(view.source.event), view.source.event.__name__
-    logged = events_schema(view.source)
+    fields, event = events_schema(view.source), view.source.event.__name__
 
-    def expression(part: str, text: str, known: pa.Schema = fields) -> Expression:
+    def expression(part: str, text: str) -> Expression:
         try:
-            return bind_expression(text, known, event)
+            return bind_expression(text, fields, event)
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {text!r} {error}") from error
 
@@ -137,13 +136,12 @@ def bind(view: View) -> BoundView:
                 inner.check()
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, {part}: {error}") from error
-        located = getattr(inner, "reads_position", False)
-        written = [text for text in inner.inputs if not located or text not in POSITION]
-        if located or inner is not measure:
-            # Its inputs hold more than was written; what there is to say about them is said of that.
+        written = [text for text in inner.inputs if text not in POSITION]
+        if inner is not measure:
+            # Its inputs hold the filter; what there is to say about them is said of what was written.
             for text in written:
                 expression(part, text)
-        inputs = tuple(expression(part, text, logged if located else fields) for text in measure.inputs)
+        inputs = tuple(expression(part, text) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):

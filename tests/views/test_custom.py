@@ -19,7 +19,7 @@ from views.fingerprint import fingerprint
 from views.kernel import merge, present
 from views.laws import counterexample
 from views.measures import CustomMeasure
-from views.present import present_states
+from views.present import present_arranged
 from views.project import load_files
 from views.rows import to_rows
 from views.values import FLOAT, INTEGER, TEXT
@@ -110,8 +110,8 @@ def test_a_slice_of_states_is_presented_like_the_whole() -> None:
     states = merge(
         VIEW, [folded(VIEW, *({"s": s, "i": i} for s, i in (("a", 1), ("a", 5), ("b", None), ("c", 2), ("c", 9))))]
     ).states
-    whole = present_states(VIEW, states).to_pylist()
-    assert [present_states(VIEW, states.slice(row, 1)).to_pylist()[0] for row in range(len(whole))] == whole
+    whole = present_arranged(VIEW, states).to_pylist()
+    assert [present_arranged(VIEW, states.slice(row, 1)).to_pylist()[0] for row in range(len(whole))] == whole
 
 
 def test_states_stand_in_one_column_and_doubles_are_said_to_be_approximate() -> None:

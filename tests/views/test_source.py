@@ -31,7 +31,7 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"topic": "a b"}, "'a b' is not a name that Kafka takes"),
         ({"topic": ".."}, "not a name that Kafka takes"),
         ({"topic": "x" * 250}, "not a name that Kafka takes"),
-        ({"decoder": "jsn"}, "no decoder 'jsn'; decoders: json, apache_combined"),
+        ({"decoder": "jsn"}, "no decoder 'jsn'; decoders: json, nginx_json"),
         ({"event_time": "att"}, "event_time: no field 'att' in Click; fields: at, "),
         ({"event_time": "seen"}, "'seen' of Click is not a datetime that is always there; such fields: at$"),
         ({"event_time": "id"}, "not a datetime"),

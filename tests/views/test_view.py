@@ -119,7 +119,8 @@ def wrong(**parts: Any) -> str:
 
 def test_errors_name_the_part_and_what_exists() -> None:
     assert wrong(keys={"page": "pth"}) == (
-        "view 'traffic', key 'page': 'pth' names a field 'pth' that Request has not; fields: path, at, bytes, user, ms"
+        "view 'traffic', key 'page': 'pth' names a field 'pth' that Request has not; "
+        "fields: path, at, _partition, _append_time, bytes, _offset, _topic_id, user, ms"
     )
     assert wrong(where="bytes") == "view 'traffic', where: 'bytes' is of type BIGINT; a filter is BOOLEAN"
     assert wrong(where="now() > 1").startswith("view 'traffic', where: 'now() > 1' is refused: now asks the clock")

@@ -27,14 +27,14 @@ nine fields or a closing quote is refused. Spaces in `user` are refused too: whi
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from views.decode.reasons import Parse, Reject
+from views.decode.clf_time import CLF_TIME, clf_time
+from views.decode.reasons import Reject
+from views.decoder import Parse
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, Field, event_fields
 
@@ -44,7 +44,7 @@ _LINE_FIELDS = {
     "host": r"(\S++)",
     "ident": r"(\S++)",
     "user": r"(\S++)",
-    "time": r"\[(\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4})\]",
+    "time": rf"\[({CLF_TIME})\]",
     "request": _QUOTED,
     "status": r"(\d{3})",
     "bytes": r"(\d++|-)",
@@ -59,10 +59,6 @@ _NO_REQUEST = (None, None, None)
 _NAMES = (*_LINE_FIELDS, *_REQUEST_FIELDS)
 _TYPES = dict.fromkeys(_NAMES, pa.string()) | {"time": TIMESTAMP, "status": pa.int64(), "bytes": pa.int64()}
 
-_MONTHS = {
-    name: number
-    for number, name in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), start=1)
-}
 _INT_DIGITS = 19
 
 Read = Callable[[str], Any]
@@ -123,27 +119,7 @@ def _size(text: str) -> int:
     return 0 if text == "-" else int(text)
 
 
-def _time(text: str) -> datetime:
-    """Read `17/May/2015:10:05:03 +0000`."""
-    try:
-        year, month, day = _day(text[:11])
-        return datetime(year, month, day, int(text[12:14]), int(text[15:17]), int(text[18:20]), 0, _zone(text[21:]))
-    except (KeyError, ValueError) as error:
-        raise Reject("invalid_value", f"time {text!r} does not exist") from error
-
-
-@lru_cache(maxsize=256)
-def _day(text: str) -> tuple[int, int, int]:
-    return int(text[7:]), _MONTHS[text[3:6]], int(text[:2])
-
-
-@lru_cache(maxsize=256)
-def _zone(text: str) -> timezone:
-    minutes = int(text[1:3]) * 60 + int(text[3:5])
-    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
-
-
-_READS: dict[str, Read] = {"time": _time, "status": int, "bytes": _size}
+_READS: dict[str, Read] = {"time": clf_time, "status": int, "bytes": _size}
 
 
 def _first_fault(line: str) -> str:

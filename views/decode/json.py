@@ -8,13 +8,14 @@ string is what Python's Decimal reads in it.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from views.decode.reasons import Parse, Reason, Reject
+from views.decode.reasons import Reject, misfit
+from views.decoder import Parse
 from views.event import Event, Field, event_fields
 
 MAX_DEPTH = 128
@@ -26,12 +27,16 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]+", re.ASCII)
 def parser(event: type[Event]) -> Parse:
     """A function from one value to one event; unknown fields are ignored, whatever they hold."""
     fields = event_fields(event)
-    decode = msgspec.json.Decoder(event).decode
-    keys = frozenset(_keys(fields))
+    return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
+
+
+def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
+    """What msgspec's `decode` gives, with more strictness: UTF-8, a bound of depth, no declared key of `keys` twice.
+
+    `colons` is how many every accepted value holds at least: no more of them, no repeated key.
+    """
     plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
     written = re.compile(rb'"(?:' + b"|".join(re.escape(key.encode()) for key in sorted(keys)) + rb')"')
-    # Every colon that a value without repeats cannot do without: no more of them, no repeated key.
-    colons = _colons(fields) if plain else -1
 
     def parse(value: bytes) -> Any:
         try:
@@ -43,12 +48,12 @@ def parser(event: type[Event]) -> Parse:
         except Reject:
             raise
         except msgspec.ValidationError as error:
-            raise Reject(_reason(error), str(error)) from error
+            raise misfit(error) from error
         except UnicodeDecodeError as error:
             raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
         except msgspec.DecodeError as error:
             raise Reject("json", str(error)) from error
-        if value.count(b":") > colons:
+        if not plain or value.count(b":") > colons:
             found = written.findall(value)
             if not plain or b"\\u" in value or len(found) > len(set(found)):
                 _check_repeats(value, keys)
@@ -98,17 +103,3 @@ def _check_depth(value: bytes) -> None:
                 raise Reject("json", f"nested more than {MAX_DEPTH} deep")
         elif byte in b"]}":
             depth -= 1
-
-
-def _reason(error: msgspec.ValidationError) -> Reason:
-    """Which code msgspec's message stands for; a cause means that the event type's own check raised."""
-    text = str(error)
-    if error.__cause__ is not None:
-        return "refused"
-    if text.startswith("Object missing required field"):
-        return "missing_field"
-    if "value out of range" in text or "Number out of range" in text:
-        return "out_of_range"
-    if text.startswith("Expected `") and ", got `" in text:
-        return "wrong_type"
-    return "invalid_value"

@@ -1,7 +1,8 @@
 """Why a record is not an event: a closed set of codes, and the exception that carries one out of a decoder."""
 
-from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
+
+import msgspec
 
 Reason = Literal[
     "empty",  # no value, or one of length zero
@@ -9,20 +10,19 @@ Reason = Literal[
     "json",  # not exactly one JSON value, or nested too deep
     "repeated_key",  # a declared key twice in one object
     "missing_field",  # a required field is not there
-    "wrong_type",  # a value of another JSON type
+    "wrong_type",  # a value of another type
     "out_of_range",  # beyond 64 bits, not finite, or more digits than the decimal holds
     "no_zone",  # a datetime without a zone
     "invalid_value",  # of the right type, but not allowed: an unknown choice, a broken date, a failed constraint
     "implausible_time",  # the event time is outside the source's plausible range
-    "refused",  # the event type's own __post_init__ said no
-    "format",  # not a line of the declared text format
+    "refused",  # the event type's own __post_init__, or the project's own decoder, said no
+    "format",  # not a value of the declared format
+    "schema",  # of a schema that the source does not hold
     "request",  # a request line without the part that the event needs
 ]
 REASONS: tuple[str, ...] = get_args(Reason)
 
 _DETAIL_CHARACTERS = 200
-
-Parse = Callable[[bytes], Any]  # one non-empty value -> one struct of the event type; raises Reject
 
 
 class Reject(Exception):
@@ -33,3 +33,21 @@ class Reject(Exception):
         self.reason = reason
         # A message may quote what no column can hold, such as a lone surrogate.
         self.detail = detail.encode("utf-8", "backslashreplace").decode()[:_DETAIL_CHARACTERS]
+
+
+def misfit(error: msgspec.ValidationError) -> Reject:
+    """The reject that msgspec's message stands for; a cause means that the event type's own check raised."""
+    return Reject(_reason(error), str(error))
+
+
+def _reason(error: msgspec.ValidationError) -> Reason:
+    text = str(error)
+    if error.__cause__ is not None:
+        return "refused"
+    if text.startswith("Object missing required field"):
+        return "missing_field"
+    if "value out of range" in text or "Number out of range" in text:
+        return "out_of_range"
+    if text.startswith("Expected `") and ", got `" in text:
+        return "wrong_type"
+    return "invalid_value"

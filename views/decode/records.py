@@ -1,31 +1,33 @@
 """The kernel's decode: records of the log to events and rejects, each record by itself."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.decode import apache_combined, json
+from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
-from views.decode.reasons import Parse, Reject
+from views.decode.reasons import Reject
+from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, record_parameters
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, DecoderName, Source, events_schema
+from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema, metadata_schema, record_columns
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "json": json.parser,
     "apache_combined": apache_combined.parser,
+    "nginx_json": nginx_json.parser,
+    "syslog": syslog.parser,
 }
 FIRST_BYTES = 256
 
 _POSITION = ("topic_id", "partition", "offset", "timestamp")
-_NEEDED = pa.schema([RECORDS_SCHEMA.field(name) for name in (*_POSITION, "value")])
 _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
 
 
@@ -40,42 +42,51 @@ class Decoded:
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
-    `records` holds at least topic_id, partition, offset, timestamp and value, in types that cast to those of
-    RECORDS_SCHEMA. A record with several faults has the reason of the first: as text, then by field, then its event time.
+    `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
+    faults has the reason of the first: as text, then by field, then its event time.
     """
     parse = parser(source.event, source.decoder)
     fields = event_fields(source.event)
     # Not schema.empty_table(), which imports pandas.
     events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
-    for batch in records.select(_NEEDED.names).cast(_NEEDED).to_batches(max_chunksize=_BATCH_ROWS):
-        structs, rejected = _parse(parse, batch.column("value").to_pylist())
+    needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
+    read = ("value", *record_parameters(source.decoder))
+    copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
+    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
+        structs, rejected = _parse(parse, *(batch.column(name).to_pylist() for name in read))
         typed = _typed(fields, structs, rejected)
         plausible = _plausible(source, typed, rejected)
-        positions = batch.select(_POSITION).take(plausible.column("_row"))
+        positions = batch.select(copied).take(plausible.column("_row"))
         events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
         rejects.append(_rejects(batch, rejected))
     return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
 
 
-@lru_cache(maxsize=256)
-def parser(event: type[Event], decoder: DecoderName) -> Parse:
+def parser(event: type[Event], decoder: Decoder) -> Parse:
     """The decoder made for an event type; raises DefinitionError if the two do not go together."""
+    return _made(event, cast("Hashable", decoder))  # names, frozen dataclasses and functions are
+
+
+@lru_cache(maxsize=256)
+def _made(event: type[Event], decoder: Decoder) -> Parse:
     for field in event_fields(event):
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
-    return PARSERS[decoder](event)
+    if isinstance(decoder, str):
+        return PARSERS[decoder](event)
+    return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
 
 
-def _parse(parse: Parse, values: Sequence[bytes | None]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Decode each value: the structs and the rejects, by row."""
+def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """Decode each row of columns, of which the first holds values: the structs and the rejects, by row."""
     structs: dict[int, Any] = {}
     rejected: dict[int, Reject] = {}
-    for row, value in enumerate(values):
-        if not value:
+    for row, read in enumerate(zip(*columns, strict=True)):
+        if not (value := read[0]):
             rejected[row] = Reject("empty", "the record has no value" if value is None else "the value has no bytes")
             continue
         try:
-            structs[row] = parse(value)
+            structs[row] = parse(*read)
         except Reject as reject:
             rejected[row] = reject
         except MemoryError:

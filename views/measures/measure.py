@@ -18,8 +18,7 @@ Finish = Callable[[pa.ListArray], pa.Array]
 
 
 POSITION: Final = ('"_topic_id"', '"_partition"', '"_offset"')
-"""The inputs of a measure that looks at where in the log an event is: it says so by an attribute `reads_position` that is
-true. Expressions of a project cannot name them."""
+"""The inputs of a measure that looks at where in the log an event is."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -31,7 +31,6 @@ class Sample:
 
     expression: str
     k: int
-    reads_position: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Raises DefinitionError if k is not an integer from 1 to 10 000."""

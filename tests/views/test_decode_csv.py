@@ -1,0 +1,209 @@
+"""CSV: one value is one row of the declared columns, and its texts become values by exact rules."""
+
+import csv as rows
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import IntEnum
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.views.logged import decoded, reason
+from views import Event, Scale, Source, csv
+from views.errors import DefinitionError
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Row(Event):
+    """A field of every kind that a text can be."""
+
+    at: datetime
+    n: int
+    f: float | None
+    price: Annotated[Decimal, Scale(2)] | None
+    s: str
+    note: str | None
+    ok: bool | None
+    raw: bytes | None
+    day: date | None
+    key: UUID | None
+    level: Level | None
+    kind: Literal["a", "b"] | None
+    step: Literal[1, 2] | None
+    limited: Annotated[int, msgspec.Meta(ge=0)] | None
+    absent: int = 7
+
+
+COLUMNS = ("at", "n", "f", "price", "s", "note", "ok", "raw", "day", "key", "level", "kind", "step", "limited", "ignored")
+ROWS = Source(topic="t", event=Row, event_time="at", decoder=csv(columns=COLUMNS))
+GOOD = dict.fromkeys(COLUMNS, "") | {"at": "2026-11-01T00:00:00Z", "n": "1"}
+
+
+def row(**changes: str) -> bytes:
+    """A row with some of its texts replaced, quoted where they must be."""
+    return written(list((GOOD | changes).values()))
+
+
+def written(texts: list[str], **how: Any) -> bytes:
+    out = io.StringIO(newline="")
+    rows.writer(out, **how).writerow(texts)
+    return out.getvalue().encode()
+
+
+def event(value: bytes, source: Source = ROWS) -> dict[str, Any]:
+    found = decoded(source, value)
+    (one,) = found.events.to_pylist() or [found.rejects.to_pylist()]
+    return {name: field for name, field in one.items() if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {"n": 1, "f": None, "s": "", "note": None, "raw": None, "absent": 7}),
+        ({"n": "-12"}, {"n": -12}),
+        ({"n": str(-(2**63))}, {"n": -(2**63)}),
+        ({"f": "1"}, {"f": 1.0}),
+        ({"f": "-1.5e3"}, {"f": -1500.0}),
+        ({"price": "12.340"}, {"price": Decimal("12.34")}),
+        ({"s": 'a "b", c\r\nd'}, {"s": 'a "b", c\r\nd'}),
+        ({"s": " null "}, {"s": " null "}),
+        ({"s": "a\u2028b\x0bc"}, {"s": "a\u2028b\x0bc"}),
+        ({"note": "null"}, {"note": "null"}),
+        ({"ok": "TRUE"}, {"ok": True}),
+        ({"ok": "0"}, {"ok": False}),
+        ({"raw": "AAE="}, {"raw": b"\x00\x01"}),
+        ({"day": "2026-11-01"}, {"day": date(2026, 11, 1)}),
+        ({"key": "12345678-1234-5678-1234-56781234567A"}, {"key": "12345678-1234-5678-1234-56781234567a"}),
+        ({"level": "2", "kind": "b", "step": "1"}, {"level": 2, "kind": "b", "step": 1}),
+        ({"at": "2026-11-01T01:00:00+01:00"}, {"at": datetime(2026, 11, 1, tzinfo=UTC)}),
+        ({"ignored": "anything"}, {"n": 1}),
+    ],
+)
+def test_texts_become_the_values_of_their_fields(changes: dict[str, str], expected: dict[str, Any]) -> None:
+    found = event(row(**changes))
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (row(n=""), "missing_field"),
+        (row(at=""), "missing_field"),
+        (row(n="+1"), "invalid_value"),
+        (row(n="01"), "invalid_value"),
+        (row(n=" 1"), "invalid_value"),
+        (row(n="1.0"), "invalid_value"),
+        (row(n="1e3"), "invalid_value"),
+        (row(n="٣"), "invalid_value"),
+        (row(n=str(2**63)), "out_of_range"),
+        (row(n="9" * 5000), "out_of_range"),
+        (row(f="nan"), "invalid_value"),
+        (row(f="1e999"), "out_of_range"),
+        (row(f="null"), "invalid_value"),
+        (row(price="1.234"), "out_of_range"),
+        (row(price="ten"), "invalid_value"),
+        (row(ok="yes"), "wrong_type"),
+        (row(raw="?"), "invalid_value"),
+        (row(day="2026-02-30"), "invalid_value"),
+        (row(level="3"), "invalid_value"),
+        (row(kind="c"), "invalid_value"),
+        (row(step="3"), "invalid_value"),
+        (row(limited="-1"), "invalid_value"),
+        (row(at="2026-11-01T00:00:00"), "no_zone"),
+        (row(at="1761955200"), "invalid_value"),
+        (row(at="1990-01-01T00:00:00Z"), "implausible_time"),
+        (row() + row(), "format"),
+        (row() + b"\n", "format"),
+        (b"\n" + row(), "format"),
+        (b"\r\n", "format"),
+        (row()[:-2] + b",", "format"),
+        (row().replace(b",1,", b",", 1), "format"),
+        (row()[:-2] + b'"half', "format"),
+        (row()[:-2] + b'a "b" c', "event"),
+        (row(ignored="x").replace(b"x", b'"half'), "format"),
+        (row(ignored="x").replace(b"x", b'"half"x'), "format"),
+        (row(ignored="x" * 131_073), "format"),
+        (row(ignored="x").replace(b"x", b"\xff"), "utf8"),
+        (b"", "empty"),
+    ],
+    ids=lambda given: str(given)[:60],
+)
+def test_what_is_not_one_row_of_the_columns_goes_to_quarantine(value: bytes, expected: str) -> None:
+    assert reason(ROWS, value) == expected
+
+
+class Pair(Event):
+    at: datetime
+    a: str
+    b: str
+
+
+TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from('",;\r\n\0 \u2028'), max_size=8)
+
+
+@given(TEXT, TEXT, st.sampled_from(",;|\t"), st.sampled_from([rows.QUOTE_MINIMAL, rows.QUOTE_ALL]))
+def test_what_pythons_writer_writes_is_read_back(a: str, b: str, delimiter: str, quoting: int) -> None:
+    """Any two texts, whatever stands in them, come back from a row with any delimiter."""
+    source = Source(topic="t", event=Pair, event_time="at", decoder=csv(columns=("a", "at", "b"), delimiter=delimiter))
+    found = event(written([a, "2026-11-01T00:00:00Z", b], delimiter=delimiter, quoting=quoting), source)
+    assert (found["a"], found["b"]) == (a, b)
+
+
+class Renamed(Event, rename="camel"):
+    event_at: datetime
+    user_id: int
+
+
+def test_a_column_has_the_key_of_its_field() -> None:
+    source = Source(topic="t", event=Renamed, event_time="event_at", decoder=csv(columns=("userId", "eventAt")))
+    assert event(b"5,2026-11-01T00:00:00Z", source)["user_id"] == 5
+
+
+class Tagged(Event, tag=True):
+    at: datetime
+
+
+class Listed(Event):
+    at: datetime
+    tags: list[str]
+
+
+@pytest.mark.parametrize(
+    ("event_type", "columns", "says"),
+    [
+        (Pair, ("at", "a"), "Pair.b: there is no column 'b'; columns: at, a"),
+        (Tagged, ("at",), "neither array_like nor tag"),
+        (Listed, ("at", "tags"), "Listed.tags: a CSV row has texts"),
+    ],
+)
+def test_an_event_type_that_no_row_can_be_is_an_error_of_the_definition(
+    event_type: type[Event], columns: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        csv(columns=columns).parser(event_type)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"columns": ()}, "not a tuple of names"),
+        ({"columns": "at"}, "not a tuple of names"),
+        ({"columns": ("a", "a")}, "each once"),
+        ({"columns": ("a",), "delimiter": ",,"}, "is not one character"),
+        ({"columns": ("a",), "delimiter": '"'}, "is not one character"),
+        ({"columns": ("a",), "delimiter": "\n"}, "is not one character"),
+        ({"columns": ("a",), "delimiter": "a"}, "is not one character"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        csv(**parameters)

@@ -1,0 +1,37 @@
+"""A function of the project as decoder: from one value, and what it asks for beside it, to one event, or an exception."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from views.decode.reasons import Reject, misfit
+from views.decoder import Parse
+from views.event import Event
+
+_TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is one of these, as it is in JSON
+
+
+def parser(event: type[Event], function: Callable[..., Any]) -> Parse:
+    """The function with its result checked: it is an event of the type, and each field is what its annotation says.
+
+    Whatever the function raises is for the caller to turn into a reject. Events nested in the event are checked where they
+    become columns.
+    """
+    # Making an event checks no types, and checking it as itself would run its __post_init__ once more.
+    checked = msgspec.defstruct(event.__name__, [(one.name, one.type) for one in msgspec.structs.fields(event)])
+
+    def parse(*record: Any) -> Any:
+        decoded = function(*record)
+        if not isinstance(decoded, event):
+            raise Reject("wrong_type", f"the decoder returned a {type(decoded).__name__}, not a {event.__name__}")
+        try:
+            msgspec.convert(decoded, checked, from_attributes=True, builtin_types=_TYPES)
+        except msgspec.ValidationError as error:
+            raise misfit(error) from error
+        return decoded
+
+    return parse

@@ -1,0 +1,63 @@
+"""What a source's decoder may be: the name of one of the platform's, one with parameters, or a function of the project."""
+
+from collections.abc import Callable
+from inspect import signature
+from types import FunctionType
+from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
+
+from views.errors import DefinitionError, listed
+from views.event import Event
+
+DecoderName = Literal["json", "apache_combined", "nginx_json", "syslog"]
+DECODER_NAMES: Final[tuple[str, ...]] = get_args(DecoderName)
+
+Parse = Callable[..., Any]
+"""One non-empty value, and what record_parameters names, to one struct of the event type; raises Reject."""
+
+RECORD_PARAMETERS: Final = ("key", "headers", "timestamp", "topic_id", "partition", "offset")
+"""What a function may take of a record beside its value: names of columns of RECORDS_SCHEMA."""
+
+
+@runtime_checkable
+class ParameterizedDecoder(Protocol):
+    """A decoder with parameters: a frozen dataclass whose fields, written by repr, are all that tells it from another."""
+
+    def parser(self, event: type[Event]) -> Parse:
+        """The decoder made for an event type; raises DefinitionError if the two do not go together."""
+
+
+Decoder = DecoderName | ParameterizedDecoder | Callable[..., Event]
+
+
+def check_decoder(decoder: Decoder) -> None:
+    """Raise DefinitionError unless it is a decoder."""
+    if isinstance(decoder, FunctionType):
+        if decoder.__name__ == "<lambda>" or decoder.__qualname__ != decoder.__name__:
+            raise DefinitionError(f"decoder {decoder.__qualname__} is not a function that a module defines by its name")
+        first, *others = [*signature(decoder).parameters] or [""]
+        if not first or (unknown := [name for name in others if name not in RECORD_PARAMETERS]):
+            wrong = f"takes {unknown[0]!r}" if first else "takes nothing"
+            raise DefinitionError(
+                f"decoder {decoder.__name__} {wrong}; a decoder takes the value's bytes first, then by name what it needs of: "
+                f"{', '.join(RECORD_PARAMETERS)}"
+            )
+    elif isinstance(decoder, str):
+        if decoder not in DECODER_NAMES:
+            raise DefinitionError(f"no decoder {decoder!r}; decoders: {listed(decoder, DECODER_NAMES)}")
+    elif isinstance(decoder, type) or not isinstance(decoder, ParameterizedDecoder):
+        raise DefinitionError(
+            f"decoder {decoder!r} is not a decoder: one of {', '.join(map(repr, DECODER_NAMES))}, one with parameters such as "
+            "csv(columns=('id', 'at')), or a function of the project that takes the value's bytes and returns an event"
+        )
+
+
+def record_parameters(decoder: Decoder) -> tuple[str, ...]:
+    """What a function takes of a record after its value, in order; nothing for any other decoder."""
+    return tuple(signature(decoder).parameters)[1:] if isinstance(decoder, FunctionType) else ()
+
+
+def decoder_name(decoder: Decoder) -> str:
+    """What a reader calls the decoder: `json`, `csv`, `my_function`."""
+    if isinstance(decoder, str):
+        return decoder
+    return decoder.__name__ if isinstance(decoder, FunctionType) else type(decoder).__name__.lower()
