@@ -13,11 +13,11 @@ from tests.views.test_fold_edges import NOON
 from tests.views.test_rows import READINGS, reading
 from views.errors import DefinitionError
 from views.kernel import merge, partial, present
-from views.measures import distinct, sample, total
+from views.measures import sample
 from views.ranges import EMPTY
 from views.rows import to_rows
 from views.testing import answer
-from views.view import View, approximations, bind, state_schema
+from views.view import View, approximations, state_schema
 
 VIEW = View(SAMPLES, measures={"m": sample("i", 5)})
 
@@ -70,14 +70,6 @@ def test_every_event_has_the_same_chance() -> None:
     assert sum(drawn.values()) == 10_000
     assert all(abs(drawn[value] - 500) < 100 for value in range(20))
 
-
-def test_only_the_platform_names_positions() -> None:
-    for measure in (total('"_offset"'), distinct("_topic_id"), total("i", filter='"_offset" > 1'), sample("_where")):
-        with pytest.raises(DefinitionError, match=r"names a field '_[a-z_]+' that Sample has not; fields: .*at"):
-            bind(View(SAMPLES, measures={"m": measure}))
-    with pytest.raises(DefinitionError, match="measure 'm': 'nope' names a field 'nope' that Sample has not") as refused:
-        bind(View(SAMPLES, measures={"m": sample("nope")}))
-    assert "_offset" not in str(refused.value)
 
 
 def test_decoded_events_and_events_of_a_users_test_have_positions() -> None:
