@@ -11,6 +11,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from views import arrays
+from views.engine import quoted
 from views.errors import DefinitionError
 from views.event import TIMESTAMP
 from views.measures.filtered import filtered
@@ -130,7 +131,7 @@ def bottom_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Mea
 
 def _packed(places: dict[str, int]) -> str:
     """SQL for a struct of inputs by number, which sorts by its fields in turn."""
-    return f"struct_pack({', '.join(f'{name} := {{{number}}}' for name, number in places.items())})"
+    return f"struct_pack({', '.join(f'{quoted(name)} := {{{number}}}' for name, number in places.items())})"
 
 
 def _present(columns: Sequence[pa.Array], answer: pa.DataType) -> pa.Array:
