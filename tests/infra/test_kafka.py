@@ -61,6 +61,14 @@ def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connect
         kafka.topic(broker, "no-such-topic")
 
 
+def test_a_topic_may_have_the_time_of_the_log(broker: kafka.Connection) -> None:
+    names = [f"{new_topic(broker).name}-{kind}" for kind in ("own", "producer")]
+    kafka.create(broker, names, Settings(), own_time=names[:1])
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+    told = [future.result(20)["message.timestamp.type"].value for future in broker.admin.describe_configs(resources).values()]
+    assert told == ["LogAppendTime", "CreateTime"]
+
+
 def test_a_topic_made_again_has_another_id(broker: kafka.Connection) -> None:
     topic = new_topic(broker)
     broker.admin.delete_topics([topic.name])[topic.name].result(20)
