@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
@@ -13,6 +15,8 @@ from views.values import ValueType
 @dataclass(frozen=True)
 class Count:
     """The number of events, whatever they hold."""
+
+    facts: ClassVar = Facts(merge="one addition", inverse="yes", source="counting")
 
     inputs: tuple[str, ...] = ()
 

@@ -41,6 +41,7 @@ import pyarrow as pa
 
 from views import arrays, python_values
 from views.errors import DefinitionError, TandemError
+from views.measures.facts import Facts
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType, kind_of
@@ -60,6 +61,13 @@ class CustomMeasure:
     and lists and structs of them. How the events are split, grouped and ordered may not change an answer; `tandem check
     --laws` looks for rows by which it does. An answer from a state with doubles counts as approximate.
     """
+
+    facts: ClassVar = Facts(
+        merge="what the class does",
+        inverse="no",
+        source="the project's own class",
+        varying="one value of the class's Arrow type `state`",
+    )
 
     state: ClassVar[pa.DataType]
     answer: ClassVar[pa.DataType]

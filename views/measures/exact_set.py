@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
 from views.values import ValueType, answer_field
@@ -22,6 +23,13 @@ class ExactSet:
 
     Without a value the answer is the empty list, or 0. Texts and bytes are ordered byte by byte, texts in UTF-8.
     """
+
+    facts: ClassVar = Facts(
+        merge="all values of both hashed and sorted",
+        inverse="no",
+        source="union of sets",
+        varying="at most `limit` values; none once there were more",
+    )
 
     expression: str
     limit: int

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import datasketches
 import pyarrow as pa
 
 from views import arrays, python_values
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
@@ -26,6 +27,9 @@ LG_ROOM: Final = 10
 
 ROOM: Final = 3 * 2**LG_ROOM // 4
 """How many different values are counted exactly: 768."""
+
+VALUE_BYTES: Final = 12
+"""What a value takes beside its text: its count, and how long the text is."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITTEN: Final = {"boolean": "CAST({0} AS BIGINT)", "binary": "hex({0})", "time": "epoch_us({0})"}
@@ -50,6 +54,14 @@ class Frequent:
     missing: one that is not listed occurred no more often than the upper bound of the last that is, or than the stated
     error, a fraction of the number of all values; but a listed one may occur less often than one that is not.
     """
+
+    facts: ClassVar = Facts(
+        merge="one addition per value of the smaller one, at most 768",
+        inverse="no",
+        source="Anderson et al., A high-performance algorithm for identifying frequent items in data streams, IMC 2017; "
+        "Apache DataSketches",
+        varying=f"32 and, for each of at most {ROOM} values, {VALUE_BYTES} and its text",
+    )
 
     expression: str
     k: int

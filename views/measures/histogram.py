@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
 from views.measures.total import number
@@ -23,6 +24,12 @@ _WIDE: Final = Context(prec=40)
 @dataclass(frozen=True)
 class Histogram:
     """The number of values below the first edge, from each edge to below the next, and from the last one on; no nulls."""
+
+    facts: ClassVar = Facts(
+        merge="one addition per column",
+        inverse="yes",
+        source="counting",
+    )
 
     expression: str
     edges: tuple[int | float | Decimal, ...]

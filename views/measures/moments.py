@@ -7,16 +7,16 @@ they are folded and merged.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from views import arrays
 from views.measures.filtered import filtered
-from views.measures.float_moments import MOMENTS, Doubles, answers, moments_state, numbers
+from views.measures.float_moments import FLOAT_MOMENTS, MOMENTS, Doubles, answers, moments_state, numbers
 from views.measures.measure import Aggregate, Approximation, Measure
-from views.measures.power_sums import power_sum_states, power_sums, scale_of
+from views.measures.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from views.measures.total import number
 from views.values import ValueType
 
@@ -32,6 +32,9 @@ class Moment:
     With n values, mean m and central moments m_k = sum((x - m)^k) / n: variance is m_2 n / (n - 1), of the population m_2;
     stddev is its root; skewness is m_3 / m_2^1.5 and kurtosis m_4 / m_2^2 - 3, both of the population, as in Spark.
     """
+
+    facts: ClassVar = POWER_SUMS
+    facts_of_doubles: ClassVar = FLOAT_MOMENTS
 
     expression: str
     statistic: Statistic

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import POSITION, Aggregate, Measure, State
 from views.values import ValueType, answer_field
@@ -28,6 +29,13 @@ class Sample:
     the first j of them are a sample of j. The answer is exact for what it is, a sample; what is computed from it about all
     values is an estimate, with the errors of statistics.
     """
+
+    facts: ClassVar = Facts(
+        merge="the values of both sorted by hash",
+        inverse="no",
+        source="bottom-k sampling: Cohen and Kaplan, Summarizing data using bottom-k sketches, PODC 2007",
+        varying="at most `k` values and 8 each for their hashes",
+    )
 
     expression: str
     k: int

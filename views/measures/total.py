@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from views import arrays
 from views.errors import DefinitionError
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Approximation, Measure, only
-from views.measures.sums import exact_sums, float_sums, sum_states
+from views.measures.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
 from views.values import ValueType
 
 _WIDE_DIGITS: Final = 76
@@ -23,6 +23,9 @@ class Total:
     Integers and decimals: exact at any size. Doubles: rounded as they are added up, in no fixed order; null where the
     sum is beyond the doubles.
     """
+
+    facts: ClassVar = SUMS
+    facts_of_doubles: ClassVar = DOUBLE_SUMS
 
     expression: str
 
