@@ -20,6 +20,7 @@ from views.measures.moments import quotient
 from views.measures.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 Statistic = Literal["covariance", "correlation"]
 
@@ -41,6 +42,9 @@ class Comoment:
     second: str
     statistic: Statistic
     population: bool = False
+
+    def __str__(self) -> str:
+        return call(self.statistic, self.first, self.second, population=self.population and self.statistic == "covariance")
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
+from views.written import call
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Condition:
 
     expression: str
     which: Literal["or", "and"]
+
+    def __str__(self) -> str:
+        return call("any_true" if self.which == "or" else "all_true", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

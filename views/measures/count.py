@@ -20,6 +20,9 @@ class Count:
 
     inputs: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return "count()"
+
     def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  a count has no inputs
         """An exact 64-bit integer."""
         state = State("count", pa.int64(), fold="count(*)", merge="CAST(sum({0}) AS BIGINT)")

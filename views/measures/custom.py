@@ -45,6 +45,7 @@ from views.measures.facts import Facts
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType, kind_of
+from views.written import call
 
 _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))
 
@@ -79,6 +80,9 @@ class CustomMeasure:
                 raise DefinitionError(
                     f"{type(self).__name__}.{name} is {value!r}; a parameter is a text, a number, a date, or a tuple of them"
                 )
+
+    def __str__(self) -> str:
+        return call(type(self).__name__, *(getattr(self, field.name) for field in dataclasses.fields(self)))
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from views.measures.facts import Facts
 from views.measures.measure import Aggregate, Approximation
 from views.syntax import enclosed
 from views.values import ValueType, normalised, objections
+from views.written import call
 
 _ANSWERS: Final = "_answers"
 _ROW: Final = "_row"
@@ -32,6 +33,9 @@ class Derived:
     )
 
     expression: str
+
+    def __str__(self) -> str:
+        return call("derived", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from views.measures.groups import states_of
 from views.measures.hashing import EMPTY, collected, one_value_hll, texts_and_others
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType
+from views.written import call
 
 LG_K: Final = 12
 """log2 of the number of registers: a standard error of 1.6 % in 4 KiB."""
@@ -38,6 +39,9 @@ class Distinct:
     )
 
     expression: str
+
+    def __str__(self) -> str:
+        return call("distinct", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

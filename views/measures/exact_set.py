@@ -13,6 +13,7 @@ from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 _MOST: Final = 100_000
 
@@ -39,6 +40,9 @@ class ExactSet:
         """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
         if not isinstance(self.limit, int) or isinstance(self.limit, bool) or not 1 <= self.limit <= _MOST:
             raise DefinitionError(f"limit {self.limit!r} is not an integer from 1 to {_MOST}")
+
+    def __str__(self) -> str:
+        return call("set_of" if self.which == "values" else "distinct_exact", self.expression, self.limit)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
+from views.written import call
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Extreme:
 
     expression: str
     which: Literal["min", "max"]
+
+    def __str__(self) -> str:
+        return call(f"{self.which}imum", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from views.measures.filtered import filtered
 from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 LG_ROOM: Final = 10
 """log2 of the size of the sketch's table, three quarters of which it fills."""
@@ -70,6 +71,9 @@ class Frequent:
         """Raises DefinitionError if k is not an integer from 1 to 768."""
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= ROOM:
             raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {ROOM}")
+
+    def __str__(self) -> str:
+        return call("frequent", self.expression, self.k)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 _TOO_LARGE: Final = 10**38
 _WIDE: Final = Context(prec=40)
@@ -41,6 +42,9 @@ class Histogram:
             raise DefinitionError(f"edges {self.edges!r} are not numbers that rise, such as (10, 100, 1000)")
         if self.edges[0] == float("-inf"):
             raise DefinitionError(f"edges {self.edges!r} begin at minus infinity, below which there is nothing")
+
+    def __str__(self) -> str:
+        return call("histogram", self.expression, self.edges)
 
     @property
     def inputs(self) -> tuple[str, ...]:

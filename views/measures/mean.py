@@ -13,6 +13,7 @@ from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 _EXACT_IN_DOUBLE: Final = 2**53
 
@@ -28,6 +29,9 @@ class Mean:
     facts_of_doubles: ClassVar = DOUBLE_SUMS
 
     expression: str
+
+    def __str__(self) -> str:
+        return call("mean", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from views.measures.measure import Aggregate, Approximation, Measure
 from views.measures.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 Statistic = Literal["variance", "stddev", "skewness", "kurtosis"]
 
@@ -39,6 +40,9 @@ class Moment:
     expression: str
     statistic: Statistic
     population: bool = False
+
+    def __str__(self) -> str:
+        return call(self.statistic, self.expression, population=self.population and _HIGHEST_POWER[self.statistic] == 2)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 K: Final = 200
 """Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""
@@ -53,6 +54,9 @@ class Quantiles:
         if not fractions or len(set(fractions)) < len(fractions) or not all(0 <= fraction <= 1 for fraction in fractions):
             raise DefinitionError(f"quantiles {self.fractions!r} are not different numbers from 0 to 1, such as (0.5, 0.99)")
         object.__setattr__(self, "fractions", fractions)
+
+    def __str__(self) -> str:
+        return call("quantiles", self.expression, self.fractions)
 
     @property
     def inputs(self) -> tuple[str, ...]:

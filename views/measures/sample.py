@@ -12,6 +12,7 @@ from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import POSITION, Aggregate, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 _MOST: Final = 10_000
 
@@ -44,6 +45,9 @@ class Sample:
         """Raises DefinitionError if k is not an integer from 1 to 10 000."""
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= _MOST:
             raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {_MOST}")
+
+    def __str__(self) -> str:
+        return call("sample", self.expression, self.k)
 
     @property
     def inputs(self) -> tuple[str, ...]:

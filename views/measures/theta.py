@@ -20,6 +20,7 @@ from views.measures.groups import states_of
 from views.measures.hashing import EMPTY, collected, one_value_theta, texts_and_others
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType
+from views.written import call
 
 LG_K: Final = 12
 """log2 of the number of hashes kept: exact up to 4096 values; a standard error of 1.6 % in at most 32 KiB beyond."""
@@ -44,6 +45,9 @@ class Theta:
     )
 
     expression: str
+
+    def __str__(self) -> str:
+        return call("theta", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Approximation, Measure, only
 from views.measures.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
 from views.values import ValueType
+from views.written import call
 
 _WIDE_DIGITS: Final = 76
 
@@ -28,6 +29,9 @@ class Total:
     facts_of_doubles: ClassVar = DOUBLE_SUMS
 
     expression: str
+
+    def __str__(self) -> str:
+        return call("total", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:
