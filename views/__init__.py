@@ -34,7 +34,7 @@ from views.measures import (
 )
 from views.source import Source
 from views.view import View
-from views.windows import all_time, tumbling
+from views.windows import all_time, calendar, delta, every_events, hopping, last_events, punctuation, session, tumbling
 
 __all__ = [
     "CustomMeasure",
@@ -46,22 +46,29 @@ __all__ = [
     "all_true",
     "any_true",
     "avro",
+    "calendar",
     "correlation",
     "count",
     "covariance",
     "csv",
+    "delta",
     "derived",
     "distinct",
     "distinct_exact",
+    "every_events",
     "frequent",
     "histogram",
+    "hopping",
     "kurtosis",
+    "last_events",
     "maximum",
     "mean",
     "minimum",
     "protobuf",
+    "punctuation",
     "quantiles",
     "sample",
+    "session",
     "set_of",
     "skewness",
     "stddev",
