@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
 TOPIC, PARTITIONS = "t", 3
 
-pytestmark = pytest.mark.parametrize("name", ["web", "access_log", "cards"])
+pytestmark = pytest.mark.parametrize("name", ["web", "access_log", "cards", "sensors"])
 
 
 def generator(name: str) -> Any:

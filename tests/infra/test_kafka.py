@@ -62,7 +62,7 @@ def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connect
         kafka.topic(broker, "no-such-topic")
 
 
-def test_records_of_one_key_are_in_the_partition_that_its_checksum_names_in_the_order_of_sending(
+def test_a_key_has_one_partition_that_its_checksum_names_and_keeps_its_order(
     broker: kafka.Connection,
 ) -> None:
     topic = new_topic(broker, partitions=3)
