@@ -32,6 +32,11 @@ def bounds(start: int, end: int) -> dict[str, str]:
     return {"window_start": written_time(start), "window_end": written_time(end)}
 
 
+def window(number: int, length: int) -> dict[str, str]:
+    """The window columns of the back-to-back window of this number, counted from 1970, with its length in microseconds."""
+    return bounds(number * length, (number + 1) * length)
+
+
 def written_decimal(units: int | None, digits: int) -> str | None:
     """A number of smallest units as answers have a decimal with so many digits after the point."""
     return None if units is None else format(Decimal(units).scaleb(-digits), "f")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from examples.traffic import DAY, HOUR, MINUTE, broken, event_times, zipf
-from examples.truth import EPOCH, Place, bounds, place_of, sessions, written_decimal, written_time
+from examples.truth import EPOCH, Place, bounds, place_of, sessions, window, written_decimal, written_time
 
 SOURCE = "payments"
 
@@ -141,17 +141,16 @@ class Truth:
         """View name to rows as `tandem query --json` prints them: exact measures only, in no particular order."""
         return {
             "merchant_hours": [
-                {"merchant": merchant, **bounds(hour * HOUR, (hour + 1) * HOUR), "payments": number}
+                {"merchant": merchant, **window(hour, HOUR), "payments": number}
                 | {"spent": written_decimal(cents, 2), "largest": written_decimal(largest, 2)}
                 for (hour, merchant), (number, cents, largest) in self._merchants.items()
             ],
             "top_merchants": [
-                {"country": country, **bounds(day * DAY, (day + 1) * DAY), "payments": number, "spent": written_decimal(cents, 2)}
+                {"country": country, **window(day, DAY), "payments": number, "spent": written_decimal(cents, 2)}
                 for (day, country), (number, cents) in self._top.items()
             ],
             "amounts": [
-                {"country": country, **bounds(hour * HOUR, (hour + 1) * HOUR), "mean_amount": cents / (100 * number)}
-                | {"payments": number}
+                {"country": country, **window(hour, HOUR), "mean_amount": cents / (100 * number)} | {"payments": number}
                 for (hour, country), (number, cents) in self._amounts.items()
             ],
             "card_sessions": [

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from examples.traffic import HOUR, MINUTE, broken, event_times, zipf
-from examples.truth import EPOCH, bounds, place_of, written_decimal, written_time
+from examples.truth import EPOCH, bounds, place_of, window, written_decimal, written_time
 
 SOURCE = "messages"
 
@@ -164,7 +164,7 @@ class Truth:
                 for (hop, sensor), messages in self._hops.items()
             ],
             "temperatures": [
-                {**bounds(hour * HOUR, (hour + 1) * HOUR), "celsius": _histogram(messages)}
+                {**window(hour, HOUR), "celsius": _histogram(messages)}
                 | {"readings": len(_readings(messages)), "low_battery": any(message.battery < 10 for message in messages)}
                 for hour, messages in self._hours.items()
             ],
