@@ -16,7 +16,7 @@ from cli.generate import load as load_generator
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from examples.truth import place_of
 from views.decode import decode
-from views.kernel import partial, present, unique
+from views.kernel import partial, prepare, present, unique
 from views.project import Project, load
 from views.ranges import Ranges
 from views.rows import to_rows
@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
 TOPIC, PARTITIONS = "t", 3
 
-pytestmark = pytest.mark.parametrize("name", ["web", "access_log", "cards", "sensors"])
+pytestmark = pytest.mark.parametrize("name", ["web", "access_log", "cards", "sensors", "words"])
 
 
 def generator(name: str) -> Any:
@@ -50,7 +50,7 @@ def answers(project: Project, samples: list[tuple[bytes | None, bytes]]) -> tupl
     """Every view's rows for these keys and values, and how many of them were refused, by reason."""
     (source,) = project.sources.values()
     decoded = decode(source, records(samples))
-    events = unique(source, decoded.events).events
+    events = prepare(source, unique(source, decoded.events).events).events
     ranges = Ranges.of({(TOPIC, partition): (0, len(samples)) for partition in range(PARTITIONS)})
     return (
         {name: to_rows(view, present(view, partial(view, events, ranges))) for name, view in project.views.items()},
