@@ -1,10 +1,16 @@
 """Which columns of the events a view looks at: the others are not read from the files."""
 
+from views.source import events_schema
 from views.view import View, bind
 
 
 def columns(view: View) -> frozenset[str]:
-    """The event time, the fields that the view's expressions read, and what its window has to know of the log."""
+    """The event time, the fields that the view's expressions read, and what its window has to know of the log.
+
+    All columns if the source prepares its events: what a function of the project reads is not known.
+    """
+    if view.source.prepare is not None:
+        return frozenset(events_schema(view.source).names)
     bound = bind(view)
     expressions = (*bound.expressions, *((bound.where,) if bound.where is not None else ()))
     return frozenset({view.source.event_time, *bound.placement.reads}).union(*(expression.fields for expression in expressions))

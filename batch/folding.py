@@ -27,6 +27,7 @@ from views import engine, kernel, project
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
 from views.ranges import EMPTY, Ranges
+from views.source import Source
 from views.view import View, shared_columns, state_schema
 from views.windows import WINDOW_COLUMNS
 from views.wire import from_ipc, to_ipc
@@ -35,6 +36,7 @@ VERSION: Final = "batch_version"
 
 # Large pieces: states of one key meet in the fold, and need not be merged after it.
 _SCAN_ROWS: Final = 1 << 20
+_PREPARED_ROWS: Final = 1 << 16  # An event may become many rows.
 _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
 _SEND_BYTES: Final = 64 << 20
 _TABLE: Final = "batch_states"
@@ -93,18 +95,20 @@ def fold(session: SparkSession, work: Folding, slices: Sequence[Slice]) -> tuple
 
 
 def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
-    views = _views(work)
+    source, views = _definitions(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
     needed |= set(EVENTS.names) if drops.offsets else set()
     held = {name: _Held(view) for name, view in views.items()}
     count, newest = 0, []
-    for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=_SCAN_ROWS):
+    rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
+    for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
         events = drops.keep(scanned)
         count += events.num_rows
         newest.append(pc.max(events[_APPEND_TIME]).as_py())
+        prepared = kernel.prepare(source, events)
         for one in held.values():
-            one.add(kernel.partial(one.view, events, EMPTY))
+            one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:
                 yield from _sent(work, one.view, one.take(), EMPTY)
     engine.take_back(LENT)
@@ -116,7 +120,7 @@ def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
 
 
 def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built]:
-    views = _views(work)
+    _, views = _definitions(work)
     held = {name: _Held(view) for name, view in views.items()}
     for value in values:
         if isinstance(value, Folded):
@@ -180,6 +184,6 @@ def _sent(work: Folding, view: View, one: Partial, ranges: Ranges) -> Iterator[t
         yield bucket, _States(view.name, ranges, to_ipc(one.states.filter(pa.array(buckets == bucket))))
 
 
-def _views(work: Folding) -> dict[str, View]:
-    found = project.load_files(work.definitions).views
-    return {name: found[name] for name in work.views}
+def _definitions(work: Folding) -> tuple[Source, dict[str, View]]:
+    found = project.load_files(work.definitions)
+    return found.sources[work.source], {name: found.views[name] for name in work.views}

@@ -13,20 +13,22 @@ from views.event import event_fields
 from views.fingerprint import fingerprint
 from views.measures import CustomMeasure
 from views.measures.filtered import Filtered
+from views.prepare import prepared_schema
 from views.project import Project
-from views.source import Source
+from views.source import POSITION_SCHEMA, Prepare, Source
 from views.view import BoundMeasure, View, bind
 
 
 def run(
     call: Call,
     *,
-    laws: Annotated[bool, typer.Option("--laws", help="Try the laws of the project's own measures on random events.")] = False,
+    laws: Annotated[bool, typer.Option("--laws", help="Try the laws of the project's own code on random events.")] = False,
 ) -> Output:
     """Check definitions and settings, and show what they mean: the types of keys and measures, the value of every setting.
 
     With --laws the project's own measures are tried on random events; one whose answer depends on how events are split,
-    grouped or ordered fails, with the smallest events found by which it does.
+    grouped or ordered fails, with the smallest events found by which it does. So does a source's prepare that does not look
+    at each event by itself.
     """
     settings, project = effective(call.settings()), call.definitions()
     document: dict[str, Any] = {
@@ -37,10 +39,10 @@ def run(
     }
     if not laws:
         return Output(document, "\n".join(_lines(document)))
-    tried = _laws(project)
-    document["laws"] = tried
-    lawless = any(broken for measures in tried.values() for broken in measures.values())
-    return Output(document, "\n".join([*_lines(document), *_lines_of_laws(tried)]), int(lawless))
+    tried, prepared = _laws(project)
+    document["laws"], document["prepare"] = tried, prepared
+    lawless = any(broken for measures in (*tried.values(), prepared) for broken in measures.values())
+    return Output(document, "\n".join([*_lines(document), *_lines_of_laws(tried, prepared)]), int(lawless))
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -53,7 +55,13 @@ def _source(source: Source) -> dict[str, Any]:
         "identity": list(source.identity),
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
+        "prepare": None if source.prepare is None else _prepare(source, source.prepare),
     }
+
+
+def _prepare(source: Source, function: Prepare) -> dict[str, Any]:
+    columns = {field.name: str(field.type) for field in prepared_schema(source) if field.name not in POSITION_SCHEMA.names}
+    return {"function": function.__name__, "columns": columns}
 
 
 def _view(view: View) -> dict[str, Any]:
@@ -84,6 +92,9 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
         yield from (f"  {field}: {kind}" for field, kind in source["fields"].items())
+        if source["prepare"]:
+            yield f"  prepared by {source['prepare']['function']}:"
+            yield from (f"    {column}: {kind}" for column, kind in source["prepare"]["columns"].items())
     for name, view in document["views"].items():
         where = f", where {view['where']}" if view["where"] else ""
         yield f"\nview {name} of {view['source']}: {view['window']}{where}, fingerprint {view['fingerprint']}"
@@ -103,10 +114,13 @@ def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield f"  {prefix}{name} = {value!r}"
 
 
-def _laws(project: Project) -> dict[str, dict[str, str | None]]:
-    """By view and measure of the project's own, the law that it breaks and by which rows; None if none was found."""
+def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str, str | None]]:
+    """By view and measure of the project's own, the law that it breaks and by which rows; None if none was found.
+
+    And by source that prepares, the events that it does not look at by themselves.
+    """
     try:
-        from views.laws import counterexample  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
+        from views.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise
@@ -123,10 +137,18 @@ def _laws(project: Project) -> dict[str, dict[str, str | None]]:
                     tried.setdefault(name, {})[measure.name] = counterexample(inner, types)
                 except TandemError as error:
                     raise TandemError(f"view {name!r}, measure {measure.name!r}: {error}") from error
-    return tried
+    prepared: dict[str, str | None] = {}
+    for name, source in project.sources.items():
+        if source.prepare is not None:
+            try:
+                prepared[name] = dependent_rows(source)
+            except TandemError as error:
+                raise TandemError(f"source {name!r}, prepare: {error}") from error
+    return tried, prepared
 
 
-def _lines_of_laws(tried: Mapping[str, Mapping[str, str | None]]) -> Iterator[str]:
-    yield "\nlaws" if tried else "\nlaws: the project has no measures of its own"
+def _lines_of_laws(tried: Mapping[str, Mapping[str, str | None]], prepared: Mapping[str, str | None]) -> Iterator[str]:
+    yield "\nlaws" if tried or prepared else "\nlaws: the project has no measures of its own, and no source prepares its events"
+    yield from (f"  {source}.prepare: {broken or 'no counterexample was found'}" for source, broken in prepared.items())
     for name, measures in tried.items():
         yield from (f"  {name}.{measure}: {broken or 'no counterexample was found'}" for measure, broken in measures.items())

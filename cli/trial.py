@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ledger.counts import add
-from views.kernel import Partial, decode, merge, partial, unique
+from views.kernel import Partial, decode, merge, partial, prepare, unique
 from views.python_values import array
 from views.ranges import Ranges
 from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, record_columns
@@ -46,7 +46,8 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     for values in _chunks(lines):
         decoded = decode(source, _records(source, values, read, at))
         kept = unique(source, decoded.events, known)
-        states.append(partial(view, kept.events, Ranges.of({(TOPIC, 0): (read, read + len(values))})))
+        prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (read, read + len(values))})
+        states.append(partial(view, prepared.events, ranges, prepared.failed))
         if identity := identity_columns(source):
             seen = kept.events.select(identity)
             known = seen if known is None else pa.concat_tables([known, seen])

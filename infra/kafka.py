@@ -165,6 +165,7 @@ def create(
 class Sender:
     """Sends records with acks=all, each once and in order; use it in a `with`, whose end waits for every acknowledgement.
 
+    Records of one key are in one partition: CRC-32(key) modulo the number of partitions, where the key is not empty.
     `acknowledged` counts records that all replicas hold; `positions` is, per topic name and partition, the offset after the last
     of them. The timestamp of a record is the time of its sending.
     """
@@ -175,6 +176,7 @@ class Sender:
         self._refused: KafkaError | None = None
         self._address = address
         options = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "compression.type": "lz4"}
+        options["partitioner"] = "consistent_random"
         self._producer = Producer(_configuration(address) | options | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
 
     def __enter__(self) -> Self:

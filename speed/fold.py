@@ -15,7 +15,7 @@ import pyarrow as pa
 from speed.identities import Drops, identities, without
 from views.engine import take_back
 from views.fold import EVENTS
-from views.kernel import Partial, decode, late, partial, unique
+from views.kernel import Partial, decode, late, partial, prepare, unique
 from views.project import load_files
 from views.ranges import EMPTY, Offsets, Partition
 from views.source import Source
@@ -86,13 +86,14 @@ def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 
 def share_of(task: Task, records: pa.Table) -> Share:
-    """Decode, drop copies, label late events and fold every view."""
+    """Decode, drop copies, label late events, prepare what is left and fold every view."""
     source, views = task.definitions()
     decoded = decode(source, records)
     single = unique(source, decoded.events)
     events = without(single.events, task.drops)
     labelled = late(source, events, task.maxima)
-    partials = {fingerprint: partial(view, events, EMPTY) for fingerprint, view in views.items()}
+    prepared = prepare(source, events)
+    partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
     take_back(EVENTS)
     times = events["_append_time"].cast(pa.int64()).to_numpy()
     return Share(

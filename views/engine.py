@@ -13,6 +13,8 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from views import halving
+
 _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": 1,  # Spark runs one task per core; a second thread here would take it from a neighbour.
     "enable_external_access": "false",
@@ -74,22 +76,13 @@ def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
 def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """The rows in pieces, each with the statement's result over it; None beside a single row for which the statement fails.
 
-    DuckDB's TRY lets some failures through, such as that of a zone nobody knows. Mostly nothing fails, and there is one
-    piece; else some 2 log n statements find each row that does. Raises duckdb.OutOfMemoryException.
+    DuckDB's TRY lets some failures through, such as that of a zone nobody knows. Raises duckdb.OutOfMemoryException.
     """
-    try:
-        result = query(sql, {name: rows})
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error:
-        half = rows.num_rows // 2
-        if not half:
-            yield rows, None
-            return
-        yield from halved(sql, name, rows.slice(0, half))
-        yield from halved(sql, name, rows.slice(half))
-    else:
-        yield rows, result
+    return halving.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
+
+
+def _is_of_rows(error: Exception) -> bool:
+    return isinstance(error, duckdb.Error) and not isinstance(error, duckdb.OutOfMemoryException)
 
 
 def take_back(*names: str) -> None:

@@ -19,8 +19,9 @@ from views.functions import SESSION_WORDS, why_refused
 from views.syntax import Node, canonical, enclosed, nodes, parse
 from views.values import ValueType, value_type
 
-Reason = Literal["expression", "not_finite", "out_of_range"]
-"""Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999."""
+Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
+"""Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999; or
+its source could not prepare the event, which then no view of the source counts, whatever its filter."""
 
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 

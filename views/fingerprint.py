@@ -67,6 +67,8 @@ def decoder_fingerprint(source: Source) -> str:
 def fingerprint(view: View) -> str:
     """What decides the view's numbers: its decoder's fingerprint, source, identity, filter, keys, window and measures.
 
+    Of a source that prepares its events also the function, with the code that it reaches.
+
     The source counts by its name, because two sources may have equal event types and different logs.
     """
     bound = bind(view)
@@ -76,6 +78,7 @@ def fingerprint(view: View) -> str:
             "decoder": decoder_fingerprint(view.source),
             "source": view.source.name,
             "identity": sorted(view.source.identity),
+            "prepare": reached_by_function(view.source.prepare) if isinstance(view.source.prepare, FunctionType) else None,
             "where": bound.where and bound.where.canonical,
             "keys": [[name, key.canonical] for name, key in bound.keys],
             "window": [_measure(view.window, [one.canonical for one in bound.window_inputs]), bound.placement.pinned],

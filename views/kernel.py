@@ -2,6 +2,7 @@
 
     decode(source, records)          -> events, rejects      each record by itself, exactly one outcome
     unique(source, events, known)    -> events               copies by identity, before any filter
+    prepare(source, events)          -> events               any number of rows from each, by a function of the project
     late(source, events, maxima)     -> how many came late   a label, never a loss
     partial(view, events, ranges)    -> partial              events of any ranges, in any order
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
@@ -14,6 +15,7 @@ from views.decode import Decoded, decode
 from views.late import Late, late
 from views.merge import merge, merge_states, settle
 from views.partial import Partial, partial
+from views.prepare import Prepared, prepare
 from views.present import arrange, arrange_as_one, present, present_arranged
 from views.unique import Unique, unique
 
@@ -21,6 +23,7 @@ __all__ = [
     "Decoded",
     "Late",
     "Partial",
+    "Prepared",
     "Unique",
     "arrange",
     "arrange_as_one",
@@ -29,6 +32,7 @@ __all__ = [
     "merge",
     "merge_states",
     "partial",
+    "prepare",
     "present",
     "present_arranged",
     "settle",

@@ -1,10 +1,11 @@
-"""The laws that make a measure's answers independent of how the events are split, tried on random rows.
+"""The laws that make answers independent of how the events are split, tried on random rows: a measure's, and that a source's
+prepare looks at each event by itself.
 
 Needs Hypothesis, which finds rows that break a law and makes them as few and as small as it can.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -15,9 +16,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import errors as hypothesis_errors
 from hypothesis import strategies as st
 
-from views import arrays, python_values
+from views import arrays, python_values, random_events
 from views.errors import TandemError
+from views.event import Event
+from views.kernel import prepare
 from views.measures.custom import CustomMeasure, MethodFailed
+from views.source import METADATA_SCHEMA, Source
+from views.testing import events_table
 from views.values import ValueType
 from views.wire import from_ipc, to_ipc
 
@@ -134,15 +139,84 @@ def counterexample(measure: CustomMeasure, types: Sequence[ValueType], *, exampl
     return None
 
 
-def _tried(name: str, law: Law, bound: _Bound, parts: st.SearchStrategy[Any], examples: int) -> str | None:
-    @settings(
+def dependent_rows(source: Source, *, examples: int = 100) -> str | None:
+    """The smallest events found of which the source's prepare makes other rows together than each alone, in one sentence.
+
+    None if none was found. The rows of an event are compared whatever their order, doubles to within one part in 10^9.
+    The events are the same at every call. Raises TandemError if no events of the source's type can be drawn.
+    """
+    name = "prepare" if source.prepare is None else source.prepare.__name__
+    logged = st.lists(st.tuples(random_events.events(source), _METADATA), min_size=1, max_size=_LONGEST)
+    orders = logged.flatmap(lambda log: st.tuples(st.just(log), st.permutations(range(len(log)))))
+
+    @given(orders)
+    def holds(drawn: tuple[list[_Logged], list[int]]) -> None:
+        log, order = drawn
+        table = _logged(source, log)
+        alone = [_prepared(source, table.slice(offset, 1)) for offset in range(len(log))]
+        for offsets in (range(len(log)), order):
+            found = _prepared(source, table.take(python_values.array(list(offsets), pa.int64())))
+            for offset, rows in enumerate(alone):
+                together = found.get(offset)
+                if not _same(together, rows.get(offset)):
+                    events = ", ".join(repr(log[each][0]) for each in offsets)
+                    raise _Broken(
+                        f"{name} does not look at each event by itself: of {events} it makes {_said(together)} for "
+                        f"{log[offset][0]!r}, and {_said(rows.get(offset))} for that event alone"
+                    )
+
+    try:
+        _looked_for(holds, examples)
+    except hypothesis_errors.Flaky:
+        return f"{name} makes now these and now those rows of the same events"
+    except _Broken as broken:
+        return str(broken)
+    except hypothesis_errors.HypothesisException as error:
+        raise TandemError(f"events of {source.event.__name__} cannot be drawn: {error}") from error
+    return None
+
+
+_Logged = tuple[Event, tuple[bytes | None, list[dict[str, Any]]]]
+_HEADER: Final = st.fixed_dictionaries({"key": st.text(max_size=3), "value": st.none() | st.binary(max_size=3)})
+_METADATA: Final = st.tuples(st.none() | st.binary(max_size=3), st.lists(_HEADER, max_size=2))
+
+
+def _logged(source: Source, log: Sequence[_Logged]) -> pa.Table:
+    """The events as the kernel takes them, with the metadata that their source names; at offsets from 0 on."""
+    table = events_table(source, [event for event, _ in log])
+    for field, values in zip(METADATA_SCHEMA, zip(*(metadata for _, metadata in log), strict=True), strict=True):
+        if field.name in source.metadata:
+            table = table.set_column(table.column_names.index(field.name), field, python_values.array(values, field.type))
+    return table
+
+
+def _prepared(source: Source, events: pa.Table) -> dict[int, list[dict[str, Any]]]:
+    """The rows made of each event, by its offset, sorted."""
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for row in prepare(source, events).events.to_pylist():
+        rows.setdefault(row["_offset"], []).append(row)
+    return {offset: sorted(found, key=repr) for offset, found in rows.items()}
+
+
+def _said(rows: Iterable[Mapping[str, Any]] | None) -> str:
+    """Rows without what they have of their event's place in the log."""
+    found = [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows or ()]
+    return f"{found!r}" if found else "nothing"
+
+
+def _looked_for(holds: Callable[[], None], examples: int) -> None:
+    """Call a property with examples, the same at every call, and raise what it raises for the smallest one found."""
+    settings(
         max_examples=examples,
         database=None,
         deadline=None,
         derandomize=True,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
-    )
+    )(holds)()
+
+
+def _tried(name: str, law: Law, bound: _Bound, parts: st.SearchStrategy[Any], examples: int) -> str | None:
     @given(parts)
     def holds(drawn: tuple[tuple[Rows, Rows, Rows], Rows]) -> None:
         (a, b, c), shuffled = drawn
@@ -156,7 +230,7 @@ def _tried(name: str, law: Law, bound: _Bound, parts: st.SearchStrategy[Any], ex
             raise _Broken(f"{error}; for {place}") from error
 
     try:
-        holds()
+        _looked_for(holds, examples)
     except _Broken as broken:
         return str(broken)
     except hypothesis_errors.Flaky:

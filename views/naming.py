@@ -11,6 +11,7 @@ from views.decode import parser
 from views.errors import DefinitionError, listed
 from views.modules import DEFINITIONS, ProjectLoader
 from views.placement import place_of_variable
+from views.prepare import prepared_schema
 from views.source import Source
 from views.view import View, bind
 
@@ -38,6 +39,7 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
     for source in sources:
         with _placed(f"{place(source)}: source {named[id(source)].name!r}"):
             parser(source.event, source.decoder)
+            prepared_schema(source)
 
     views = _listed(definitions, "VIEWS", View, loader)
     built = []

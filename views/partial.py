@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views import arrays, engine
-from views.expressions import REASONS
+from views.expressions import REASONS, Reason
 from views.fold import COUNT, EVENTS, fold_sql
 from views.ranges import EMPTY, Ranges
 from views.view import View, bind, state_schema
@@ -28,24 +28,28 @@ class Partial:
     rejected: Mapping[str, int] = field(default_factory=dict)
 
 
-def partial(view: View, events: pa.Table, ranges: Ranges) -> Partial:
-    """Fold events, which hold at least the columns of the source's event type, into the view's states.
+def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
+    """Fold events, as the source prepares them, into the view's states; `failed` events it could not prepare.
 
     Each event counts, is left out by the filter or is rejected; no event makes it fail. Raises DefinitionError if the
     view itself is wrong. The events stay lent to this thread's engine, for the next view of the same events.
     """
     if not events.num_rows:
-        return Partial(no_states(view), ranges)
+        return Partial(no_states(view), ranges, _by_reason({"prepare": failed}))
     prepare = bind(view).placement.fold.prepare
     folded, poison = _folded(fold_sql(view), events if prepare is None else prepare(events, list(view.keys)))
     reasons = folded.column(REASON)
     if reasons.null_count == len(reasons):
-        return Partial(_states(view, folded), ranges, {"expression": poison} if poison else {})
+        return Partial(_states(view, folded), ranges, _by_reason({"expression": poison, "prepare": failed}))
     refused = folded.filter(pc.is_valid(reasons))
-    counted = Counter(dict(zip(refused.column(REASON).to_pylist(), refused.column(COUNT).to_pylist(), strict=True)))
-    counted[REASONS.index("expression")] += poison
-    rejected = {REASONS[code]: number for code, number in sorted(counted.items()) if number}
-    return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, rejected)
+    codes, numbers = (refused.column(name).to_pylist() for name in (REASON, COUNT))
+    counted = Counter({REASONS[code]: number for code, number in zip(codes, numbers, strict=True)})
+    counted.update({"expression": poison, "prepare": failed})
+    return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, _by_reason(counted))
+
+
+def _by_reason(counted: Mapping[Reason, int]) -> dict[str, int]:
+    return {reason: counted[reason] for reason in REASONS if counted.get(reason)}
 
 
 def _folded(sql: str, events: pa.Table) -> tuple[pa.Table, int]:

@@ -1,8 +1,11 @@
 """A source: the topic, the event type that flows through it, and how a record becomes an event."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from inspect import signature
+from types import FunctionType
 from typing import Final
 
 import pyarrow as pa
@@ -51,6 +54,9 @@ REJECTS_SCHEMA = pa.schema(
     ]
 )
 
+Prepare = Callable[[pa.Table], pa.Table]
+"""From events to the rows that views look at; see views.prepare."""
+
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or Literal"
 
@@ -69,7 +75,9 @@ class Source:
     counts all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
     all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
     records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views may use these as they
-    may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `name` is the variable's in
+    may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
+    is a function of the project from an Arrow table of events to one of the rows that views look at, any number for each
+    event by itself (see views/prepare.py); an event for which it fails is rejected by every view. `name` is the variable's in
     definitions.py unless it is given.
     """
 
@@ -82,6 +90,7 @@ class Source:
     lateness: timedelta = timedelta(seconds=10)
     horizon: timedelta = timedelta(minutes=10)
     metadata: tuple[str, ...] = ()
+    prepare: Prepare | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -92,6 +101,8 @@ class Source:
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
+        if self.prepare is not None:
+            _check_prepare(self.prepare)
         self._check_fields()
         self._check_times()
 
@@ -129,6 +140,13 @@ class Source:
         for name, span in (("lateness", self.lateness), ("horizon", self.horizon)):
             if not isinstance(span, timedelta) or span < timedelta(0):
                 raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
+
+
+def _check_prepare(function: Prepare) -> None:
+    if not isinstance(function, FunctionType) or function.__qualname__ != function.__name__ or function.__name__ == "<lambda>":
+        raise DefinitionError(f"prepare {function!r} is not a function that a module defines by its name")
+    if len(signature(function).parameters) != 1:
+        raise DefinitionError(f"prepare {function.__name__} takes {signature(function)}; it takes one table of events")
 
 
 def events_schema(source: Source) -> pa.Schema:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from views.decode.columns import column
 from views.event import Event, event_fields
-from views.kernel import merge, partial, present, unique
+from views.kernel import merge, partial, prepare, present, unique
 from views.partial import Partial
 from views.ranges import EMPTY
 from views.rows import to_rows
@@ -48,4 +48,5 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
 
 def _folded(view: View, events: Sequence[Event]) -> Partial:
     counted = unique(view.source, events_table(view.source, events)).events
-    return merge(view, [partial(view, counted, EMPTY)])
+    prepared = prepare(view.source, counted)
+    return merge(view, [partial(view, prepared.events, EMPTY, prepared.failed)])

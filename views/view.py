@@ -16,7 +16,8 @@ from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
 from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Approximation, Measure, State
-from views.source import Source, events_schema
+from views.prepare import prepared_schema
+from views.source import Source
 from views.windows import AllTime, Placement, Window
 
 _PLACE_KINDS: Final = {TIMESTAMP: "time", pa.string(): "text", pa.int64(): "integer"}
@@ -97,13 +98,15 @@ class BoundView:
 
 @lru_cache(maxsize=1024)
 def bind(view: View) -> BoundView:
-    """Check the whole view against its source's event type.
+    """Check the whole view against its source's event type, or what its source makes of that.
 
     Raises DefinitionError naming the view, the part, the value and what would be valid.
     """
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
-    fields, event = events_schema(view.source), view.source.event.__name__
+    fields, event = prepared_schema(view.source), view.source.event.__name__
+    if view.source.prepare is not None:
+        event = f"{event} prepared by {view.source.prepare.__name__}"
 
     def expression(part: str, text: str) -> Expression:
         try:

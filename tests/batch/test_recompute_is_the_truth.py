@@ -1,5 +1,6 @@
 """A published batch is what plain Python counts below its cut, with every copy dropped and every record accounted for."""
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from ledger.commits import Commit
 from ledger.counts import Counts
 from ledger.fetched import Unclosed
 from ledger.tiling import chain
-from tests.batch.shop import DEFINITIONS, Shop, answers, assert_true, records, together
+from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, answers, assert_true, records, together
 from views.errors import TandemError
 
 pytestmark = pytest.mark.broker
@@ -39,6 +40,50 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
     assert_true(shop, second, together(log, more))
     assert (second.number, second.parent, second.kind) == (3, 2, "recompute")
     assert not list(Path(shop.tables.root, "scratch").iterdir())
+
+
+PREPARES = """
+
+import pyarrow as pa
+
+
+def by_cent(sales):
+    cents = sales["cents"].to_pylist()
+    if 499 in cents:
+        raise ValueError("499 is no price")
+    parents = [row for row, each in enumerate(cents) for _ in range(each % 3)]
+    of = pa.array([cents[row] % 3 for row in parents], pa.int64())
+    return sales.take(pa.array(parents, pa.int64())).append_column("of", of)
+
+
+"""
+
+
+def test_folds_what_a_source_prepares(shop: Shop) -> None:
+    """Prepared from all of a source's columns; what is made of an event counts, and how many events there are stays."""
+    definitions = DEFINITIONS.replace("\n\nsales = Source(", f"{PREPARES}sales = Source(")
+    definitions = definitions.replace('identity=("id",)', 'identity=("id",), prepare=by_cent')
+    definitions = definitions.replace('keys={"shop": "shop"}', 'keys={"of": "of"}')
+    shop.define(definitions.replace("(per_hour, refunds)", "(per_hour,)"))
+    log = records(17, 400)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+
+    counted: dict[tuple[str, str], dict[str, int]] = {}
+    for values in (log[0], log[1]):
+        for value in values:
+            if value not in MALFORMED:
+                sale = json.loads(value or b"")
+                counted.setdefault((sale["id"], sale["at"]), sale)
+    assert live.counts["sales"].events == len(counted)
+    failing = sum(sale["cents"] == 499 for sale in counted.values())
+    assert live.rejected["per_hour"] == ({"prepare": failing} if failing else {})
+    rows = answers(shop, live, "per_hour")
+    for of in (1, 2):
+        cents = [sale["cents"] for sale in counted.values() if sale["cents"] % 3 == of and sale["cents"] != 499]
+        found = [row for row in rows if row["of"] == of]
+        assert (sum(row["n"] for row in found), sum(row["cents"] for row in found)) == (of * len(cents), of * sum(cents))
 
 
 def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:

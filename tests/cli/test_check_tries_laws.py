@@ -115,6 +115,57 @@ def test_a_missing_strategy_is_one_sentence_with_its_place(tmp_path: Path, capsy
     assert found["error"].startswith("view 'averages', measure 'mean': Average has no method 'strategy'")
 
 
+PREPARED = """
+from datetime import datetime
+
+import pyarrow as pa
+from views import Event, Source, View, count
+
+
+class Line(Event):
+    at: datetime
+    text: str
+
+
+def numbered(lines):
+    return lines.append_column("number", pa.array(NUMBERS, pa.int64()))
+
+
+lines = Source(topic="lines", event=Line, event_time="at", prepare=numbered)
+sizes = View(lines, keys={"size": "number"}, measures={"n": count()})
+SOURCES = (lines,)
+VIEWS = (sizes,)
+"""
+
+
+def test_a_source_that_looks_at_each_event_by_itself_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = project(tmp_path, LAWFUL)
+    (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", '[len(one) for one in lines["text"].to_pylist()]'))
+    code, found = run(capsys, "check", "--laws", "--project", place)
+    assert (code, found["laws"], found["prepare"]) == (0, {}, {"lines": None})
+    columns = {"at": "timestamp[us, tz=UTC]", "text": "string", "number": "int64"}
+    assert found["sources"]["lines"]["prepare"] == {"function": "numbered", "columns": columns}
+    assert main(["check", "--laws", "--project", place]) == 0
+    shown = capsys.readouterr().out
+    assert "  prepared by numbered:\n    at: timestamp" in shown
+    assert "lines.prepare: no counterexample was found" in shown
+
+
+def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = project(tmp_path, LAWFUL)
+    (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", "range(len(lines))"))
+    code, found = run(capsys, "check", "--laws", "--project", place)
+    assert code == 1
+    broken = found["prepare"]["lines"]
+    assert broken.startswith("numbered does not look at each event by itself: of Line(")
+    assert broken.count("text=''") == 3  # two events, and the one that is looked at
+    assert "'number': 1" in broken
+    assert broken.endswith("'number': 0}] for that event alone")
+    (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", "[id(lines)] * len(lines)"))
+    code, found = run(capsys, "check", "--laws", "--project", place)
+    assert (code, found["prepare"]["lines"][:40]) == (1, "numbered does not look at each event by ")
+
+
 def test_without_hypothesis_it_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from ledger.realtime import Writer
 from ledger.tables import Tables
 from tests.views.logged import records
 from views import project
-from views.kernel import decode, merge_states, partial
+from views.kernel import decode, merge_states, partial, prepare
 from views.wire import from_ipc, to_ipc
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -106,9 +106,11 @@ class World:
 
     def fold(self, start: Position, end: Position) -> Folded:
         """What the kernel makes of `[start, end)`, by view fingerprint."""
-        decoded = decode(self.project.sources[SOURCE], self.records(start, end))
+        source = self.project.sources[SOURCE]
+        decoded = decode(source, self.records(start, end))
+        prepared = prepare(source, decoded.events)
         partials = {
-            self.live.views[name].fingerprint: partial(view, decoded.events, ranges(start, end))
+            self.live.views[name].fingerprint: partial(view, prepared.events, ranges(start, end), prepared.failed)
             for name, view in self.project.views.items()
         }
         reasons = decoded.rejects["reason"].to_pylist()

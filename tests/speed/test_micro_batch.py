@@ -104,6 +104,47 @@ def test_any_split_into_tasks_counts_each_event_once(spark: SparkSession, projec
     assert folded.counts.duplicates == len(numbers) - len(set(numbers))
 
 
+PREPARED = """
+from datetime import datetime
+import pyarrow.compute as pc
+from views import Event, Source, View, count, total
+
+class Sale(Event):
+    id: int
+    at: datetime
+    shop: str
+    amount: int
+
+def each_letter(sales):
+    shops = sales["shop"].combine_chunks()
+    if pc.any(pc.equal(shops, "broken"), min_count=0).as_py():
+        raise ValueError("a broken shop")
+    letters = pc.split_pattern(pc.replace_substring_regex(shops, "(.)", "\\\\1,"), ",")
+    made = sales.take(pc.list_parent_indices(letters)).append_column("letter", pc.list_flatten(letters))
+    return made.filter(pc.not_equal(made["letter"], ""))
+
+sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",), prepare=each_letter)
+per_shop = View(source=sales, keys={"shop": "letter"}, measures={"n": count(), "most": total("amount")})
+SOURCES = (sales,)
+VIEWS = (per_shop,)
+"""
+
+
+@pytest.mark.spark
+def test_a_source_prepares_after_copies_are_dropped(spark: SparkSession) -> None:
+    """Counts are of events; the rows made of them are what views answer, and what fails is rejected alone."""
+    files = {"definitions.py": PREPARED.encode(), "tandem.toml": b""}
+    project = load_files(files)
+    partitions = [[sale(1, shop="ab", amount=5), sale(2, shop="broken"), sale(1, shop="ab", amount=5)], [sale(3, shop="bb")]]
+    task = Task(files, "sales", {"per_shop": "f2"})
+    views = {"f2": project.views["per_shop"]}
+    folded = fold_records(records(spark, *partitions), task, views, spanning(*partitions), Horizon(600_000_000))
+    assert (folded.counts.events, folded.counts.duplicates) == (3, 1)
+    assert folded.rejected == {"f2": {"prepare": 1}}
+    rows = answers(project, folded, "per_shop", "f2")
+    assert [(row["shop"], row["n"], row["most"]) for row in rows] == [("a", 1, 5), ("b", 3, 7)]
+
+
 @pytest.mark.spark
 def test_what_was_read_outside_the_plan_is_refused(spark: SparkSession, project: Project) -> None:
     views = {"f2": project.views["per_shop"]}

@@ -6,7 +6,7 @@ every split and order of the events.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import pyarrow as pa
 
@@ -14,9 +14,11 @@ from views import arrays
 from views.engine import quoted
 from views.errors import DefinitionError
 from views.event import TIMESTAMP
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 End = Literal["min", "max"]
 
@@ -36,8 +38,18 @@ _PLACE: Final = (
 class One:
     """The value of the event that is first or last in order, nulls left out; null if there was no value."""
 
+    facts: ClassVar = Facts(
+        merge="one comparison",
+        inverse="no",
+        source="an order of all events: by time, then by position",
+        varying="the value and 40 for its place",
+    )
+
     expression: str
     end: End
+
+    def __str__(self) -> str:
+        return call({"min": "first", "max": "last"}[self.end], self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -64,6 +76,13 @@ class Several:
     In order of the event time, or of `by`, which is then null for no event that counts and part of the answer.
     """
 
+    facts: ClassVar = Facts(
+        merge="the values of both sorted by place",
+        inverse="no",
+        source="an order of all events: by what decides, by time, then by position",
+        varying="at most `k` values and 40 each for their places",
+    )
+
     expression: str
     k: int
     end: End
@@ -73,6 +92,11 @@ class Several:
         """Raises DefinitionError if k is not an integer from 1 to 1000."""
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= _MOST:
             raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {_MOST}")
+
+    def __str__(self) -> str:
+        if self.by is None:
+            return call({"min": "first_k", "max": "last_k"}[self.end], self.expression, self.k)
+        return call({"min": "bottom_k", "max": "top_k"}[self.end], self.by, self.k, payload=self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -15,7 +15,16 @@ from views.measures.measure import Aggregate, Approximation, Measure
 from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
-_ARGUMENTS: Final = {"expression": "x", "first": "x", "second": "y", "fractions": (0.5, 0.99), "edges": (10, 100)}
+_ARGUMENTS: Final = {
+    "expression": "x",
+    "by": "x",
+    "payload": "y",
+    "k": 10,
+    "first": "x",
+    "second": "y",
+    "fractions": (0.5, 0.99),
+    "edges": (10, 100),
+}
 _COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "to be taken out", "a merge costs", "source")
 _HEAD: Final = """\
 # Measures
@@ -74,7 +83,7 @@ def _rows(name: str) -> Iterator[Sequence[str]]:
         return
     parameters = list(inspect.signature(factory).parameters.values())
     given = [one.name for one in parameters if one.default is one.empty]
-    measure = factory(*(_ARGUMENTS[parameter] for parameter in given))
+    measure = factory(**{parameter: _ARGUMENTS[parameter] for parameter in given})
     shown = f"`{name}({', '.join(given)})`"
     bound = [(value.sql, aggregate) for value in _typical(measure) if (aggregate := _bound(measure, value)) is not None]
     if not bound:

@@ -238,6 +238,10 @@ def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: N
 
 
 def _event_columns(source: Source) -> dict[str, str]:
+    if source.prepare is not None:
+        raise DefinitionError(
+            f"follows the order of the log, in which the rows that {source.prepare.__name__} makes of one event have none"
+        )
     return {_AT: quoted(source.event_time), **dict(zip(_READS, _READS, strict=True))}
 
 

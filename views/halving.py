@@ -1,0 +1,28 @@
+"""Find the rows by which a computation over many of them fails."""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+
+def halved(
+    made: Callable[[pa.Table], pa.Table], rows: pa.Table, fails: Callable[[Exception], bool]
+) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+    """The rows in pieces, each with what is made of it; None beside a single row for which that fails.
+
+    Mostly nothing fails, and there is one piece; else some 2 log n calls find each row that does. An exception that
+    `fails` does not call a failure of the rows is raised.
+    """
+    try:
+        result = made(rows)
+    except Exception as error:
+        if not fails(error):
+            raise
+        half = rows.num_rows // 2
+        if not half:
+            yield rows, None
+            return
+        yield from halved(made, rows.slice(0, half), fails)
+        yield from halved(made, rows.slice(half), fails)
+    else:
+        yield rows, result
