@@ -42,7 +42,7 @@ class One:
         merge="one comparison",
         inverse="no",
         source="an order of all events: by time, then by position",
-        varying="the value and 40 for its place",
+        varying="the value and some 50 for its place",
     )
 
     expression: str
@@ -80,7 +80,7 @@ class Several:
         merge="the values of both sorted by place",
         inverse="no",
         source="an order of all events: by what decides, by time, then by position",
-        varying="at most `k` values and 40 each for their places",
+        varying="at most `k` values and some 50 each for their places",
     )
 
     expression: str
