@@ -171,7 +171,10 @@ def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> C
     files = [] if records is None else spans(records, RECORDS)
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
     events = commits.make_table(
-        tables, tables.events(name, decoder), events_schema(source), bounded=[*EVENTS.names, APPEND_TIME, source.event_time]
+        tables,
+        tables.events(name, decoder),
+        events_schema(source),
+        bounded=list(dict.fromkeys((*EVENTS.names, APPEND_TIME, source.event_time))),
     )
     quarantine = commits.make_table(tables, tables.quarantine(name, decoder), REJECTS_SCHEMA, bounded=RECORDS.names)
     work = decoding.Decoding(

@@ -1,16 +1,16 @@
 """Build the batch views of one source: all events below its cut, read from the events table or from the archive itself."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import ceil
 from typing import Final
 
 from batch import commits, decoding, duplicates, folding
 from batch.place import Place
 from batch.scan import scan
 from batch.session import Run
+from batch.sizes import FEW_ROWS, buckets, slices
 from batch.slices import Slice, cut, even_rows
 from batch.spans import EVENTS, RECORDS, Span, rows_within, spans
 from ledger import archive, delta
@@ -21,13 +21,8 @@ from ledger.releases import Release
 from views import project
 from views.ranges import Ranges
 from views.source import Source
-from views.view import bind
 
-_FEW_ROWS: Final = 100_000
 _DECODE_ROWS: Final = 1_000_000
-# Events per bucket: what bounds the states that one task merges. Where order matters, each event is a state at first.
-_MERGE_ROWS: Final = 20_000_000
-_ORDERED_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
 
 
@@ -70,13 +65,14 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     tables, name = batch.tables, below.source.name
     covered = ranges(LOG_START, below.cut, archive.firsts(tables, name))
     events = _decoded(batch, below, covered, scratch) if below.raw else _stored(batch, below, covered)
-    slices = _slices(batch, events.files, covered)
+    parts = slices(events.files, covered, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)
     definitions = below.release.files
     found = duplicates.Duplicates()
     if below.source.identity:
         search = duplicates.Search(definitions, name, events.place, scratch)
-        found = duplicates.find(batch.session, search, slices, parallelism=batch.parallelism)
-    rows = sum(part.rows for part in slices)
+        found = duplicates.find(batch.session, search, parts, parallelism=batch.parallelism)
+    rows = sum(part.rows for part in parts)
+    views = project.load_files(definitions).views
     places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
     work = folding.Folding(
         definitions,
@@ -86,9 +82,9 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         scratch,
         found.files,
         below.version,
-        buckets=1 if rows < _FEW_ROWS else max(batch.parallelism, ceil(rows / _bucket_rows(below))),
+        buckets=buckets(rows, [views[view] for view in below.views], parallelism=batch.parallelism),
     )
-    folded, built = folding.fold(batch.session, work, slices)
+    folded, built = folding.fold(batch.session, work, parts)
     counted = sum(one.events for one in folded)
     holes = covered.length - counted - found.duplicates - sum(events.quarantined.values())
     _refuse_unexplained(batch, below, holes)
@@ -98,12 +94,6 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         newest=max((one.newest for one in folded if one.newest is not None), default=None),
     )
-
-
-def _bucket_rows(below: Below) -> int:
-    views = project.load_files(below.release.files).views
-    ordered = any(bind(views[name]).placement.settle is not None for name in below.views)
-    return _ORDERED_ROWS if ordered else _MERGE_ROWS
 
 
 def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
@@ -128,17 +118,10 @@ def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Even
     tables, name = batch.tables, below.source.name
     records = delta.open_table(tables, tables.archive(name))
     files = [] if records is None else spans(records, RECORDS)
-    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_DECODE_ROWS)
+    rows = even_rows(rows_within(files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
     work = decoding.Decoding(below.release.files, name, commits.place(tables, tables.archive(name)), scratch, scratch)
     decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
     return _Events(scratch, tuple(decoded.event_spans()), dict(sorted(decoded.quarantined.items())))
-
-
-def _slices(batch: Run, files: Sequence[Span], covered: Ranges) -> list[Slice]:
-    """One slice a task, of no more Parquet than the settings allow."""
-    rows, size = sum(span.rows for span in files), sum(span.size for span in files)
-    most = max(_FEW_ROWS, batch.settings.batch.task_mb * 1_000_000 * rows // max(1, size))
-    return cut(files, covered, rows=even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=most))
 
 
 def _refuse_unexplained(batch: Run, below: Below, holes: int) -> None:

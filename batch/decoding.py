@@ -73,7 +73,7 @@ def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> De
 
 def _decode_slice(work: Decoding, part: Slice) -> Decoded:
     source = project.load_files(work.definitions).sources[work.source]
-    events = TableFile(work.events, events_schema(source), (*EVENTS.names, _APPEND_TIME, source.event_time))
+    events = TableFile(work.events, events_schema(source), tuple(dict.fromkeys((*EVENTS.names, _APPEND_TIME, source.event_time))))
     rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
     records, reasons = 0, Counter[str]()
     with events, rejects:

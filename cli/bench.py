@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,7 +29,8 @@ def run(
     """Run Tandem and three Spark jobs that keep the same views, in turn and on the same topic, and compare them.
 
     All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
-    machine that does nothing else. Succeeds only if all answers agreed.
+    machine that does nothing else. Succeeds only if all answers agreed;
+    interrupted, it shows what it has measured.
     """
     start = time.monotonic()
     scale = QUICK if quick else FULL
@@ -38,16 +39,25 @@ def run(
     def say(text: str) -> None:
         call.say(f"[{(time.monotonic() - start) / 60:5.1f} min] {text}")
 
-    with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
-        setting = Setting(state, connection, cores(), _MEMORY, say)
-        runs = []
-        for one in compare(setting, scale):
+    runs = []
+    complete = False
+    with (
+        suppress(KeyboardInterrupt),
+        interrupted(),
+        emptied(state, before=lambda: _stop(state)),
+        _broker(call, state) as connection,
+    ):
+        for one in compare(Setting(state, connection, cores(), _MEMORY, say), scale):
             runs.append(one)
             for problem in report.problems([one]):
                 say(problem)
-    machine = {"cores": setting.cores, "memory": setting.memory, "rounds": scale.rounds, "quick": quick}
+        complete = True
+    if not complete:
+        say("interrupted: what follows is what was measured until then")
+    machine = {"cores": cores(), "memory": _MEMORY, "rounds": scale.rounds, "quick": quick, "complete": complete}
     document = report.document(runs, machine, (time.monotonic() - start) / 60)
-    return Output(document, Group(*report.table(runs), *report.problems(runs)), 0 if document["agree"] else 1)
+    done = complete and document["agree"]
+    return Output(document, Group(*report.table(runs), *report.problems(runs)), 0 if done else 1)
 
 
 @contextmanager

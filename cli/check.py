@@ -71,7 +71,7 @@ def _view(view: View) -> dict[str, Any]:
     return {
         "source": view.source.name,
         "where": view.where,
-        "window": repr(view.window),
+        "window": str(view.window),
         "keys": {name: {"expression": key.text, "type": key.type.kind} for name, key in bound.keys},
         "measures": {measure.name: _measure(view, measure) for measure in bound.measures},
         "fingerprint": fingerprint(view),
@@ -82,7 +82,7 @@ def _view(view: View) -> dict[str, Any]:
 def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
     how = measure.aggregate.approximate
     return {
-        "measure": repr(view.measures[measure.name]),
+        "measure": str(view.measures[measure.name]),
         "type": measure.aggregate.kind,
         "approximate": None if how is None else {"kind": how.kind, "error": how.error, "confidence": how.confidence},
     }

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Entry] = {
     "init": Entry("cli.init", "Write a new project that works."),
     "try": Entry("cli.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("cli.check", "Check definitions and settings."),
+    "explain": Entry("cli.explain", "Show how a view is computed, and what it reads and holds."),
     "doctor": Entry("cli.doctor", "Say what this machine runs Tandem on, and what is missing."),
     "up": Entry("cli.up", "Start the broker and the speed layer, detached."),
     "down": Entry("cli.down", "Stop what up has started."),

@@ -1,12 +1,15 @@
 """`tandem generate`: a project's own generator, driven against its source's topic.
 
 A generator belongs to its project: `generator.py` says whose records it makes (`SOURCE`), makes them
-(`generate(seed, n, base=...)` gives samples of key, value, facts) and adds up what every view must answer (`Truth`). Where
-the source has a key, it comes in place of theirs.
+(`generate(seed, n, base=...)` gives samples of key, value, facts) and adds up what every view must answer (`Truth`).
 The command only sends them and keeps the truth beside: `{view: rows as query prints them, exact measures only}`.
+Where the source has a key, it comes in place of the samples'.
+Windows that follow the order of the log tell partitions apart, so a truth may ask which topic its events go to; where in
+it a record lands is known beforehand: `kafka.Sender` goes by its key, and keeps the order.
 """
 
 import importlib.util
+import inspect
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -56,8 +59,8 @@ def run(
     source = sources[generator.source]
     start = _time(base)
     address = broker.address(call.settings())
-    kafka.topic(kafka.connect(address), source.topic)
-    counted = generator.truth() if truth is not None else None
+    found = kafka.topic(kafka.connect(address), source.topic)
+    counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None
     with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
             keyed(source, samples(generator, seed, events, start, duplicates)),
@@ -97,11 +100,14 @@ class Truth(Protocol):
 
 @dataclass(frozen=True)
 class Generator:
-    """What a project's generator.py offers: the source's name, its samples, and an empty truth."""
+    """What a project's generator.py offers: the source's name, its samples, and an empty truth.
+
+    The truth takes by name what it needs of `topic_id` and `partitions`, the topic's id and its number of partitions.
+    """
 
     source: str
     generate: Callable[..., Iterator[Sample]]
-    truth: Callable[[], Truth]
+    truth: Callable[..., Truth]
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,15 @@ def load(project: Path) -> Generator:
     if missing:
         raise NoGenerator(f"{file} does not define {', '.join(missing)}; a generator defines SOURCE, generate and Truth")
     return Generator(module.SOURCE, module.generate, module.Truth)
+
+
+def empty_truth(generator: Generator, topic_id: str, partitions: int) -> Truth:
+    """The truth of no events yet of a topic. Raises NoGenerator if it asks for something else."""
+    known = {"topic_id": topic_id, "partitions": partitions}
+    wanted = [*inspect.signature(generator.truth).parameters]
+    if unknown := [name for name in wanted if name not in known]:
+        raise NoGenerator(f"Truth of {FILE} takes {unknown[0]!r}; it takes by name what it needs of: {', '.join(known)}")
+    return generator.truth(**{name: known[name] for name in wanted})
 
 
 def samples(generator: Generator, seed: int, events: int | None, base: datetime, duplicates: float) -> Iterator[Sample]:

@@ -5,6 +5,7 @@ from cli.call import Call, Output
 from cli.published import definitions
 from infra import broker, kafka, processes
 from ledger.tables import Tables
+from views.source import APPEND_TIME
 
 
 def run(call: Call) -> Output:
@@ -14,12 +15,13 @@ def run(call: Call) -> Output:
     """
     settings = call.settings()
     state = settings.folder
-    topics = [source.topic for source in definitions(call, Tables(settings.state)).sources.values()]
+    sources = definitions(call, Tables(settings.state)).sources.values()
     with processes.starting(state):
         if not settings.kafka.bootstrap and not processes.running(state, broker.NAME):
             call.say("starting the broker")
             broker.start(settings, environ=call.environ)
-        kafka.create(kafka.connect(broker.address(settings)), topics, settings)
+        own_time = [source.topic for source in sources if source.event_time == APPEND_TIME]
+        kafka.create(kafka.connect(broker.address(settings)), [source.topic for source in sources], settings, own_time=own_time)
         if not processes.running(state, parts.SPEED):
             call.say("starting the speed layer")
             parts.start(call, settings, parts.SPEED)

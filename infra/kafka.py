@@ -5,7 +5,7 @@ import contextlib
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A record that no broker has acknowledged for so long is lost: the sender says so instead of trying on for minutes.
 _DELIVERY_S = 30
+_OWN_TIME = {"message.timestamp.type": "LogAppendTime"}
 _T = TypeVar("_T")
 
 
@@ -129,14 +130,24 @@ def since(connection: Connection, topics: Iterable[Topic], at: datetime) -> Offs
     return {**found, **{p: end for p, end in ends(connection, topics).items() if p in nowhere}} if nowhere else found
 
 
-def create(connection: Connection, names: Iterable[str], settings: Settings) -> dict[str, Topic]:
-    """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use."""
+def create(
+    connection: Connection, names: Iterable[str], settings: Settings, *, own_time: Collection[str] = ()
+) -> dict[str, Topic]:
+    """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use.
+
+    Records of those in `own_time` get the time at which the log receives them, whatever their producers say.
+    """
     wanted = list(names)
     existing = describe(connection, wanted)
     kafka = settings.kafka
-    retention = str(kafka.retention_hours * 3_600_000 or -1)
+    common = {"retention.ms": str(kafka.retention_hours * 3_600_000 or -1)}
     missing = [
-        NewTopic(name, kafka.partitions, kafka.replication if kafka.bootstrap else 1, config={"retention.ms": retention})
+        NewTopic(
+            name,
+            kafka.partitions,
+            kafka.replication if kafka.bootstrap else 1,
+            config=common | (_OWN_TIME if name in own_time else {}),
+        )
         for name in wanted
         if name not in existing
     ]
@@ -154,6 +165,7 @@ def create(connection: Connection, names: Iterable[str], settings: Settings) -> 
 class Sender:
     """Sends records with acks=all, each once and in order; use it in a `with`, whose end waits for every acknowledgement.
 
+    Records of one key are in one partition: CRC-32(key) modulo the number of partitions, where the key is not empty.
     `acknowledged` counts records that all replicas hold; `positions` is, per topic name and partition, the offset after the last
     of them. The timestamp of a record is the time of its sending.
     """
@@ -164,6 +176,7 @@ class Sender:
         self._refused: KafkaError | None = None
         self._address = address
         options = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "compression.type": "lz4"}
+        options["partitioner"] = "consistent_random"
         self._producer = Producer(_configuration(address) | options | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
 
     def __enter__(self) -> Self:

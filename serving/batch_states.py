@@ -50,11 +50,7 @@ class BatchStates:
             unreadable(self.address, error)
 
     def _read(self, selection: Selection) -> pa.Table:
-        handle = open_table(self.tables, self.address)
-        if handle is None:
-            raise Unreadable(f"table {self.address} is gone, and with it batch version {self.version}")
-        actions = pa.table(handle.get_add_actions(flatten=True))
-        mine = actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), self.version))
+        handle, mine = _opened(self.tables, self.address, self.version)
         found = sum(mine["num_records"].to_pylist())
         if self.rows is not None and found != self.rows:
             raise Unreadable(
@@ -75,3 +71,18 @@ class BatchStates:
 
     def _whole(self, tables: Iterator[pa.Table]) -> pa.Table:
         return pa.concat_tables([pa.Table.from_batches([], self.schema), *tables])
+
+
+def files_of(tables: Tables, address: str, version: int) -> list[tuple[str, int]]:
+    """The files of a batch version of a view's table, each with its size in bytes. Raises Unreadable."""
+    _, mine = _opened(tables, address, version)
+    return list(zip(mine["path"].to_pylist(), mine["size_bytes"].to_pylist(), strict=True))
+
+
+def _opened(tables: Tables, address: str, version: int) -> tuple[DeltaTable, pa.Table]:
+    """The view's table, and what its log says of the version's files."""
+    handle = open_table(tables, address)
+    if handle is None:
+        raise Unreadable(f"table {address} is gone, and with it batch version {version}")
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    return handle, actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), version))

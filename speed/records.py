@@ -16,7 +16,8 @@ from views.source import Source, record_columns
 
 def of_kafka(records: DataFrame, topic: Topic, source: Source) -> DataFrame:
     """What Spark's Kafka source gives of a topic, which knows no topic id."""
-    return records.select(lit(topic.id).alias("topic_id"), *record_columns(source)[1:])
+    named = records.withColumnRenamed("timestampType", "timestamp_type")
+    return named.select(lit(topic.id).alias("topic_id"), *record_columns(source)[1:])
 
 
 def of_log(

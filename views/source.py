@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from types import FunctionType
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,12 +14,16 @@ from views.decoder import Decoder, check_decoder, record_parameters
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
 
+APPEND_TIME: Final = "_append_time"
+LOG_APPEND_TIME: Final = 1
+"""The timestamp type of a record that the log itself has timed."""
+
 POSITION_SCHEMA = pa.schema(
     [
         ("_topic_id", pa.string()),
         ("_partition", pa.int32()),
         ("_offset", pa.int64()),
-        ("_append_time", TIMESTAMP),
+        (APPEND_TIME, TIMESTAMP),
     ]
 )
 RECORDS_SCHEMA = pa.schema(
@@ -65,13 +70,14 @@ class Source:
     `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
     with parameters such as csv(...), or a function of the project, which takes the value's bytes, and by name whatever it
     needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`, and returns an event or raises.
-    `event_time` names the datetime field that says when an event happened; events outside the half-open `plausible`
-    range go to quarantine. `identity` names the fields that tell an event from its copies: none means that every
-    record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it counts
-    all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops all
-    copies, so `horizon` decides how soon an answer is right, not what it means. `metadata`
-    names what else of the records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views
-    may use these as they may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
+    `event_time` names the datetime field that says when an event happened, or is APPEND_TIME, "_append_time", for when the
+    log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
+    half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
+    that every record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it
+    counts all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
+    all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
+    records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views may use these as they
+    may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
     is a function of the project from an Arrow table of events to one of the rows that views look at, any number for each
     event by itself (see views/prepare.py); an event for which it fails is rejected by every view. `key` is an expression over
     the event's fields whose text is the Kafka key of the records that `tandem feed` and `tandem generate` write: events with
@@ -111,11 +117,14 @@ class Source:
         fields = {field.name: field for field in event_fields(self.event)}
         if not isinstance(self.identity, tuple):
             raise DefinitionError(f"identity {self.identity!r} is not a tuple of field names, such as ('request_id',)")
-        for role, name in (("event_time", self.event_time), *(("identity", name) for name in self.identity)):
+        named = [("identity", name) for name in self.identity]
+        if self.event_time != APPEND_TIME:
+            named.append(("event_time", self.event_time))
+        for role, name in named:
             if name not in fields:
                 raise DefinitionError(f"{role}: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}")
-        time = fields[self.event_time]
-        if time.type is not datetime or time.optional:
+        time = fields.get(self.event_time)
+        if time is not None and (time.type is not datetime or time.optional):
             times = [name for name, field in fields.items() if field.type is datetime and not field.optional]
             raise DefinitionError(
                 f"event_time: field {self.event_time!r} of {self.event.__name__} is not a datetime that is always "
@@ -159,5 +168,6 @@ def metadata_schema(source: Source) -> pa.Schema:
 
 def record_columns(source: Source) -> tuple[str, ...]:
     """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
-    held = ("topic_id", "partition", "offset", "timestamp", "value", *(name[1:] for name in metadata_schema(source).names))
+    time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
+    held = ("topic_id", "partition", "offset", "timestamp", "value", *time, *(name[1:] for name in metadata_schema(source).names))
     return tuple(dict.fromkeys((*held, *record_parameters(source.decoder))))

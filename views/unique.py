@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.log_order import Rows, log_order
-from views.source import METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import APPEND_TIME, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, *METADATA_SCHEMA.names})
 
@@ -32,8 +32,12 @@ class Unique:
 
 
 def identity_columns(source: Source) -> list[str]:
-    """The columns that tell an event from its copies: identity and event time; none for a source without identity."""
-    return list(dict.fromkeys((*source.identity, source.event_time))) if source.identity else []
+    """The columns that tell an event from its copies: identity and event time; none for a source without identity.
+
+    When the log received a copy is no part of what it is a copy of.
+    """
+    columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
+    return [name for name in columns if name != APPEND_TIME]
 
 
 def unique(source: Source, events: pa.Table, known: pa.Table | None = None) -> Unique:

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from views.engine import quoted
 from views.errors import DefinitionError
 from views.event import TIMESTAMP
 from views.expressions import Expression, bind_expression
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
-from views.measures.measure import POSITION, Aggregate, Approximation, Measure, State
+from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Approximation, Measure, State
 from views.prepare import prepared_schema
 from views.source import Source
 from views.windows import AllTime, Placement, Window
@@ -139,12 +140,13 @@ def bind(view: View) -> BoundView:
                 inner.check()
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, {part}: {error}") from error
-        written = [text for text in inner.inputs if text not in POSITION]
+        written = [text for text in inner.inputs if text not in (EVENT_TIME, *POSITION)]
         if inner is not measure:
             # Its inputs hold the filter; what there is to say about them is said of what was written.
             for text in written:
                 expression(part, text)
-        inputs = tuple(expression(part, text) for text in measure.inputs)
+        event_time = quoted(view.source.event_time)
+        inputs = tuple(expression(part, text.replace(EVENT_TIME, event_time)) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):

@@ -7,7 +7,8 @@ answer has a row with its key. The view without keys cannot tell; it is kept fre
 import re
 from datetime import datetime, timedelta
 
-from examples.web.generator import EPOCH, Request
+from examples.truth import EPOCH
+from examples.web.generator import Request
 
 PREFIX = "marker-"
 _NAME = re.compile(f"{PREFIX}([a-z]+)")

@@ -22,7 +22,10 @@ MARK_EVERY_S = 0.5
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does: events a second, seconds of warm-up and of measuring, triggers to see at least, and bounds in seconds."""
+    """What a run does: events a second, seconds of warm-up and of measuring, triggers to see at least, and bounds in seconds.
+
+    `limit_s` bounds the whole run, the others its parts.
+    """
 
     rate: float
     warm_up_s: float
@@ -32,6 +35,7 @@ class Plan:
     first_answer_limit_s: float
     backlog: int
     backlog_limit_s: float
+    limit_s: float
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def measure(system: System, place: Place, load: Load, backlog: list[Sample], pla
             start_new_session=True,
         )
     try:
-        watch = Watch(shown, load, process)
+        watch = Watch(shown, load, process, start + plan.limit_s)
         _steady(watch, plan, at, found)
         _backlog(watch, plan, backlog, at, found)
         _check(watch, place, plan, found)
@@ -102,11 +106,12 @@ def measure(system: System, place: Place, load: Load, backlog: list[Sample], pla
 
 @dataclass
 class Watch:
-    """Follows what a system shows: when each marker was first counted."""
+    """Follows what a system shows until `end`, in seconds of time.monotonic(): when each marker was first counted."""
 
     shown: Shown
     load: Load
     process: "subprocess.Popen[bytes]"
+    end: float
     counted: dict[int, float] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -120,10 +125,11 @@ class Watch:
 
     def until(self, done: Callable[[], bool], seconds: float, what: str) -> None:
         """Look until it is done. Raises TooSlow."""
-        deadline = time.monotonic() + seconds
+        now = time.monotonic()
+        deadline = min(now + seconds, self.end)
         while not done():
             if time.monotonic() > deadline:
-                raise TooSlow(f"{what} not within {seconds:.0f} s")
+                raise TooSlow(f"{what} not within {deadline - now:.0f} s")
             self.look()
 
 

@@ -51,10 +51,11 @@ FULL = Scale(
         warm_up_s=20,
         window_s=20,
         triggers=3,
-        window_limit_s=600,
-        first_answer_limit_s=300,
+        window_limit_s=240,
+        first_answer_limit_s=240,
         backlog=60_000,
-        backlog_limit_s=300,
+        backlog_limit_s=240,
+        limit_s=360,
     ),
     recomputed=300_000,
     repeat=2,
@@ -73,6 +74,7 @@ QUICK = Scale(
         first_answer_limit_s=150,
         backlog=20_000,
         backlog_limit_s=60,
+        limit_s=180,
     ),
     recomputed=200_000,
     repeat=1,
@@ -113,7 +115,7 @@ def compare(setting: Setting, scale: Scale) -> Iterator[Run | Recompute]:
                 setting.say(f"round {number + 1}: {system.name}, {views} views")
                 empty(setting.connection)
                 place = setting.place(f"{number}-{system.name}-{views}", views)
-                plan = _bounded(scale.plan, left)
+                plan = replace(scale.plan, limit_s=min(scale.plan.limit_s, left))
                 run = measure(system, place, _load(setting, SEED), backlog, plan, number=number, at=MARKED_AT)
                 lasted[system.name, views] = run.seconds
                 yield run
@@ -122,15 +124,6 @@ def compare(setting: Setting, scale: Scale) -> Iterator[Run | Recompute]:
 def _in_turn(number: int) -> Iterator[System]:
     """Each round begins with another system."""
     return (SYSTEMS[(offset + number) % len(SYSTEMS)] for offset in range(len(SYSTEMS)))
-
-
-def _bounded(plan: Plan, left: float) -> Plan:
-    return replace(
-        plan,
-        window_limit_s=min(plan.window_limit_s, left),
-        first_answer_limit_s=min(plan.first_answer_limit_s, left),
-        backlog_limit_s=min(plan.backlog_limit_s, left),
-    )
 
 
 class Recomputed:

@@ -7,16 +7,16 @@ None where the line is malformed. `Truth` adds facts up in plain Python and impo
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any, NamedTuple
 
 from examples.traffic import DAY, HOUR, SECOND, broken, event_times, response_bytes, zipf
+from examples.truth import EPOCH, window, written_time
 
 SOURCE = "access"
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RECENT = 500
 
 HOSTS = tuple(f"198.51.{number // 250}.{number % 250}" for number in range(3_000))
@@ -161,29 +161,21 @@ class Truth:
         all_time = {"window_start": None, "window_end": None, "hits": self._hits, "bytes": self._bytes}
         return {
             "path_traffic": [
-                {"path": path, **_window(hour, HOUR), "hits": hits, "bytes": size}
+                {"path": path, **window(hour, HOUR), "hits": hits, "bytes": size}
                 for (hour, path), (hits, size) in self._paths.items()
             ],
             "status_counts": [
-                {"method": method, "status": status, **_window(hour, HOUR), "hits": hits}
+                {"method": method, "status": status, **window(hour, HOUR), "hits": hits}
                 for (hour, method, status), hits in self._statuses.items()
             ],
             "broken_links": [
-                {"path": path, "referer": referer, **_window(day, DAY), "hits": hits}
+                {"path": path, "referer": referer, **window(day, DAY), "hits": hits}
                 for (day, path, referer), hits in self._links.items()
             ],
             "clients": [
-                {"host": host, **_window(day, DAY), "hits": hits, "bytes": size, "largest": largest}
-                | {"first": _time(first), "last": _time(last)}
+                {"host": host, **window(day, DAY), "hits": hits, "bytes": size, "largest": largest}
+                | {"first": written_time(first), "last": written_time(last)}
                 for (day, host), (hits, size, largest, first, last) in self._clients.items()
             ],
             "totals": [all_time] if self._hits else [],
         }
-
-
-def _window(number: int, length: int) -> dict[str, str]:
-    return {"window_start": _time(number * length), "window_end": _time((number + 1) * length)}
-
-
-def _time(micros: int) -> str:
-    return (EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")

@@ -9,11 +9,12 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
 from examples.traffic import DAY, HOUR, MINUTE, broken, event_times, response_bytes, zipf
+from examples.truth import EPOCH, window, written_time
 
 SOURCE = "requests"
 
@@ -27,7 +28,6 @@ USERS = tuple(f"u{number}" for number in range(5_000))
 STATUSES = (200, 304, 404, 301, 500, 201, 403, 503)
 
 QUARTER = 15 * MINUTE
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RECENT = 500
 
 
@@ -166,37 +166,29 @@ class Truth:
             "requests": self._requests,
             "bytes": self._bytes,
             "mean_bytes": self._bytes / max(self._requests, 1),
-            "first": None if self._first is None else _time(self._first),
-            "last": None if self._last is None else _time(self._last),
+            "first": None if self._first is None else written_time(self._first),
+            "last": None if self._last is None else written_time(self._last),
         }
         return {
             "page_traffic": [
-                {"page": page, **_window(minute, MINUTE), "hits": hits, "bytes": size}
+                {"page": page, **window(minute, MINUTE), "hits": hits, "bytes": size}
                 for (minute, page), (hits, size) in self._pages.items()
             ],
             "section_visitors": [
-                {"section": section, **_window(hour, HOUR), "requests": requests}
+                {"section": section, **window(hour, HOUR), "requests": requests}
                 for (hour, section), requests in self._sections.items()
             ],
             "route_latency": [
-                {"route": route, **_window(quarter, QUARTER), "slowest": slowest, "requests": requests}
+                {"route": route, **window(quarter, QUARTER), "slowest": slowest, "requests": requests}
                 for (quarter, route), (requests, slowest) in self._routes.items()
             ],
             "status_counts": [
-                {"status": status, **_window(minute, MINUTE), "requests": requests}
+                {"status": status, **window(minute, MINUTE), "requests": requests}
                 for (minute, status), requests in self._statuses.items()
             ],
             "user_bytes": [
-                {"user": user, **_window(day, DAY), "bytes": size, "largest": largest, "requests": requests}
+                {"user": user, **window(day, DAY), "bytes": size, "largest": largest, "requests": requests}
                 for (day, user), (size, requests, largest) in self._users.items()
             ],
             "totals": [all_time] if self._requests else [],
         }
-
-
-def _window(number: int, length: int) -> dict[str, str]:
-    return {"window_start": _time(number * length), "window_end": _time((number + 1) * length)}
-
-
-def _time(micros: int) -> str:
-    return (EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")

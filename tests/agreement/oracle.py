@@ -17,14 +17,19 @@ from views.measures import (
     Measure,
     all_true,
     any_true,
+    bottom_k,
     correlation,
     count,
     covariance,
     distinct,
     distinct_exact,
+    first,
+    first_k,
     frequent,
     histogram,
     kurtosis,
+    last,
+    last_k,
     maximum,
     mean,
     minimum,
@@ -34,6 +39,7 @@ from views.measures import (
     skewness,
     stddev,
     theta,
+    top_k,
     total,
     variance,
 )
@@ -376,6 +382,34 @@ KEYS = (
     Said("date_trunc('hour', \"at\")", lambda e: e["at"].replace(minute=0, second=0, microsecond=0)),
     Said("CAST(NULL AS VARCHAR)", lambda e: None),
 )
+
+
+def ordered(value: Value) -> Value:
+    """The value after when and where it was."""
+
+    def place(event: Event) -> Any:
+        given = value(event)
+        where = (event["at"], event["_topic_id"], event["_partition"], event["_offset"])
+        return None if given is None else (*where, given)
+
+    return place
+
+
+def deciding(by: Value, payload: Value) -> Value:
+    """What decides, when and where it was, and what comes with it."""
+
+    def place(event: Event) -> Any:
+        decisive, with_it = by(event), payload(event)
+        where = (event["at"], event["_topic_id"], event["_partition"], event["_offset"])
+        return None if decisive is None else (decisive, *where, with_it)
+
+    return place
+
+
+def pairs(found: list[Any]) -> list[dict[str, Any]]:
+    return [{"by": one[0], "value": one[-1]} for one in found]
+
+
 MEASURES = {
     "n": Asked(count(), lambda e: 1, len),
     "total_i": Asked(total("i"), field("i"), added),
@@ -411,6 +445,25 @@ MEASURES = {
     "histogram_d": Asked(histogram("d", (Decimal("-0.005"), 0, 10**40)), CENTS.value, buckets(Decimal("-0.005"), 0, 10**40)),
     "histogram_f": Asked(
         histogram("f", (0, 1.25), filter="flag"), lambda e: DOUBLE.value(e) if e["flag"] else None, buckets(0, 1.25)
+    ),
+    "first_i": Asked(first("i"), ordered(field("i")), lambda found: min(found)[-1] if found else None),
+    "last_s": Asked(last("s"), ordered(field("s")), lambda found: max(found)[-1] if found else None),
+    "first_flagged": Asked(
+        first("d", filter="flag"),
+        ordered(lambda e: e["d"] if e["flag"] else None),
+        lambda found: min(found)[-1] if found else None,
+    ),
+    "first_three": Asked(first_k("i", 3), ordered(field("i")), lambda found: [one[-1] for one in sorted(found)[:3]]),
+    "last_two": Asked(last_k("s", 2), ordered(field("s")), lambda found: [one[-1] for one in sorted(found)[::-1][:2]]),
+    "top": Asked(
+        top_k("i", 3, payload="s"),
+        deciding(field("i"), field("s")),
+        lambda found: pairs(sorted(found, key=lambda one: one[:-1])[::-1][:3]),
+    ),
+    "bottom": Asked(
+        bottom_k("f", 2, payload="d", filter="flag"),
+        deciding(lambda e: DOUBLE.value(e) if e["flag"] else None, field("d")),
+        lambda found: pairs(sorted(found, key=lambda one: one[:-1])[:2]),
     ),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),

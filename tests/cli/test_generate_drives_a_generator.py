@@ -12,7 +12,7 @@ from threading import Event, Timer
 import pytest
 
 from cli import truths
-from cli.generate import Driven, NoGenerator, drive, load, samples
+from cli.generate import Driven, Generator, NoGenerator, drive, empty_truth, load, samples
 from cli.keyed import Sample, keyed
 from views.errors import TandemError
 from views.event import Event as Record
@@ -84,6 +84,23 @@ def test_the_examples_generators_load_and_an_endless_run_starts_like_a_short_one
     assert generator.source == "requests"
     endless = samples(generator, 1, None, BASE, 0.0)
     assert [next(endless) for _ in range(50)] == list(samples(generator, 1, 50, BASE, 0.0))
+
+
+def test_a_truth_gets_what_it_asks_for_of_the_topic() -> None:
+    class Asking(Tally):
+        def __init__(self, topic_id: str, partitions: int) -> None:
+            self.asked = (topic_id, partitions)
+
+    class Wrong(Tally):
+        def __init__(self, partition: int) -> None:
+            self.asked = partition
+
+    asking = empty_truth(Generator("s", numbers, Asking), "id", 3)
+    assert isinstance(asking, Asking)
+    assert asking.asked == ("id", 3)
+    assert isinstance(empty_truth(Generator("s", numbers, Tally), "id", 3), Tally)
+    with pytest.raises(NoGenerator, match="takes 'partition'; it takes by name what it needs of: topic_id, partitions"):
+        empty_truth(Generator("s", numbers, Wrong), "id", 3)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from zlib import crc32
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -59,6 +60,29 @@ def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connect
     assert kafka.describe(broker, [name, "no-such-topic"]) == first
     with pytest.raises(kafka.NoTopic, match="has no topic 'no-such-topic'"):
         kafka.topic(broker, "no-such-topic")
+
+
+def test_a_topic_may_have_the_time_of_the_log(broker: kafka.Connection) -> None:
+    names = [f"{new_topic(broker).name}-{kind}" for kind in ("own", "producer")]
+    kafka.create(broker, names, Settings(), own_time=names[:1])
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
+    told = [future.result(20)["message.timestamp.type"].value for future in broker.admin.describe_configs(resources).values()]
+    assert told == ["LogAppendTime", "CreateTime"]
+
+
+def test_a_key_has_one_partition_that_its_checksum_names_and_keeps_its_order(
+    broker: kafka.Connection,
+) -> None:
+    topic = new_topic(broker, partitions=3)
+    with kafka.Sender(broker.address) as sender:
+        for number in range(300):
+            sender.send(topic.name, b"%d" % number, b"key-%d" % (number % 20))
+    found = records(broker, topic)
+    assert {record.partition() for record in found} == {0, 1, 2}
+    for key in {record.key() for record in found}:
+        ours = [record for record in found if record.key() == key]
+        assert {record.partition() for record in ours} == {crc32(key) % 3}
+        assert [int(record.value()) for record in ours] == list(range(int(key[4:]), 300, 20))
 
 
 def test_a_topic_made_again_has_another_id(broker: kafka.Connection) -> None:

@@ -17,7 +17,7 @@ from views.fingerprint import decoder_fingerprint, fingerprint
 from views.key import bind_key, record_keys, spread
 from views.measures import count
 from views.project import load_files
-from views.source import Source
+from views.source import APPEND_TIME, Source
 from views.view import View
 from views.windows import Window, all_time, every_events, last_events, session, tumbling
 
@@ -75,6 +75,11 @@ def test_the_key_of_a_record_is_the_text_of_its_events_value(drawn: list[tuple[s
 def test_every_type_has_one_text(key: str, expected: bytes | None) -> None:
     value = sale(price=Decimal("1.50"), day=date(2026, 11, 3), raw=b"\xff\x00", till=1)
     assert record_keys(sales(key), [b"", value, b"["]) == [None, expected, None]
+
+
+def test_a_record_that_the_log_will_time_has_a_key_before() -> None:
+    source = Source(topic="sales", event=Sale, event_time=APPEND_TIME, key="shop")
+    assert record_keys(source, [sale(shop="a")]) == [b"a"]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ def test_every_event_has_the_same_chance() -> None:
     assert all(abs(drawn[value] - 500) < 100 for value in range(20))
 
 
-
 def test_decoded_events_and_events_of_a_users_test_have_positions() -> None:
     view = View(READINGS, measures={"m": sample("wh", 3)})
     logged = decoded(READINGS, *(reading("2026-11-01T00:00:00Z", "OSLO", wh) for wh in range(10))).events

@@ -15,6 +15,7 @@ Reason = Literal[
     "no_zone",  # a datetime without a zone
     "invalid_value",  # of the right type, but not allowed: an unknown choice, a broken date, a failed constraint
     "implausible_time",  # the event time is outside the source's plausible range
+    "producer_time",  # a timestamp of the producer's, where the source counts by the log's
     "refused",  # the event type's own __post_init__, or the project's own decoder, said no
     "format",  # not a value of the declared format
     "schema",  # of a schema that the source does not hold

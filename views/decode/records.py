@@ -17,7 +17,16 @@ from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, rec
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema, metadata_schema, record_columns
+from views.source import (
+    APPEND_TIME,
+    LOG_APPEND_TIME,
+    RECORDS_SCHEMA,
+    REJECTS_SCHEMA,
+    Source,
+    events_schema,
+    metadata_schema,
+    record_columns,
+)
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "json": json.parser,
@@ -55,7 +64,7 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
         structs, rejected = _parse(parse, *(batch.column(name).to_pylist() for name in read))
         typed = _typed(fields, structs, rejected)
-        plausible = _plausible(source, typed, rejected)
+        plausible = _plausible(source, batch, typed, rejected)
         positions = batch.select(copied).take(plausible.column("_row"))
         events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
         rejects.append(_rejects(batch, rejected))
@@ -117,18 +126,31 @@ def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[i
         structs = {row: struct for row, struct in structs.items() if row not in misfit}
 
 
-def _plausible(source: Source, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
+def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
-    low, high = (scalar(bound, typed.schema.field(source.event_time).type) for bound in source.plausible)
-    times = typed.column(source.event_time)
+    if source.event_time == APPEND_TIME:
+        typed = _appended(batch, typed, rejected)
+        times = batch.column("timestamp").take(typed.column("_row"))
+    else:
+        times = typed.column(source.event_time)
+    low, high = (scalar(bound, times.type) for bound in source.plausible)
     inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
     if pc.all(inside, min_count=0).as_py():
         return typed
-    outside = typed.filter(pc.invert(inside))
-    for row, time in zip(outside.column("_row").to_pylist(), outside.column(source.event_time), strict=True):
+    outside = pc.invert(inside)
+    for row, time in zip(typed.column("_row").filter(outside).to_pylist(), times.filter(outside), strict=True):
         first, last = (bound.isoformat() for bound in source.plausible)
         rejected[row] = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
     return typed.filter(inside)
+
+
+def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
+    """The rows whose timestamp is the log's own; the others go to `rejected`."""
+    kinds = batch.column("timestamp_type").take(typed.column("_row"))
+    own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
+    for row in typed.column("_row").filter(pc.invert(own)).to_pylist():
+        rejected[row] = Reject("producer_time", "the timestamp is its producer's; message.timestamp.type has to be LogAppendTime")
+    return typed.filter(own)
 
 
 def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:

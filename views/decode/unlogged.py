@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from views.python_values import array
-from views.source import RECORDS_SCHEMA, Source, record_columns
+from views.source import LOG_APPEND_TIME, RECORDS_SCHEMA, Source, record_columns
 
 
 def as_records(source: Source, values: Sequence[bytes], *, topic_id: str, first: int, at: datetime) -> pa.Table:
@@ -17,6 +17,7 @@ def as_records(source: Source, values: Sequence[bytes], *, topic_id: str, first:
         "partition": [0] * len(values),
         "offset": list(range(first, first + len(values))),
         "timestamp": [at] * len(values),
+        "timestamp_type": [LOG_APPEND_TIME] * len(values),
         "value": values,
         "key": [None] * len(values),
         "headers": [[]] * len(values),

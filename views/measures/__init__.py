@@ -13,6 +13,7 @@ from views.measures.exact_set import distinct_exact, set_of
 from views.measures.extremes import maximum, minimum
 from views.measures.frequent import frequent
 from views.measures.histogram import histogram
+from views.measures.in_order import bottom_k, first, first_k, last, last_k, top_k
 from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.moments import kurtosis, skewness, stddev, variance
@@ -29,15 +30,20 @@ __all__ = [
     "State",
     "all_true",
     "any_true",
+    "bottom_k",
     "correlation",
     "count",
     "covariance",
     "derived",
     "distinct",
     "distinct_exact",
+    "first",
+    "first_k",
     "frequent",
     "histogram",
     "kurtosis",
+    "last",
+    "last_k",
     "maximum",
     "mean",
     "minimum",
@@ -47,6 +53,7 @@ __all__ = [
     "skewness",
     "stddev",
     "theta",
+    "top_k",
     "total",
     "variance",
 ]

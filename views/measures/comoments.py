@@ -7,19 +7,20 @@ the double nearest to the true one's. If either is a double, both are taken as d
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from views import arrays
 from views.measures.filtered import filtered
-from views.measures.float_moments import COMOMENTS, answers, comoments_state, numbers
+from views.measures.float_moments import COMOMENTS, FLOAT_COMOMENTS, answers, comoments_state, numbers
 from views.measures.measure import Aggregate, Approximation, Measure
 from views.measures.moments import quotient
-from views.measures.power_sums import power_sum_states, power_sums, scale_of
+from views.measures.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 Statistic = Literal["covariance", "correlation"]
 
@@ -34,10 +35,16 @@ class Comoment:
     Pearson's, null where either number does not vary.
     """
 
+    facts: ClassVar = POWER_SUMS
+    facts_of_doubles: ClassVar = FLOAT_COMOMENTS
+
     first: str
     second: str
     statistic: Statistic
     population: bool = False
+
+    def __str__(self) -> str:
+        return call(self.statistic, self.first, self.second, population=self.population and self.statistic == "covariance")
 
     @property
     def inputs(self) -> tuple[str, ...]:

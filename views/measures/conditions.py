@@ -2,22 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
+from views.written import call
 
 
 @dataclass(frozen=True)
 class Condition:
     """Whether it was true at least once, or never false; nulls are left out; null if there was no value."""
 
+    facts: ClassVar = Facts(
+        merge="one boolean operation",
+        inverse="no",
+        source="boolean algebra",
+    )
+
     expression: str
     which: Literal["or", "and"]
+
+    def __str__(self) -> str:
+        return call("any_true" if self.which == "or" else "all_true", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

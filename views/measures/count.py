@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
@@ -14,7 +16,12 @@ from views.values import ValueType
 class Count:
     """The number of events, whatever they hold."""
 
+    facts: ClassVar = Facts(merge="one addition", inverse="yes", source="counting")
+
     inputs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "count()"
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  a count has no inputs
         """An exact 64-bit integer."""

@@ -41,9 +41,11 @@ import pyarrow as pa
 
 from views import arrays, python_values
 from views.errors import DefinitionError, TandemError
+from views.measures.facts import Facts
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType, kind_of
+from views.written import call
 
 _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))
 
@@ -61,6 +63,13 @@ class CustomMeasure:
     --laws` looks for rows by which it does. An answer from a state with doubles counts as approximate.
     """
 
+    facts: ClassVar = Facts(
+        merge="what the class does",
+        inverse="no",
+        source="the project's own class",
+        varying="one value of the class's Arrow type `state`",
+    )
+
     state: ClassVar[pa.DataType]
     answer: ClassVar[pa.DataType]
 
@@ -71,6 +80,9 @@ class CustomMeasure:
                 raise DefinitionError(
                     f"{type(self).__name__}.{name} is {value!r}; a parameter is a text, a number, a date, or a tuple of them"
                 )
+
+    def __str__(self) -> str:
+        return call(type(self).__name__, *(getattr(self, field.name) for field in dataclasses.fields(self)))
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +11,11 @@ from views import arrays, engine
 from views.engine import quoted
 from views.errors import DefinitionError
 from views.expressions import Expression, bind_expression
+from views.measures.facts import Facts
 from views.measures.measure import Aggregate, Approximation
 from views.syntax import enclosed
 from views.values import ValueType, normalised, objections
+from views.written import call
 
 _ANSWERS: Final = "_answers"
 _ROW: Final = "_row"
@@ -23,7 +25,17 @@ _ROW: Final = "_row"
 class Derived:
     """An expression over the answers of other measures of the view; null where it fails or gives no finite number."""
 
+    facts: ClassVar = Facts(
+        merge="nothing: it is computed when an answer is presented",
+        inverse="as the measures that it reads",
+        source="the expression",
+        varying="none",
+    )
+
     expression: str
+
+    def __str__(self) -> str:
+        return call("derived", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 _MOST: Final = 100_000
 
@@ -23,6 +25,13 @@ class ExactSet:
     Without a value the answer is the empty list, or 0. Texts and bytes are ordered byte by byte, texts in UTF-8.
     """
 
+    facts: ClassVar = Facts(
+        merge="all values of both hashed and sorted",
+        inverse="no",
+        source="union of sets",
+        varying="at most `limit` values; none once there were more",
+    )
+
     expression: str
     limit: int
     which: Literal["values", "number"]
@@ -31,6 +40,9 @@ class ExactSet:
         """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
         if not isinstance(self.limit, int) or isinstance(self.limit, bool) or not 1 <= self.limit <= _MOST:
             raise DefinitionError(f"limit {self.limit!r} is not an integer from 1 to {_MOST}")
+
+    def __str__(self) -> str:
+        return call("set_of" if self.which == "values" else "distinct_exact", self.expression, self.limit)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
 from views.values import ValueType
+from views.written import call
 
 
 @dataclass(frozen=True)
@@ -16,8 +18,18 @@ class Extreme:
     Texts and bytes are ordered byte by byte, texts in UTF-8, which is the order of their code points.
     """
 
+    facts: ClassVar = Facts(
+        merge="one comparison",
+        inverse="no",
+        source="order",
+        varying="one value",
+    )
+
     expression: str
     which: Literal["min", "max"]
+
+    def __str__(self) -> str:
+        return call(f"{self.which}imum", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from views.measures.measure import Aggregate, Measure
 from views.syntax import enclosed
 from views.values import ValueType
+from views.written import literal
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,12 @@ class Filtered:
 
     measure: Measure
     filter: str
+
+    def __str__(self) -> str:
+        inner, condition = str(self.measure), literal(self.filter)
+        if hasattr(self.measure, "filtered"):  # a project's own is no call with such an option
+            return f"{inner}.filtered({condition})"
+        return f"{inner[:-1]}{'' if inner.endswith('()') else ', '}filter={condition})"
 
     @property
     def inputs(self) -> tuple[str, ...]:

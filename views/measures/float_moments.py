@@ -7,6 +7,7 @@ moments", Sandia report SAND2008-6212 (2008), equations 2.1 and 3.1 for two part
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from views import arrays
+from views.measures.facts import Facts
 from views.measures.measure import State
 
 Doubles = npt.NDArray[np.float64]
@@ -27,6 +29,16 @@ MOMENTS: Final = 5
 
 COMOMENTS: Final = 6
 """Numbers in the state of a pair: count, both means, the sums of both squares and of the product of the deviations."""
+
+
+FLOAT_MOMENTS: Final = Facts(
+    merge="some 20 operations on doubles",
+    inverse="no: moments are rounded",
+    source="Pebay, Formulas for robust, one-pass parallel computation of covariances and arbitrary-order statistical moments, "
+    "SAND2008-6212",
+    varying=f"{8 * MOMENTS}",
+)
+FLOAT_COMOMENTS: Final = replace(FLOAT_MOMENTS, varying=f"{8 * COMOMENTS}")
 
 
 def moments_state() -> State:

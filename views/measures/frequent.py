@@ -9,23 +9,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import datasketches
 import pyarrow as pa
 
 from views import arrays, python_values
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 LG_ROOM: Final = 10
 """log2 of the size of the sketch's table, three quarters of which it fills."""
 
 ROOM: Final = 3 * 2**LG_ROOM // 4
 """How many different values are counted exactly: 768."""
+
+VALUE_BYTES: Final = 12
+"""What a value takes beside its text: its count, and how long the text is."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITTEN: Final = {"boolean": "CAST({0} AS BIGINT)", "binary": "hex({0})", "time": "epoch_us({0})"}
@@ -51,6 +56,14 @@ class Frequent:
     error, a fraction of the number of all values; but a listed one may occur less often than one that is not.
     """
 
+    facts: ClassVar = Facts(
+        merge="one addition per value of the smaller one, at most 768",
+        inverse="no",
+        source="Anderson et al., A high-performance algorithm for identifying frequent items in data streams, IMC 2017; "
+        "Apache DataSketches",
+        varying=f"32 and, for each of at most {ROOM} values, {VALUE_BYTES} and its text",
+    )
+
     expression: str
     k: int
 
@@ -58,6 +71,9 @@ class Frequent:
         """Raises DefinitionError if k is not an integer from 1 to 768."""
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= ROOM:
             raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {ROOM}")
+
+    def __str__(self) -> str:
+        return call("frequent", self.expression, self.k)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 _TOO_LARGE: Final = 10**38
 _WIDE: Final = Context(prec=40)
@@ -23,6 +25,12 @@ _WIDE: Final = Context(prec=40)
 @dataclass(frozen=True)
 class Histogram:
     """The number of values below the first edge, from each edge to below the next, and from the last one on; no nulls."""
+
+    facts: ClassVar = Facts(
+        merge="one addition per column",
+        inverse="yes",
+        source="counting",
+    )
 
     expression: str
     edges: tuple[int | float | Decimal, ...]
@@ -34,6 +42,9 @@ class Histogram:
             raise DefinitionError(f"edges {self.edges!r} are not numbers that rise, such as (10, 100, 1000)")
         if self.edges[0] == float("-inf"):
             raise DefinitionError(f"edges {self.edges!r} begin at minus infinity, below which there is nothing")
+
+    def __str__(self) -> str:
+        return call("histogram", self.expression, self.edges)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The mean of a number: its sum and its count are kept, and divided once, when the answer is presented."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,10 @@ import pyarrow as pa
 from views import arrays
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.measures.sums import exact_sums, float_sums, sum_states
+from views.measures.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 _EXACT_IN_DOUBLE: Final = 2**53
 
@@ -24,7 +25,13 @@ class Mean:
     Integers and decimals: the double nearest to the true mean. Doubles: as exact as their sum.
     """
 
+    facts: ClassVar = replace(SUMS, inverse="yes", source="sum / count, divided once and rounded once")
+    facts_of_doubles: ClassVar = DOUBLE_SUMS
+
     expression: str
+
+    def __str__(self) -> str:
+        return call("mean", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

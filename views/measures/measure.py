@@ -20,6 +20,9 @@ Finish = Callable[[pa.ListArray], pa.Array]
 POSITION: Final = ('"_topic_id"', '"_partition"', '"_offset"')
 """The inputs of a measure that looks at where in the log an event is."""
 
+EVENT_TIME: Final = '"_event_time"'
+"""The input of a measure that looks at when an event was, whatever its source calls that."""
+
 
 @dataclass(frozen=True)
 class State:

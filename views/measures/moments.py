@@ -7,18 +7,19 @@ they are folded and merged.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from views import arrays
 from views.measures.filtered import filtered
-from views.measures.float_moments import MOMENTS, Doubles, answers, moments_state, numbers
+from views.measures.float_moments import FLOAT_MOMENTS, MOMENTS, Doubles, answers, moments_state, numbers
 from views.measures.measure import Aggregate, Approximation, Measure
-from views.measures.power_sums import power_sum_states, power_sums, scale_of
+from views.measures.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 Statistic = Literal["variance", "stddev", "skewness", "kurtosis"]
 
@@ -33,9 +34,15 @@ class Moment:
     stddev is its root; skewness is m_3 / m_2^1.5 and kurtosis m_4 / m_2^2 - 3, both of the population, as in Spark.
     """
 
+    facts: ClassVar = POWER_SUMS
+    facts_of_doubles: ClassVar = FLOAT_MOMENTS
+
     expression: str
     statistic: Statistic
     population: bool = False
+
+    def __str__(self) -> str:
+        return call(self.statistic, self.expression, population=self.population and _HIGHEST_POWER[self.statistic] == 2)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from views import arrays
+from views.measures.facts import Facts
 from views.measures.measure import State
 from views.values import HUGE, ValueType
 
@@ -21,6 +22,14 @@ _ROOM: Final = 2**66
 
 Powers = Sequence[tuple[int, ...]]
 """The products that are kept: (2,) is x squared, (1, 1) is x times y."""
+
+
+POWER_SUMS: Final = Facts(
+    merge="one addition per column, of `large` in Python's integers",
+    inverse="yes",
+    source="sums of powers and products; moments from them by the binomial theorem, in integers, divided once",
+    varying="`large` is null unless a value is beyond 2^(66/p) smallest units, p the highest power; then one number per sum",
+)
 
 
 def power_sum_states(values: Sequence[ValueType], powers: Powers) -> tuple[State, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import datasketches
 import numpy as np
@@ -11,14 +11,19 @@ import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.total import number
 from views.values import ValueType
+from views.written import call
 
 K: Final = 200
 """Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""
+
+MOST_BYTES: Final = 10_000
+"""What no sketch takes more than: 200 values on the highest level, 2/3 of it on each below, 8 at least, on at most 61 levels."""
 
 _CONFIDENCE: Final = 0.99
 
@@ -29,6 +34,13 @@ class Quantiles:
 
     The sketch keeps random samples, so two folds of the same events may differ within its error.
     """
+
+    facts: ClassVar = Facts(
+        merge="in proportion to the values that are kept; it throws dice",
+        inverse="no",
+        source="Karnin, Lang and Liberty, Optimal quantile approximation in streams, FOCS 2016; Apache DataSketches",
+        varying=f"at most {MOST_BYTES} for any number of values",
+    )
 
     expression: str
     fractions: tuple[float, ...]
@@ -42,6 +54,9 @@ class Quantiles:
         if not fractions or len(set(fractions)) < len(fractions) or not all(0 <= fraction <= 1 for fraction in fractions):
             raise DefinitionError(f"quantiles {self.fractions!r} are not different numbers from 0 to 1, such as (0.5, 0.99)")
         object.__setattr__(self, "fractions", fractions)
+
+    def __str__(self) -> str:
+        return call("quantiles", self.expression, self.fractions)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from views import arrays
 from views.errors import DefinitionError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import POSITION, Aggregate, Measure, State
 from views.values import ValueType, answer_field
+from views.written import call
 
 _MOST: Final = 10_000
 
@@ -29,6 +31,13 @@ class Sample:
     values is an estimate, with the errors of statistics.
     """
 
+    facts: ClassVar = Facts(
+        merge="the values of both sorted by hash",
+        inverse="no",
+        source="bottom-k sampling: Cohen and Kaplan, Summarizing data using bottom-k sketches, PODC 2007",
+        varying="at most `k` values and 8 each for their hashes",
+    )
+
     expression: str
     k: int
 
@@ -36,6 +45,9 @@ class Sample:
         """Raises DefinitionError if k is not an integer from 1 to 10 000."""
         if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= _MOST:
             raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {_MOST}")
+
+    def __str__(self) -> str:
+        return call("sample", self.expression, self.k)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from views import arrays
+from views.measures.facts import Facts
 from views.measures.measure import State
 from views.values import HUGE, ValueType
 
@@ -28,6 +29,17 @@ _LIMIT: Final = 2.0**900
 _SHRINK: Final = 2.0**-128
 """Doubles of at least 2^900 are added up 2^128 times smaller: a power of two, so nothing is lost, and 10^18 of either
 kind stay finite."""
+
+SUMS: Final = Facts(
+    merge="one addition per column",
+    inverse="yes, but not whether any value is left",
+    source="addition in 128 bits; what has 10^20 smallest units or more is added up in two parts, split at 10^19",
+)
+DOUBLE_SUMS: Final = Facts(
+    merge="one addition per column",
+    inverse="no: sums are rounded",
+    source="IEEE 754 addition; what is 2^900 or more is added up apart, 2^128 times smaller",
+)
 
 
 def sum_states(value: ValueType) -> tuple[State, ...]:

@@ -6,7 +6,7 @@ did not. The functions for that take the states of two keys, windows or views ov
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import datasketches
 import numpy as np
@@ -14,14 +14,19 @@ import pyarrow as pa
 
 from views import arrays
 from views.errors import TandemError
+from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.groups import states_of
 from views.measures.hashing import EMPTY, collected, one_value_theta, texts_and_others
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.values import ValueType
+from views.written import call
 
 LG_K: Final = 12
 """log2 of the number of hashes kept: exact up to 4096 values; a standard error of 1.6 % in at most 32 KiB beyond."""
+
+MOST_BYTES: Final = 24 + 8 * 2**LG_K
+"""A header, and 8 bytes per hash."""
 
 _SIGMAS: Final = 2
 _CONFIDENCE: Final = 0.954
@@ -31,7 +36,18 @@ _CONFIDENCE: Final = 0.954
 class Theta:
     """The number of different values, nulls left out; 0 if there was no value."""
 
+    facts: ClassVar = Facts(
+        merge="two sorted lists of hashes united, at most 4096 each",
+        inverse="no, but sets can be subtracted: `theta_difference`",
+        source="Dasgupta, Lang, Rhodes and Thaler, A framework for estimating stream expression cardinalities, ICDT 2016; "
+        "Apache DataSketches",
+        varying=f"at most {MOST_BYTES}; few values take less",
+    )
+
     expression: str
+
+    def __str__(self) -> str:
+        return call("theta", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
@@ -10,8 +10,9 @@ from views import arrays
 from views.errors import DefinitionError
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Approximation, Measure, only
-from views.measures.sums import exact_sums, float_sums, sum_states
+from views.measures.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
 from views.values import ValueType
+from views.written import call
 
 _WIDE_DIGITS: Final = 76
 
@@ -24,7 +25,13 @@ class Total:
     sum is beyond the doubles.
     """
 
+    facts: ClassVar = SUMS
+    facts_of_doubles: ClassVar = DOUBLE_SUMS
+
     expression: str
+
+    def __str__(self) -> str:
+        return call("total", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:

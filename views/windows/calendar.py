@@ -17,6 +17,7 @@ from views.errors import DefinitionError, listed
 from views.source import Source
 from views.values import ValueType
 from views.windows.placement import BOUNDS, WINDOW_COLUMNS, Placement, Step, same, since_1970, timestamp
+from views.written import call
 
 Unit = Literal["day", "week", "month"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
@@ -45,6 +46,9 @@ class Calendar:
         if self.unit not in UNITS:
             raise DefinitionError(f"no calendar window of {self.unit!r}; units: {', '.join(UNITS)}")
         _zone(self.zone)
+
+    def __str__(self) -> str:
+        return call("calendar", self.unit, zone=self.zone)
 
     @property
     def inputs(self) -> tuple[str, ...]:

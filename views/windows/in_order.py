@@ -24,6 +24,7 @@ from views.errors import DefinitionError
 from views.source import Source
 from views.values import ValueType
 from views.windows.placement import BOUNDS, REASON, WINDOW_COLUMNS, Layer, Placement, Step
+from views.written import call
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())
@@ -54,6 +55,9 @@ class EveryN:
     def __post_init__(self) -> None:
         _check_events(self.size)
 
+    def __str__(self) -> str:
+        return call("every_events", self.size)
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """It looks at the order alone."""
@@ -75,6 +79,9 @@ class LastN:
 
     def __post_init__(self) -> None:
         _check_events(self.size)
+
+    def __str__(self) -> str:
+        return call("last_events", self.size)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -120,6 +127,9 @@ class Delta:
         if not number or not 0 < self.by < float("inf"):
             raise DefinitionError(f"a value cannot move by {self.by!r}: it is a number above 0, such as 0.5")
 
+    def __str__(self) -> str:
+        return call("delta", self.expression, by=self.by)
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """The value."""
@@ -164,6 +174,9 @@ class Punctuation:
     """Windows that end with an event for which the condition is true, which is the last of its window."""
 
     condition: str
+
+    def __str__(self) -> str:
+        return call("punctuation", self.condition)
 
     @property
     def inputs(self) -> tuple[str, ...]:

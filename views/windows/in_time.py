@@ -22,6 +22,7 @@ from views.windows.placement import (
     since_1970,
     timestamp,
 )
+from views.written import call, span
 
 _NUMBER: Final = "_window"
 _SHORTEST: Final = timedelta(seconds=1)
@@ -40,6 +41,9 @@ class Tumbling:
 
     def __post_init__(self) -> None:
         _check_span("tumbling", "size", self.size)
+
+    def __str__(self) -> str:
+        return call("tumbling", **span(self.size))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -79,6 +83,9 @@ class Hopping:
         """The length of a slice."""
         return gcd(self.size // MICROSECOND, self.every // MICROSECOND) * MICROSECOND
 
+    def __str__(self) -> str:
+        return call("hopping", self.size, every=self.every)
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """It looks at the event time alone."""
@@ -92,6 +99,9 @@ class Hopping:
 @dataclass(frozen=True)
 class AllTime:
     """One window without bounds; its `window_start` and `window_end` are null."""
+
+    def __str__(self) -> str:
+        return "all_time()"
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from views.windows.placement import (
     since_1970,
     timestamp,
 )
+from views.written import call, span
 
 _AT: Final = "_at"
 _SESSION: Final = "_session"
@@ -42,6 +43,9 @@ class Session:
             raise DefinitionError(
                 f"a session's gap of {self.gap} is not possible: at most {_LONGEST.days} days are, as a timedelta"
             )
+
+    def __str__(self) -> str:
+        return call("session", **span(self.gap, longest="hours"))
 
     @property
     def inputs(self) -> tuple[str, ...]:

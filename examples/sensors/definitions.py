@@ -1,0 +1,97 @@
+"""Temperature sensors: readings that arrive late and shuffled, summed up by time and by the order in which they arrived."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from views import (
+    Event,
+    Scale,
+    Source,
+    View,
+    any_true,
+    count,
+    delta,
+    histogram,
+    hopping,
+    last_events,
+    maximum,
+    mean,
+    minimum,
+    punctuation,
+    tumbling,
+)
+
+
+class Message(Event):
+    """A reading, or a marker: somebody calibrated the sensor, or ended a shift. Markers have no temperature."""
+
+    sensor: str
+    number: int
+    time: datetime
+    kind: Literal["reading", "calibrated", "shift_end"]
+    celsius: Annotated[Decimal, Scale(1)] | None
+    battery: int
+
+
+# The key puts the messages of one sensor into one partition of the log, in the order of arrival.
+messages = Source(
+    topic="sensors",
+    event=Message,
+    event_time="time",
+    identity=("sensor", "number"),
+    lateness=timedelta(hours=6),
+    key="sensor",
+)
+
+climate = View(
+    source=messages,
+    keys={"sensor": "sensor"},
+    window=hopping(timedelta(minutes=30), every=timedelta(minutes=10)),
+    measures={
+        "messages": count(),
+        "mean_celsius": mean("celsius"),
+        "coldest": minimum("celsius"),
+        "warmest": maximum("celsius"),
+    },
+)
+
+temperatures = View(
+    source=messages,
+    window=tumbling(hours=1),
+    measures={
+        "celsius": histogram("celsius", (-10, 0, 10, 20, 30)),
+        "readings": count(filter="kind = 'reading'"),
+        "low_battery": any_true("battery < 10"),
+    },
+)
+
+recent = View(
+    source=messages,
+    where="kind = 'reading'",
+    keys={"sensor": "sensor"},
+    window=last_events(5),
+    measures={"readings": count(), "mean_celsius": mean("celsius"), "battery": minimum("battery")},
+)
+
+moves = View(
+    source=messages,
+    keys={"sensor": "sensor"},
+    window=delta("celsius", by=Decimal("1.5")),
+    measures={"messages": count(), "coldest": minimum("celsius"), "warmest": maximum("celsius")},
+)
+
+shifts = View(
+    source=messages,
+    keys={"sensor": "sensor"},
+    window=punctuation("kind = 'shift_end'"),
+    measures={
+        "messages": count(),
+        "calibrations": count(filter="kind = 'calibrated'"),
+        "mean_celsius": mean("celsius"),
+        "warmest": maximum("celsius"),
+    },
+)
+
+SOURCES = (messages,)
+VIEWS = (climate, temperatures, recent, moves, shifts)

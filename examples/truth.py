@@ -1,0 +1,66 @@
+"""What the examples' truths share: how answers are written, and where Kafka puts a record.
+
+Plain Python on purpose: what checks the platform shares nothing with it.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple, Protocol, TypeVar
+from zlib import crc32
+
+
+class HasTime(Protocol):
+    """An event's facts, `at` in microseconds since 1970."""
+
+    @property
+    def at(self) -> int: ...  # noqa: D102
+
+
+Timed = TypeVar("Timed", bound=HasTime)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def written_time(micros: int) -> str:
+    """A time in microseconds since 1970 as answers have it."""
+    return (EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
+
+
+def bounds(start: int, end: int) -> dict[str, str]:
+    """The window columns of an answer, from microseconds since 1970."""
+    return {"window_start": written_time(start), "window_end": written_time(end)}
+
+
+def window(number: int, length: int) -> dict[str, str]:
+    """The window columns of the back-to-back window of this number, counted from 1970, with its length in microseconds."""
+    return bounds(number * length, (number + 1) * length)
+
+
+def written_decimal(units: int | None, digits: int) -> str | None:
+    """A number of smallest units as answers have a decimal with so many digits after the point."""
+    return None if units is None else format(Decimal(units).scaleb(-digits), "f")
+
+
+class Place(NamedTuple):
+    """A partition, as answers name it whose windows follow the order of the log."""
+
+    topic_id: str
+    partition: int
+
+
+def place_of(key: bytes, topic_id: str, partitions: int) -> Place:
+    """Where `tandem generate` sends the records of a key, in the order of its samples: CRC-32 modulo `partitions`."""
+    return Place(topic_id, crc32(key) % partitions)
+
+
+def sessions(events: Iterable[Timed], gap: int) -> Iterator[list[Timed]]:
+    """The events in the order of their times, cut where one is `gap` microseconds or more after the one before."""
+    held: list[Timed] = []
+    for event in sorted(events, key=lambda event: event.at):
+        if held and event.at - held[-1].at >= gap:
+            yield held
+            held = []
+        held.append(event)
+    if held:
+        yield held

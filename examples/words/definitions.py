@@ -1,0 +1,49 @@
+"""Word count: lines of text, cut into words before any view looks at them, counted over the last 30 seconds every 10."""
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views import Event, Source, View, all_time, count, distinct, hopping, maximum, mean, tumbling
+
+
+class Line(Event):
+    """One line of a text."""
+
+    line_id: str
+    time: datetime
+    text: str
+
+
+def words(lines: pa.Table) -> pa.Table:
+    """One row for each word of each line, in lower case; a line without words has none."""
+    split = pc.utf8_split_whitespace(pc.utf8_lower(lines["text"].combine_chunks()))
+    found = lines.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
+    return found.filter(pc.not_equal(found["word"], ""))
+
+
+lines = Source(topic="lines", event=Line, event_time="time", identity=("line_id",), prepare=words)
+
+word_counts = View(
+    source=lines,
+    keys={"word": "word"},
+    window=hopping(timedelta(seconds=30), every=timedelta(seconds=10)),
+    measures={"times": count()},
+)
+
+lengths = View(
+    source=lines,
+    keys={"letters": "length(word)"},
+    window=tumbling(minutes=1),
+    measures={"words": count(), "different": distinct("word")},
+)
+
+totals = View(
+    source=lines,
+    window=all_time(),
+    measures={"words": count(), "different": distinct("word"), "mean_length": mean("length(word)"), "last": maximum("word")},
+)
+
+SOURCES = (lines,)
+VIEWS = (word_counts, lengths, totals)

@@ -1,0 +1,153 @@
+"""`explain` says of a view what its definition decides and what its tables hold, without Spark, and where they hold nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from infra.jars import ROOT
+from tests.cli.test_query_status_quarantine import file_in_archive
+from tests.serving.world import World, hit, position
+from views.view import bind, state_schema
+
+ORDERED = """
+from datetime import datetime, timedelta
+
+from views import Event, Source, View, count, derived, distinct, every_events, hopping, total
+
+
+class Hit(Event):
+    id: str
+    at: datetime
+    page: str
+    bytes: int
+
+
+hits = Source(topic="hits", event=Hit, event_time="at", identity=("id",), horizon=timedelta(minutes=5))
+hops = View(
+    hits,
+    where="bytes > 0",
+    window=hopping(timedelta(minutes=3), every=timedelta(minutes=2)),
+    measures={"n": count(filter="page = '/'"), "sum": total("bytes"), "per": derived("sum / n"), "pages": distinct("page")},
+)
+hundreds = View(hits, keys={"page": "page"}, window=every_events(100), measures={"n": count()})
+SOURCES = (hits,)
+VIEWS = (hops, hundreds)
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Thirty events below the cut and ten from it on, in two micro-batches; forty are archived."""
+    made = World(tmp_path_factory.mktemp("world"))
+    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)))
+    made.trigger()
+    made.recompute(position(30), files=2)
+    made.append(0, *(hit("/later", n) for n in range(1, 6)))
+    made.trigger()
+    made.append(1, *(hit("/later", n) for n in range(1, 6)))
+    made.trigger()
+    file_in_archive(made)
+    return made
+
+
+def explained(capsys: pytest.CaptureFixture[str], folder: Path, view: str) -> dict[str, Any]:
+    assert main(["explain", view, "--project", str(folder), "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_what_batch_reads_and_serving_holds_is_what_the_tables_have(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explained(capsys, world.folder, "per_page")
+    assert (found["publication"], found["release"]) == (2, 1)
+    batch, serving = found["batch"], found["serving"]
+    assert sum(file["rows"] for file in batch["files"]) == 40
+    assert all((Path(batch["table"]) / file["path"]).stat().st_size == file["bytes"] for file in batch["files"])
+    assert batch["cut"] == {"T": {"0": 30}}
+    assert batch["columns"] == ["bytes", "moment", "page", "price"]
+    assert (sum(batch["slices"]), len(batch["slices"]), batch["buckets"], batch["scans"]) == (40, 1, 1, 1)
+    assert len(serving["files"]) == 2
+    assert all((Path(batch["writes"]) / file["path"]).stat().st_size == file["bytes"] for file in serving["files"])
+    assert (serving["rows"], serving["held"], serving["problem"]) == (30, True, None)
+    assert serving["columns"] == state_schema(world.project.views["per_page"]).names
+    assert {name: serving["tail"][name] for name in ("commits", "records", "rows")} == {"commits": 2, "records": 10, "rows": 2}
+    assert found["speed"]["partitions"] == 2
+    assert found["speed"]["together_with"] == batch["together_with"] == ["ever", "inverse"]
+    assert Path(found["speed"]["writes"]).is_dir()
+
+
+def test_a_person_is_told_the_same(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "per_page", "--project", str(world.folder)]) == 0
+    shown = capsys.readouterr().out
+    for part in (
+        'bytes = total("bytes"): exact',
+        "states of equal page, window_start, window_end become one",
+        "a recompute reads 40 rows in",
+        "1 tasks fold and 1 merge",
+        "batch version: 30 rows in 2 files",
+        "tail: 10 records in 2 commits; their 2 rows",
+    ):
+        assert part in shown
+
+
+def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text(ORDERED)
+    found = explained(capsys, tmp_path, "hops")
+    assert (found["publication"], found["batch"], found["speed"], found["serving"]) == (None, None, None, None)
+    logical = found["logical"]
+    assert logical["unique"] == {"by": ["id", "at"], "horizon_s": 300}
+    assert logical["where"] == "bytes > 0"
+    assert logical["window"]["slice_s"] == 60
+    assert logical["arrange"] == ["window"]
+    assert logical["measures"]["n"] == {
+        "measure": "count(filter=\"page = '/'\")",
+        "reads": ["page"],
+        "states": {"n": "int64"},
+        "bytes": "8",
+        "answer": "exact",
+    }
+    assert logical["measures"]["pages"]["answer"].startswith("within 3.28%")
+    assert logical["derived"] == {"per": {"expression": "sum / n", "reads": ["n", "sum"]}}
+    assert list(logical["present"]) == ["window_start", "window_end", "n", "sum", "per", "pages"]
+    assert not (tmp_path / ".tandem").exists()
+    assert main(["explain", "hundreds", "--project", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "settle     in batch, of all below the cut: one row for each page, topic_id, partition, window_number" in shown
+    assert "nothing is published yet" in shown
+
+
+@pytest.mark.parametrize("view", ["per_page", "ever", "inverse"])
+def test_every_state_column_is_explained(world: World, capsys: pytest.CaptureFixture[str], view: str) -> None:
+    states = explained(capsys, world.folder, view)["logical"]["measures"]
+    named = {name: type_ for measure in states.values() for name, type_ in measure["states"].items()}
+    kept = {name: str(state.type) for one in bind(world.project.views[view]).measures for name, state in one.states}
+    assert named == kept
+
+
+def test_what_a_source_prepares_is_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tandem.toml").touch()
+    prepared = ORDERED.replace("hits = Source(", "def paged(hits):\n    return hits\n\n\nhits = Source(prepare=paged, ")
+    prepared = prepared.replace("VIEWS = (hops, hundreds)", "VIEWS = (hops,)")
+    (tmp_path / "definitions.py").write_text(prepared)
+    assert explained(capsys, tmp_path, "hops")["logical"]["prepare"] == "paged"
+    assert main(["explain", "hops", "--project", str(tmp_path)]) == 0
+    assert "  prepare    paged: any number of rows" in capsys.readouterr().out
+
+
+def test_an_unknown_view_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "per_pag", "--project", str(world.folder)]) == 1
+    assert capsys.readouterr().err == "tandem: no view 'per_pag'; views: per_page, ever, inverse\n"
+
+
+def test_it_imports_no_spark(world: World) -> None:
+    script = (
+        f"import sys; from cli.__main__ import main; assert main(['explain', 'ever', '--project', {str(world.folder)!r}]) == 0; "
+        "assert not {'pyspark', 'pandas'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,137 @@
+"""docs/measures.md: what the measures keep and cost, said by their own code. `python -m views.measures.table` prints it."""
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import pyarrow as pa
+
+from views import measures
+from views.errors import DefinitionError
+from views.measures.facts import Facts
+from views.measures.measure import Aggregate, Approximation, Measure
+from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, ValueType
+
+_DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
+_ARGUMENTS: Final = {
+    "expression": "x",
+    "by": "x",
+    "payload": "y",
+    "k": 10,
+    "first": "x",
+    "second": "y",
+    "fractions": (0.5, 0.99),
+    "edges": (10, 100),
+}
+_COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "to be taken out", "a merge costs", "source")
+_HEAD: Final = """\
+# Measures
+
+Written by `python -m views.measures.table > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
+
+A measure keeps *states*, one row for each key and window. *state columns* are their Arrow types for a typical input: an int64,
+a decimal128(38, 2), a double, a text; what takes texts takes every other type too. A measure with one column has it under its
+own name, one with several under `<measure>__<column>`. *bytes* is what one state takes in memory, beside a bit a column for
+nulls; tables hold it compressed. *answer* says whether it is exact, or how far off with which confidence. *to be taken out*
+says whether the state of some events can be subtracted, column by column, from the state of more; with a count of 0 it is the
+state of nothing then. A `filter=` changes none of this.
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    made = {name: getattr(measures, name) for name in measures.__all__}
+    names = [name for name, one in made.items() if inspect.isfunction(one) or one is measures.CustomMeasure]
+    rows = [row for name in sorted(names, key=str.casefold) for row in _rows(name)]
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, rows)]
+    return "\n".join([_HEAD, *lines, ""])
+
+
+def size(aggregate: Aggregate, facts: Facts) -> str:
+    """How many bytes a state takes: those of the columns with a width, then what is said of the others."""
+    widths = [_width(state.type) for state in aggregate.states]
+    fixed = sum(width for width in widths if width is not None)
+    parts = [str(fixed)] if fixed else []
+    return "; ".join(parts if None not in widths else [*parts, facts.varying])
+
+
+def facts_of(measure: Any, aggregate: Aggregate) -> Facts:
+    """The facts of a measure as it is bound."""
+    rounded = aggregate.approximate is not None and aggregate.approximate.kind == "order"
+    facts: Facts = getattr(measure, "facts_of_doubles", measure.facts) if rounded else measure.facts
+    return facts
+
+
+def said(approximate: Approximation | None) -> str:
+    """How exact an answer is, in a few words."""
+    if approximate is None:
+        return "exact"
+    if approximate.error is None:
+        return {"order": "rounded as it is added up", "derived": "as exact as what it reads"}[approximate.kind]
+    of = {"kll": " of the rank", "frequent": " of the number of values"}.get(approximate.kind, "")
+    confidence = "always" if approximate.confidence is None else f"with {approximate.confidence:.1%}"
+    return f"within {approximate.error:.2%}{of}, {confidence}"
+
+
+def _rows(name: str) -> Iterator[Sequence[str]]:
+    factory = getattr(measures, name)
+    if factory is measures.CustomMeasure:
+        facts = factory.facts
+        yield _row(f"`class ...({name})`", "what it takes", "`state`", (facts.varying, "exact without doubles"), facts)
+        return
+    parameters = list(inspect.signature(factory).parameters.values())
+    given = [one.name for one in parameters if one.default is one.empty]
+    measure = factory(**{parameter: _ARGUMENTS[parameter] for parameter in given})
+    shown = f"`{name}({', '.join(given)})`"
+    bound = [(value.sql, aggregate) for value in _typical(measure) if (aggregate := _bound(measure, value)) is not None]
+    if not bound:
+        yield _row(shown, "answers", "none", (measure.facts.varying, "as exact as what it reads"), measure.facts)
+    for _, same in groupby(bound, key=lambda one: _states(one[1])):
+        alike = list(same)
+        aggregate = alike[0][1]
+        facts = facts_of(measure, aggregate)
+        of = ", ".join(sql for sql, _ in alike) if measure.inputs else "events"
+        yield _row(shown, of, _states(aggregate), (size(aggregate, facts), said(aggregate.approximate)), facts)
+
+
+def _typical(measure: Measure) -> Sequence[ValueType]:
+    """One type for what takes any, each kind of number for what takes numbers alone, or a condition."""
+    if not measure.inputs or _bound(measure, TEXT) is not None:
+        return (TEXT,)
+    return (INTEGER, _DECIMAL, FLOAT, BOOLEAN)
+
+
+def _bound(measure: Measure, value: ValueType) -> Aggregate | None:
+    try:
+        return measure.bind([value] * len(measure.inputs))
+    except DefinitionError:
+        return None
+
+
+def _states(aggregate: Aggregate) -> str:
+    if len(aggregate.states) == 1:
+        return f"{aggregate.states[0].type}"
+    grouped = groupby(aggregate.states, key=lambda state: state.type)
+    return "; ".join(f"{', '.join(f'`{state.suffix}`' for state in same)}: {type_}" for type_, same in grouped)
+
+
+def _width(arrow: pa.DataType) -> int | None:
+    """Bytes of a value; None for a type whose values differ in it."""
+    try:
+        return max(1, int(arrow.bit_width) // 8)
+    except ValueError:
+        return None
+
+
+def _row(measure: str, of: str, states: str, computed: tuple[str, str], facts: Facts) -> Sequence[str]:
+    return (measure, of, states, *computed, facts.inverse, facts.merge, facts.source)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())
