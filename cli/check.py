@@ -11,6 +11,7 @@ from views.decoder import decoder_name
 from views.errors import TandemError
 from views.event import event_fields
 from views.fingerprint import fingerprint
+from views.key import spread
 from views.measures import CustomMeasure
 from views.measures.filtered import Filtered
 from views.prepare import prepared_schema
@@ -53,6 +54,7 @@ def _source(source: Source) -> dict[str, Any]:
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
         "event_time": source.event_time,
         "identity": list(source.identity),
+        "key": source.key,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
         "prepare": None if source.prepare is None else _prepare(source, source.prepare),
@@ -73,6 +75,7 @@ def _view(view: View) -> dict[str, Any]:
         "keys": {name: {"expression": key.text, "type": key.type.kind} for name, key in bound.keys},
         "measures": {measure.name: _measure(view, measure) for measure in bound.measures},
         "fingerprint": fingerprint(view),
+        "warnings": [warning] if (warning := spread(view)) else [],
     }
 
 
@@ -91,6 +94,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
+        if source["key"] is not None:
+            yield f"  key of its records: {source['key']}"
         yield from (f"  {field}: {kind}" for field, kind in source["fields"].items())
         if source["prepare"]:
             yield f"  prepared by {source['prepare']['function']}:"
@@ -102,6 +107,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         for measure, what in view["measures"].items():
             exact = f"approximate ({what['approximate']['kind']})" if what["approximate"] else "exact"
             yield f"  {measure}: {what['type']}, {exact} = {what['measure']}"
+        yield from (f"  warning: {warning}" for warning in view["warnings"])
     yield "\nsettings"
     yield from _settings(document["settings"])
 

@@ -105,6 +105,7 @@ def _logical(view: View) -> dict[str, Any]:
             "event_time": source.event_time,
         },
         "unique": {"by": identity_columns(source), "horizon_s": source.horizon.total_seconds()} if source.identity else None,
+        "prepare": source.prepare and source.prepare.__name__,
         "where": view.where,
         "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
         "window": {
@@ -221,6 +222,8 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
     by = None if unique is None else ", ".join(unique["by"])
     yield "unique", f"one of each {by}; speed knows {unique['horizon_s']:g} s back" if by else "every record counts"
+    if logical["prepare"]:
+        yield "prepare", f"{logical['prepare']}: any number of rows from each event, by itself"
     yield "where", logical["where"] or "every event"
     yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
     slices_ = "" if window["slice_s"] is None else f"; slices of {window['slice_s']:g} s"

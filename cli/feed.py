@@ -1,7 +1,8 @@
 """`tandem feed`: the lines of a file, or of standard input, as records of a source's topic."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from cli.call import Call, Output
 from cli.follow import followed
+from cli.keyed import PIECE
 from cli.lines import lines
 from cli.published import definitions
 from cli.published import source as source_of
@@ -19,6 +21,8 @@ from infra import broker, kafka
 from ledger.positions import Position
 from ledger.tables import Tables
 from views.errors import TandemError
+from views.key import record_keys
+from views.source import Source
 
 _SHOWN_EVERY = 1000
 
@@ -34,7 +38,8 @@ def run(
 ) -> Output:
     """Send each line of FILE, without its line end, as one record; blank lines too.
 
-    Lines are sent as they are; only the source's decoder reads them, later. A line ends with a line feed, or a carriage
+    Lines are sent as they are; the source's decoder reads them later, and now only if the source has a key, which a line that
+    decodes is sent with: lines then wait until there are a thousand, or no more. A line ends with a line feed, or a carriage
     return and a line feed. Succeeds only if all replicas acknowledged every record. Needs the broker, not the speed layer.
     """
     if follow and (str(file) == "-" or file.suffix == ".gz"):
@@ -50,16 +55,45 @@ def run(
         kafka.Sender(address) as sender,
         _shown(call, file, follow=follow) as show,
     ):
-        for number, line in enumerate(followed(file, stop, idle=sender.poll) if follow else lines(file), 1):
-            try:
-                sender.send(topic.name, line)
-            except kafka.NotSent as error:
-                raise kafka.NotSent(f"line {number} of {file}: {error}") from None
-            show(number, len(line) + 1)
+        waiting = _Waiting(to, topic.name, file, sender, show)
+        for line in followed(file, stop, idle=waiting.send) if follow else lines(file):
+            waiting.add(line)
+        waiting.send()
         sender.finish()
     positions = Position.of({(topic.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
     return Output(document, f"sent {sender.acknowledged} records to {source}; all are acknowledged")
+
+
+@dataclass
+class _Waiting:
+    """Lines that are not sent yet, because their keys are computed together."""
+
+    source: Source
+    topic: str
+    file: Path
+    sender: kafka.Sender
+    show: Callable[[int, int], None]
+    lines: list[bytes] = field(default_factory=list)
+    sent: int = 0
+
+    def add(self, line: bytes) -> None:
+        """Send the line with those before it, if they are enough; at once if the source has no key."""
+        self.lines.append(line)
+        if self.source.key is None or len(self.lines) >= PIECE:
+            self.send()
+
+    def send(self) -> None:
+        """Send all lines there are, and look at what was acknowledged."""
+        for key, line in zip(record_keys(self.source, self.lines), self.lines, strict=True):
+            self.sent += 1
+            try:
+                self.sender.send(self.topic, line, key)
+            except kafka.NotSent as error:
+                raise kafka.NotSent(f"line {self.sent} of {self.file}: {error}") from None
+            self.show(self.sent, len(line) + 1)
+        self.lines.clear()
+        self.sender.poll()
 
 
 def _refuse_no_file(file: Path) -> None:

@@ -36,6 +36,7 @@ def followed(file: Path, stop: Event, *, pause_s: float = _PAUSE_S, idle: Callab
                     stream.close()
                 stream, rest = _opened(file), b""
                 if stream is None:
+                    idle()
                     stop.wait(pause_s)
             elif os.fstat(stream.fileno()).st_size < stream.tell():
                 stream.seek(0)

@@ -3,6 +3,7 @@
 A generator belongs to its project: `generator.py` says whose records it makes (`SOURCE`), makes them
 (`generate(seed, n, base=...)` gives samples of key, value, facts) and adds up what every view must answer (`Truth`).
 The command only sends them and keeps the truth beside: `{view: rows as query prints them, exact measures only}`.
+Where the source has a key, it comes in place of the samples'.
 Windows that follow the order of the log tell partitions apart, so a truth may ask which topic its events go to; where in
 it a record lands is known beforehand: `kafka.Sender` goes by its key, and keeps the order.
 """
@@ -23,12 +24,12 @@ import typer
 
 from cli import truths
 from cli.call import Call, Output
+from cli.keyed import Sample, keyed
 from cli.signals import stopping
 from infra import broker, kafka
 from views.errors import TandemError, listed
 
 FILE = "generator.py"
-Sample = tuple[bytes | None, bytes, Any]
 
 _TICK_S = 0.01
 
@@ -55,16 +56,16 @@ def run(
     if generator.source not in sources:
         known = listed(generator.source, sources)
         raise NoGenerator(f"{call.project / FILE}: SOURCE is {generator.source!r}, which is no source; sources: {known}")
-    topic = sources[generator.source].topic
+    source = sources[generator.source]
     start = _time(base)
     address = broker.address(call.settings())
-    found = kafka.topic(kafka.connect(address), topic)
+    found = kafka.topic(kafka.connect(address), source.topic)
     counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None
     with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
-            samples(generator, seed, events, start, duplicates),
+            keyed(source, samples(generator, seed, events, start, duplicates)),
             counted,
-            lambda value, key: sender.send(topic, value, key),
+            lambda value, key: sender.send(source.topic, value, key),
             skip=skip,
             rate=rate,
             stop=stop,
@@ -79,7 +80,8 @@ def run(
     }
     if truth is not None and counted is not None:
         truths.write(truth, document | {"views": counted.manifest()})
-    return Output(document, f"{sender.acknowledged} events acknowledged on topic {topic}, {driven.malformed} of them malformed")
+    said = f"{sender.acknowledged} events acknowledged on topic {source.topic}, {driven.malformed} of them malformed"
+    return Output(document, said)
 
 
 class NoGenerator(TandemError):

@@ -1,18 +1,17 @@
 """What a view would answer if a file's lines were its log: the kernel alone, without Kafka, Java or tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 
 from ledger.counts import add
+from views.decode.unlogged import as_records
 from views.kernel import Partial, decode, merge, partial, prepare, unique
-from views.python_values import array
 from views.ranges import Ranges
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, record_columns
+from views.source import REJECTS_SCHEMA
 from views.unique import identity_columns
 from views.view import View
 
@@ -44,7 +43,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     quarantined: dict[str, int] = {}
     rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
     for values in _chunks(lines):
-        decoded = decode(source, _records(source, values, read, at))
+        decoded = decode(source, as_records(source, values, topic_id=TOPIC, first=read, at=at))
         kept = unique(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (read, read + len(values))})
         states.append(partial(view, prepared.events, ranges, prepared.failed))
@@ -63,21 +62,6 @@ def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     iterator = iter(lines)
     while chunk := list(islice(iterator, _LINES)):
         yield chunk
-
-
-def _records(source: Source, values: list[bytes], first: int, at: datetime) -> pa.Table:
-    """What `decode` reads of records."""
-    columns: dict[str, Sequence[Any]] = {
-        "topic_id": [TOPIC] * len(values),
-        "partition": [0] * len(values),
-        "offset": list(range(first, first + len(values))),
-        "timestamp": [at] * len(values),
-        "value": values,
-        "key": [None] * len(values),
-        "headers": [[]] * len(values),
-    }
-    names = list(record_columns(source))
-    return pa.Table.from_arrays([array(columns[name], RECORDS_SCHEMA.field(name).type) for name in names], names=names)
 
 
 def _by_reason(rejects: pa.Table) -> dict[str, int]:

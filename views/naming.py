@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from views.decode import parser
 from views.errors import DefinitionError, listed
+from views.key import bind_key
 from views.modules import DEFINITIONS, ProjectLoader
 from views.placement import place_of_variable
 from views.prepare import prepared_schema
@@ -40,6 +41,7 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
         with _placed(f"{place(source)}: source {named[id(source)].name!r}"):
             parser(source.event, source.decoder)
             prepared_schema(source)
+            bind_key(source)
 
     views = _listed(definitions, "VIEWS", View, loader)
     built = []

@@ -15,6 +15,8 @@ from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
 
 APPEND_TIME: Final = "_append_time"
+LOG_APPEND_TIME: Final = 1
+"""The timestamp type of a record that the log itself has timed."""
 
 POSITION_SCHEMA = pa.schema(
     [
@@ -77,8 +79,10 @@ class Source:
     records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views may use these as they
     may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
     is a function of the project from an Arrow table of events to one of the rows that views look at, any number for each
-    event by itself (see views/prepare.py); an event for which it fails is rejected by every view. `name` is the variable's in
-    definitions.py unless it is given.
+    event by itself (see views/prepare.py); an event for which it fails is rejected by every view. `key` is an expression over
+    the event's fields whose text is the Kafka key of the records that `tandem feed` and `tandem generate` write: events with
+    equal keys are in one partition, in order; none lets Kafka choose. `name` is the variable's in definitions.py unless it is
+    given.
     """
 
     topic: str
@@ -91,6 +95,7 @@ class Source:
     horizon: timedelta = timedelta(minutes=10)
     metadata: tuple[str, ...] = ()
     prepare: Prepare | None = None
+    key: str | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -101,6 +106,8 @@ class Source:
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
+        if self.key is not None and not isinstance(self.key, str):
+            raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if self.prepare is not None:
             _check_prepare(self.prepare)
         self._check_fields()

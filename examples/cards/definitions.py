@@ -94,8 +94,8 @@ class FraudScore(CustomMeasure):
         return pa.StructArray.from_arrays([pa.array(part) for part in united], fields=list(self.state))
 
 
-# The log holds the payments of one card in their order if the card is each record's Kafka key.
-payments = Source(topic="payments", event=Payment, event_time="time", identity=("transaction_id",))
+# The key puts the payments of one card into one partition of the log, in their order.
+payments = Source(topic="payments", event=Payment, event_time="time", identity=("transaction_id",), key="card")
 
 merchant_hours = View(
     source=payments,
@@ -141,6 +141,7 @@ recent_declines = View(
     measures={"payments": count(), "declines": count(filter="declined")},
 )
 
+# A merchant's payments are of many cards, so each partition counts its own hundreds; `tandem check` says so.
 merchant_hundreds = View(
     source=payments,
     keys={"merchant": "merchant"},

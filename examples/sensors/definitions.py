@@ -34,8 +34,15 @@ class Message(Event):
     battery: int
 
 
-# The log holds the messages of one sensor in the order of arrival if the sensor is each record's Kafka key.
-messages = Source(topic="sensors", event=Message, event_time="time", identity=("sensor", "number"), lateness=timedelta(hours=6))
+# The key puts the messages of one sensor into one partition of the log, in the order of arrival.
+messages = Source(
+    topic="sensors",
+    event=Message,
+    event_time="time",
+    identity=("sensor", "number"),
+    lateness=timedelta(hours=6),
+    key="sensor",
+)
 
 climate = View(
     source=messages,

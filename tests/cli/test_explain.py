@@ -129,6 +129,16 @@ def test_every_state_column_is_explained(world: World, capsys: pytest.CaptureFix
     assert named == kept
 
 
+def test_what_a_source_prepares_is_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tandem.toml").touch()
+    prepared = ORDERED.replace("hits = Source(", "def paged(hits):\n    return hits\n\n\nhits = Source(prepare=paged, ")
+    prepared = prepared.replace("VIEWS = (hops, hundreds)", "VIEWS = (hops,)")
+    (tmp_path / "definitions.py").write_text(prepared)
+    assert explained(capsys, tmp_path, "hops")["logical"]["prepare"] == "paged"
+    assert main(["explain", "hops", "--project", str(tmp_path)]) == 0
+    assert "  prepare    paged: any number of rows" in capsys.readouterr().out
+
+
 def test_an_unknown_view_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "per_pag", "--project", str(world.folder)]) == 1
     assert capsys.readouterr().err == "tandem: no view 'per_pag'; views: per_page, ever, inverse\n"

@@ -67,6 +67,11 @@ def feed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pr
 
 
 def values(broker: kafka.Connection, name: str) -> list[bytes]:
+    """The values of what the topic holds, in no order over partitions."""
+    return [record.value() for record in records(broker, name)]
+
+
+def records(broker: kafka.Connection, name: str) -> list[Any]:
     """What the topic holds, in no order over partitions."""
     topic = kafka.topic(broker, name)
     settings = {"bootstrap.servers": broker.address.bootstrap, "group.id": "x", "enable.auto.commit": False, "log_level": 0}
@@ -77,7 +82,7 @@ def values(broker: kafka.Connection, name: str) -> list[bytes]:
     while len(found) < wanted and time.monotonic() < deadline:
         found += consumer.consume(1000, 0.2)
     consumer.close()
-    return [record.value() for record in found]
+    return found
 
 
 def test_each_line_without_its_end_is_a_record_blank_ones_too(feed, project: Path, broker: kafka.Connection) -> None:
@@ -98,6 +103,27 @@ def test_the_positions_are_those_after_what_was_sent(feed, project: Path, broker
     told = {(topic, int(number)): offset for topic, of in document["positions"].items() for number, offset in of.items()}
     assert (code, document["sent"]) == (0, 5000)
     assert told == {partition: end for partition, end in ends.items() if end}
+
+
+def test_lines_of_one_key_are_in_one_partition(feed, project: Path, broker: kafka.Connection) -> None:
+    """In their order, with the key of their source; a line that does not decode is sent without one."""
+    definitions = (project / "definitions.py").read_text()
+    definitions = definitions.replace("    at: datetime\n", "    at: datetime\n    n: int\n").replace(
+        '"at")', '"at", key="n % 5")'
+    )
+    (project / "definitions.py").write_text(definitions)
+    given = [b'{"at": "2026-11-01T00:00:00Z", "n": %d}' % number for number in range(2_500)]
+    assert feed("-", given=b"\n".join([*given, b"broken"]))[:2][0] == 0
+    found = records(broker, project.name)
+    assert sorted(record.value() for record in found) == sorted([*given, b"broken"])
+    partitions: dict[bytes | None, set[int]] = {}
+    for record in found:
+        partitions.setdefault(record.key(), set()).add(record.partition())
+    assert partitions.keys() == {b"0", b"1", b"2", b"3", b"4", None}
+    assert {len(places) for places in partitions.values()} == {1}
+    for key in range(5):
+        mine = [record.value() for record in found if record.key() == b"%d" % key]
+        assert mine == given[key::5]
 
 
 def test_nothing_to_send_is_no_failure(feed) -> None:

@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Timer
@@ -11,8 +12,11 @@ from threading import Event, Timer
 import pytest
 
 from cli import truths
-from cli.generate import Driven, Generator, NoGenerator, Sample, drive, empty_truth, load, samples
+from cli.generate import Driven, Generator, NoGenerator, drive, empty_truth, load, samples
+from cli.keyed import Sample, keyed
 from views.errors import TandemError
+from views.event import Event as Record
+from views.source import Source
 
 WEB = Path(__file__).parents[2] / "examples" / "web"
 BASE = datetime(2026, 11, 1, tzinfo=UTC)
@@ -42,6 +46,20 @@ def test_all_samples_are_sent_in_order_and_the_good_ones_counted() -> None:
     assert drive(numbers(30), truth, lambda value, key: sent.append((value, key)), stop=Event()) == Driven(30, 3)
     assert sent == [(b"%d" % i, None) for i in range(30)]
     assert truth.facts == Counter(i for i in range(30) if i % 10 != 9)
+
+
+class Number(Record):
+    at: datetime
+    n: int
+
+
+def test_a_sources_key_comes_in_place_of_the_generators() -> None:
+    values = [b'{"at":"2026-11-01T00:00:00Z","n":%d}' % (i % 7) if i % 10 else b"broken" for i in range(2_500)]
+    given = [(b"own", value, i) for i, value in enumerate(values)]
+    plain = Source(topic="t", event=Number, event_time="at")
+    assert list(keyed(plain, given)) == given
+    found = list(keyed(replace(plain, key="n"), given))
+    assert found == [(b"%d" % (i % 7) if i % 10 else None, value, i) for i, value in enumerate(values)]
 
 
 def test_what_is_skipped_counts_in_the_truth_and_is_not_sent() -> None:

@@ -17,7 +17,16 @@ from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, rec
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
-from views.source import APPEND_TIME, RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema, metadata_schema, record_columns
+from views.source import (
+    APPEND_TIME,
+    LOG_APPEND_TIME,
+    RECORDS_SCHEMA,
+    REJECTS_SCHEMA,
+    Source,
+    events_schema,
+    metadata_schema,
+    record_columns,
+)
 
 PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "json": json.parser,
@@ -26,7 +35,6 @@ PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "syslog": syslog.parser,
 }
 FIRST_BYTES = 256
-_LOG_APPEND_TIME = 1
 
 _POSITION = ("topic_id", "partition", "offset", "timestamp")
 _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
@@ -139,7 +147,7 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose timestamp is the log's own; the others go to `rejected`."""
     kinds = batch.column("timestamp_type").take(typed.column("_row"))
-    own = pc.fill_null(pc.equal(kinds, scalar(_LOG_APPEND_TIME, kinds.type)), False)
+    own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
     for row in typed.column("_row").filter(pc.invert(own)).to_pylist():
         rejected[row] = Reject("producer_time", "the timestamp is its producer's; message.timestamp.type has to be LogAppendTime")
     return typed.filter(own)

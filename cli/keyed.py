@@ -1,0 +1,27 @@
+"""Records with the keys that their source gives them."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from views.key import record_keys
+from views.source import Source
+
+PIECE: Final = 1000
+"""How many keys are computed at once, because a few cost as much as these."""
+
+Sample = tuple[bytes | None, bytes, Any]
+
+
+def keyed(source: Source, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Samples of key, value and facts with the source's keys in place of their own; as they are if the source has none.
+
+    A piece of them is taken ahead.
+    """
+    if source.key is None:
+        yield from samples
+        return
+    remaining = iter(samples)
+    while piece := list(islice(remaining, PIECE)):
+        keys = record_keys(source, [value for _, value, _ in piece])
+        yield from ((key, value, facts) for key, (_, value, facts) in zip(keys, piece, strict=True))

@@ -1,0 +1,43 @@
+"""`check` warns where what a view says is right and may not be what was meant."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import main
+
+DEFINITIONS = """
+from datetime import datetime
+
+from views import Event, Source, View, count
+from views.windows import last_events
+
+
+class Reading(Event):
+    at: datetime
+    sensor: str
+
+
+readings = Source(topic="readings", event=Reading, event_time="at"KEY)
+last = View(readings, keys={"sensor": "sensor"}, window=last_events(3), measures={"n": count()})
+SOURCES = (readings,)
+VIEWS = (last,)
+"""
+
+
+def test_a_window_that_follows_the_log_wants_its_keys_in_one_partition(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tandem.toml").touch()
+    for key, warned in (("", True), (', key="sensor"', False)):
+        (tmp_path / "definitions.py").write_text(DEFINITIONS.replace("KEY", key))
+        assert main(["check", "--project", str(tmp_path), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        warnings = found["views"]["last"]["warnings"]
+        assert [warning[:58] for warning in warnings] == ["its windows follow the order of the log, which each partit"] * warned
+        assert found["sources"]["readings"]["key"] == ("sensor" if key else None)
+        assert main(["check", "--project", str(tmp_path)]) == 0
+        shown = capsys.readouterr().out
+        assert ("  warning: its windows" in shown) == warned
+        assert ("  key of its records: sensor" in shown) == bool(key)

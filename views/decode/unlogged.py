@@ -1,0 +1,26 @@
+"""Values that no log holds, as the records that they would be."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from views.python_values import array
+from views.source import LOG_APPEND_TIME, RECORDS_SCHEMA, Source, record_columns
+
+
+def as_records(source: Source, values: Sequence[bytes], *, topic_id: str, first: int, at: datetime) -> pa.Table:
+    """What `decode` reads of records: of one partition, offsets from `first` on, appended at `at`, no keys, no headers."""
+    columns: dict[str, Sequence[Any]] = {
+        "topic_id": [topic_id] * len(values),
+        "partition": [0] * len(values),
+        "offset": list(range(first, first + len(values))),
+        "timestamp": [at] * len(values),
+        "timestamp_type": [LOG_APPEND_TIME] * len(values),
+        "value": values,
+        "key": [None] * len(values),
+        "headers": [[]] * len(values),
+    }
+    names = list(record_columns(source))
+    return pa.Table.from_arrays([array(columns[name], RECORDS_SCHEMA.field(name).type) for name in names], names=names)
