@@ -69,7 +69,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     definitions = below.release.files
     found = duplicates.Duplicates()
     if below.source.identity:
-        search = duplicates.Search(definitions, name, events.place, scratch)
+        search = duplicates.Search(definitions, name, events.place, scratch, archive.generations(tables, name))
         found = duplicates.find(batch.session, search, parts, parallelism=batch.parallelism)
     rows = sum(part.rows for part in parts)
     views = project.load_files(definitions).views

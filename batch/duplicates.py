@@ -41,12 +41,16 @@ _TABLE: Final = "batch_identities"
 
 @dataclass(frozen=True)
 class Search:
-    """What a task needs: the release's files and the source in them, where events are, and where scratch files go."""
+    """What a task needs: the release's files and the source in them, where events are, and where scratch files go.
+
+    `generations` are the ids of the source's topics, the oldest first.
+    """
 
     definitions: Mapping[str, bytes] = field(hash=False)
     source: str
     events: Place
     scratch: Place
+    generations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def _judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     """Which of a bucket's suspects are duplicates."""
     source = project.load_files(search.definitions).sources[search.source]
     suspects = pa.concat_tables([events_schema(source).empty_table(), *map(from_ipc, pieces)]).combine_chunks()
-    result = kernel.unique(source, suspects)
+    result = kernel.unique(source, suspects, generations=search.generations)
     if not result.duplicates:
         return
     positions = suspects.select(EVENTS.names)

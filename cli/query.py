@@ -71,6 +71,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {counted}; {newest}"
     for name, how in whence.approximate.items():
         yield f"{name} is approximate: {_approximately(how)}"
+    if whence.horizon is not None:
+        yield f"copies that came more than {whence.horizon} after their event are dropped by the next recompute"
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
     for gap in whence.gaps:

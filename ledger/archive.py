@@ -170,6 +170,12 @@ def firsts(tables: Tables, source: str) -> dict[tuple[str, int], int]:
     return found
 
 
+def generations(tables: Tables, source: str) -> tuple[str, ...]:
+    """The ids of the source's topics, the oldest first: a topic made anew is archived after all of the one before it."""
+    topics = (topic for run in runs(tables, source) for topic in sorted({topic for topic, _ in run.end}))
+    return tuple(dict.fromkeys(topics))
+
+
 def _reached(tables: Tables, address: str) -> int:
     handle = delta.open_table(tables, address)
     return 0 if handle is None else handle.transaction_version(APP_ID) or 0

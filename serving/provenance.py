@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from ledger.gaps import Gap
@@ -18,7 +18,8 @@ class Provenance:
     """What one answer counts: `batch_version` is everything below `cut`, the realtime commits are `[cut, realtime)`.
 
     `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
-    time of the newest event counted, None without events. `approximate` has the measures that are not exact. `rejected`
+    time of the newest event counted, None without events. `horizon` is within what time of the event the tail has dropped
+    copies, None where no copy can be in it. `approximate` has the measures that are not exact. `rejected`
     counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the offsets in the
     counted range that the log lost.
     """
@@ -31,6 +32,7 @@ class Provenance:
     cut: Position
     realtime: Position
     newest: datetime | None
+    horizon: timedelta | None
     approximate: Mapping[str, Approximation]
     rejected: Mapping[str, int]
     gaps: tuple[Gap, ...] = ()
@@ -46,6 +48,7 @@ class Provenance:
             "cut": self.cut.to_json(),
             "realtime": self.realtime.to_json(),
             "age_s": age(self.newest, now=now),
+            "horizon_s": None if self.horizon is None else self.horizon.total_seconds(),
             "approximate": {name: asdict(how) for name, how in self.approximate.items()},
             "rejected": dict(self.rejected),
             "gaps": [{"name": gap.name, "reason": gap.reason, "ranges": gap.ranges.to_json()} for gap in self.gaps],

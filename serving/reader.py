@@ -182,6 +182,7 @@ def _provenance(view: View, snapshot: Snapshot, layer: Layer, rejected: Mapping[
         cut=tail.cut,
         realtime=end,
         newest=newest,
+        horizon=view.source.horizon if view.source.identity and layer != "batch" and tail.end != tail.cut else None,
         approximate=approximations(view),
         rejected=rejected,
         gaps=touching(snapshot.gaps, source, start, end),

@@ -1,5 +1,6 @@
 """The kernel's unique: one event of each identity, before any filter sees it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -40,16 +41,17 @@ def identity_columns(source: Source) -> list[str]:
     return [name for name in columns if name != APPEND_TIME]
 
 
-def unique(source: Source, events: pa.Table, known: pa.Table | None = None) -> Unique:
-    """Keep the first of each identity and event time by (topic id, partition, offset), whatever the order of the rows.
+def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
+    """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
 
+    That is by topic, partition and offset; `generations` are the ids of topics, the oldest first (see views.log_order).
     `known` holds the identity columns of events that were counted before: their copies are dropped. A source without
     identity keeps every event.
     """
     columns = identity_columns(source)
     if not columns or not events.num_rows:
         return Unique(events, 0, 0)
-    order = log_order(events)
+    order = log_order(events, generations)
     ranked = events.select(columns).take(pa.array(order)).append_column(_RANK, pa.array(np.arange(len(order))))
     groups = ranked.group_by(columns, use_threads=False).aggregate([(_RANK, "min"), (_RANK, "list")])
     if known is not None and known.num_rows:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -80,3 +81,13 @@ def test_strangers_whose_hashes_met_are_told_apart(tmp_path: Path) -> None:
     search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
 
     assert list(duplicates._judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
+
+
+def test_of_two_topics_the_older_one_keeps_its_event(tmp_path: Path) -> None:
+    old, new = sales([("a", 1)]), sales([("a", 1)])
+    topics = [pa.array([topic]) for topic in ("Z", "A")]
+    suspects = pa.concat_tables([one.set_column(0, "_topic_id", topic) for one, topic in zip((old, new), topics, strict=True)])
+    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)), generations=("Z", "A"))
+
+    (found,) = duplicates._judged(search, iter([to_ipc(suspects)]))
+    assert pq.read_table(tmp_path / found.files[0])["_topic_id"].to_pylist() == ["A"]

@@ -81,6 +81,18 @@ def test_query_asks_by_key_window_layer_and_limit(world: World, capsys: pytest.C
     assert found["rows"] == oracle.inverse(world.values(position(31), world.end))[1:]
 
 
+def test_query_takes_a_range_as_one_window(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    span = ("--from", "2026-11-01T11:00", "--to", "2026-11-01T14:00")
+    _, found, _ = run(world, capsys, "query", "per_page", "--key", "page=/07", *span, "--one")
+    assert [(row["window_start"], row["window_end"], row["n"]) for row in found["rows"]] == [
+        ("2026-11-01T11:00:00Z", "2026-11-01T14:00:00Z", 1)
+    ]
+    assert run(world, capsys, "query", "per_page", "--last", "3h")[1]["rows"] == []
+    code, found, _ = run(world, capsys, "query", "per_page", "--last", "90m")
+    assert (code, found["error"]) == (1, "the last 1:30:00 are not possible: view 'per_page' is made of slices of 1:00:00")
+    assert run(world, capsys, "query", "per_page", "--last", "3h", "--one")[0] == 1
+
+
 def test_a_pipe_gets_every_row_and_a_screen_the_first_and_of_how_many(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,14 @@ def test_runs_are_contiguous(tables: Tables) -> None:
     assert [(run.start, run.end) for run in archive.runs(tables, SOURCE)] == [(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]
 
 
+def test_the_oldest_topic_is_the_one_that_was_archived_first(tables: Tables) -> None:
+    assert archive.generations(tables, SOURCE) == ()
+    old = Position.of({("z", 0): 3})
+    intend(tables, LOG_START, old)
+    intend(tables, old, Position.of({("z", 0): 3, ("a", 0): 1}))
+    assert archive.generations(tables, SOURCE) == ("z", "a")
+
+
 @pytest.mark.parametrize("end", [at(3, 1), at(3, 0), at(9, 0)])
 def test_a_run_must_advance(tables: Tables, end: Position) -> None:
     intend(tables, LOG_START, at(3, 1))

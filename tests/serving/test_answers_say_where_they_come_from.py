@@ -68,6 +68,7 @@ def test_the_document_is_what_query_prints(world: World) -> None:
             "cut": {"T": {"0": 6}},
             "realtime": {"T": {"0": 6, "1": 6}},
             "age_s": 2.5,
+            "horizon_s": None,
             "approximate": {},
             "rejected": {"expression": 1},
             "gaps": [],

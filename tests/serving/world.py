@@ -78,10 +78,11 @@ class World:
 
     folder: Path
     log: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
+    definitions: str = DEFINITIONS
 
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
-        (self.folder / "definitions.py").write_text(DEFINITIONS)
+        (self.folder / "definitions.py").write_text(self.definitions)
         self.project = project.load(self.folder)
         self.tables = Tables(str(self.folder / ".tandem"))
         self.live = first.live(self.tables, lambda: self.project, by="test", at=NOON)

@@ -134,10 +134,17 @@ def test_without_identity_every_event_counts() -> None:
     assert (result.events, result.duplicates, result.conflicts) == (events, 0, 0)
 
 
-def test_topic_generations_order_by_their_ids() -> None:
-    """The order of topic ids is that of the ids, not that of their first appearance in the table."""
+def test_topics_of_unknown_age_order_by_their_ids() -> None:
+    """Not by their first appearance in the table."""
     copies = [Copy(1, 0, 0, "a", 1, 1, 1.0, None), Copy(0, 0, 5, "a", 1, 1, 2.0, None)]
     assert positions(unique(SALES, table(copies)).events) == [(0, 0, 5)]
+
+
+def test_the_oldest_topic_is_the_first_of_the_log() -> None:
+    copies = [Copy(1, 0, 0, "a", 1, 1, 1.0, None), Copy(0, 0, 5, "a", 1, 1, 2.0, None)]
+    newer, older = sorted({str(topic) for topic in table(copies)["_topic_id"].to_pylist()})
+    assert positions(unique(SALES, table(copies), generations=(older, newer)).events) == [(1, 0, 0)]
+    assert positions(unique(SALES, table(copies), generations=(older,)).events) == [(1, 0, 0)]
 
 
 class Typed(Event):
