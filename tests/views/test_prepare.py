@@ -19,7 +19,7 @@ from views.errors import DefinitionError
 from views.event import Event
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.kernel import Partial, merge, partial, prepare, present, unique
-from views.measures import count, maximum, total
+from views.measures import count, first, first_k, last, maximum, sample, total
 from views.prepare import prepared_schema
 from views.project import load_files
 from views.ranges import EMPTY
@@ -83,6 +83,17 @@ def test_it_answers_what_plain_python_does_for_any_split(texts: list[str], data:
     }
     failing = sum("fail" in text for text in texts)
     assert merged.rejected == ({"prepare": failing} if failing else {})
+
+
+@share(30)
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "cc", "d"]), max_size=4).map(" ".join), max_size=12), st.integers(0, 12))
+def test_measures_that_go_by_position_are_the_same_for_every_split(texts: list[str], cut: int) -> None:
+    """Though the rows of one event share theirs."""
+    by_position = {"f": first("word"), "l": last("word"), "k": first_k("word", 3), "s": sample("word", 3)}
+    view = View(LINES, measures=by_position)
+    events = events_table(LINES, [line(text) for text in texts])
+    pieces = [folded(view, piece) for piece in (events.slice(cut), events.slice(0, cut))]
+    assert present(view, merge(view, pieces)).equals(present(view, merge(view, [folded(view, events)])))
 
 
 def test_an_event_that_fails_is_rejected_by_every_view_beside_its_own_rejections() -> None:
