@@ -103,7 +103,7 @@ def test_a_mean_of_means_fails_with_the_smallest_events(tmp_path: Path, capsys: 
 def test_without_the_option_no_law_is_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(capsys, "check", "--project", project(tmp_path, LAWLESS))
     assert (code, "laws" in found) == (0, False)
-    assert found["views"]["averages"]["measures"]["mean"]["measure"] == "Average(expression='wh')"
+    assert found["views"]["averages"]["measures"]["mean"]["measure"] == 'Average("wh")'
 
 
 def test_a_missing_strategy_is_one_sentence_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
