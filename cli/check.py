@@ -17,7 +17,7 @@ from views.measures.filtered import Filtered
 from views.prepare import prepared_schema
 from views.project import Project
 from views.source import POSITION_SCHEMA, Prepare, Source
-from views.view import BoundMeasure, View, bind
+from views.view import BoundMeasure, View, bind, described
 
 
 def run(
@@ -52,6 +52,8 @@ def _source(source: Source) -> dict[str, Any]:
         "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
+        "units": {field.name: field.unit for field in event_fields(source.event) if field.unit},
+        "docs": {field.name: field.doc for field in event_fields(source.event) if field.doc},
         "event_time": source.event_time,
         "identity": list(source.identity),
         "key": source.key,
@@ -70,9 +72,10 @@ def _view(view: View) -> dict[str, Any]:
     bound = bind(view)
     return {
         "source": view.source.name,
+        "doc": view.doc,
         "where": view.where,
         "window": str(view.window),
-        "keys": {name: {"expression": key.text, "type": key.type.kind} for name, key in bound.keys},
+        "keys": {name: {"expression": key.text, "type": key.type.kind, **described(view, name)} for name, key in bound.keys},
         "measures": {measure.name: _measure(view, measure) for measure in bound.measures},
         "fingerprint": fingerprint(view),
         "warnings": [warning] if (warning := spread(view)) else [],
@@ -84,6 +87,7 @@ def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
     return {
         "measure": str(view.measures[measure.name]),
         "type": measure.aggregate.kind,
+        **described(view, measure.name),
         "approximate": None if how is None else {"kind": how.kind, "error": how.error, "confidence": how.confidence},
     }
 
@@ -96,20 +100,29 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
-        yield from (f"  {field}: {kind}" for field, kind in source["fields"].items())
+        for field, kind in source["fields"].items():
+            yield f"  {field}: {kind}{_told(source['units'].get(field), source['docs'].get(field))}"
         if source["prepare"]:
             yield f"  prepared by {source['prepare']['function']}:"
             yield from (f"    {column}: {kind}" for column, kind in source["prepare"]["columns"].items())
     for name, view in document["views"].items():
         where = f", where {view['where']}" if view["where"] else ""
         yield f"\nview {name} of {view['source']}: {view['window']}{where}, fingerprint {view['fingerprint']}"
-        yield from (f"  key {key}: {what['type']} = {what['expression']}" for key, what in view["keys"].items())
+        if view["doc"]:
+            yield f"  {view['doc']}"
+        for key, what in view["keys"].items():
+            yield f"  key {key}: {what['type']} = {what['expression']}{_told(what.get('unit'), what.get('doc'))}"
         for measure, what in view["measures"].items():
             exact = f"approximate ({what['approximate']['kind']})" if what["approximate"] else "exact"
-            yield f"  {measure}: {what['type']}, {exact} = {what['measure']}"
+            yield f"  {measure}: {what['type']}, {exact} = {what['measure']}{_told(what.get('unit'), what.get('doc'))}"
         yield from (f"  warning: {warning}" for warning in view["warnings"])
     yield "\nsettings"
     yield from _settings(document["settings"])
+
+
+def _told(unit: str | None, doc: str | None) -> str:
+    """What a unit and a text add to a line."""
+    return f"{f' [{unit}]' if unit else ''}{f': {doc}' if doc else ''}"
 
 
 def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -246,29 +246,29 @@ def _of_batch(batch: Mapping[str, Any]) -> Iterator[str]:
     if not files:
         yield f"nothing is archived yet in {batch['table']}"
         return
-    yield f"a recompute reads {_sum(files, 'rows')} rows in {len(files)} files, {_sum(files, 'bytes')} bytes, of {batch['table']}"
+    yield f"a recompute reads {batch['table']}"
+    yield f"  rows {_sum(files, 'rows')}, files {len(files)}, bytes {_sum(files, 'bytes')}"
     yield f"  columns {', '.join(batch['columns'])}"
     yield f"  in a scan of {', '.join(batch['scanned_columns'])}, shared with {', '.join(others) or 'no other view'}"
     yield "  after a scan that finds copies" if batch["scans"] > 1 else "  and in no other"
-    yield f"{len(batch['slices'])} tasks fold and {batch['buckets']} merge, where {batch['at_once']} run at once"
+    yield f"tasks {len(batch['slices'])} to fold, {batch['buckets']} to merge, if {batch['at_once']} run at once"
     yield f"writes {batch['writes']}"
 
 
 def _of_speed(speed: Mapping[str, Any]) -> Iterator[str]:
     yield f"one Spark job a trigger, shared with {', '.join(speed['together_with']) or 'no other view'}"
     yield "  and a second one where a copy lies in another task or was counted before"
-    yield f"{speed['partitions']} partitions have records; a trigger takes at most {speed['max_events']} events"
-    yield f"  and begins {speed['trigger_ms']} ms after the last one or later"
+    apart, most = speed["trigger_ms"], speed["max_events"]
+    yield f"partitions {speed['partitions']}; triggers of at most {most} events, {apart} ms apart or more"
     yield f"one commit a trigger to {speed['writes']}"
 
 
 def _of_serving(serving: Mapping[str, Any]) -> Iterator[str]:
     files, tail = serving["files"], serving["tail"]
     kept = "read once and held" if serving["held"] else "read for every answer"
-    rows = "" if serving["rows"] is None else f"{serving['rows']} rows in "
-    yield f"batch version: {rows}{len(files)} files, {_sum(files, 'bytes')} bytes, {kept}"
-    yield f"tail: {tail['records']} records in {tail['commits']} commits; their {tail['rows']} rows, {tail['bytes']} bytes,"
-    yield "  are merged and held"
+    rows = "unknown" if serving["rows"] is None else serving["rows"]
+    yield f"batch version: rows {rows}, files {len(files)}, bytes {_sum(files, 'bytes')}, {kept}"
+    yield f"tail: {', '.join(f'{what} {number}' for what, number in tail.items())}, merged and held"
     yield f"columns {', '.join(serving['columns'])}"
     if serving["problem"]:
         yield f"no answer: {serving['problem']}"

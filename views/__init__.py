@@ -6,7 +6,7 @@ Exported here is what a project's definitions are written with; the platform imp
 from views.decode.avro import avro
 from views.decode.csv import csv
 from views.decode.protobuf import protobuf
-from views.event import Event, Scale
+from views.event import Event, Scale, Unit
 from views.measures import (
     CustomMeasure,
     all_true,
@@ -47,6 +47,7 @@ __all__ = [
     "Event",
     "Scale",
     "Source",
+    "Unit",
     "View",
     "all_time",
     "all_true",

@@ -71,12 +71,25 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """What a field's values count: `Annotated[int, Unit("ms")]`. It says so to readers and changes no number."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for what is no text of one line."""
+        if not is_label(self.name):
+            raise DefinitionError(f'Unit({self.name!r}): a unit is a text of one line, such as "ms" or "EUR"')
+
+
+@dataclass(frozen=True)
 class Field:
     """One field of an event type or of a struct nested in it.
 
     `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
     Optional; `default` and `factory` are NODEFAULT where there is none; `constraints` are what msgspec.Meta demands;
-    `items` describes a list's elements, `fields` a struct's fields.
+    `items` describes a list's elements, `fields` a struct's fields. `unit` is that of Unit, `doc` the description of
+    msgspec.Meta; both are empty where none is given.
     """
 
     name: str
@@ -90,6 +103,8 @@ class Field:
     constraints: tuple[tuple[str, Any], ...] = ()
     items: "Field | None" = None
     fields: "tuple[Field, ...]" = ()
+    unit: str = ""
+    doc: str = ""
 
 
 @lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is being imported
@@ -152,6 +167,8 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
         arrow=_SCALARS.get(bare, pa.null()) if isinstance(bare, type) else pa.null(),
         optional=optional,
         constraints=tuple((name, value) for name, value in constraints.items() if value is not None),
+        unit=next((mark.name for mark in marks if isinstance(mark, Unit)), ""),
+        doc=next((mark.description for mark in marks if isinstance(mark, msgspec.Meta) and mark.description), ""),
     )
     if (scale is not None) != (bare is Decimal):
         if bare is Decimal:
@@ -206,6 +223,11 @@ def _choice_type(values: Any, place: str) -> pa.DataType:
     if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values):
         return pa.int64()
     raise DefinitionError(f"{place}: the values of an Enum or Literal are all strings or all 64-bit integers")
+
+
+def is_label(text: Any) -> bool:
+    """Whether it is a text of one line that is not empty."""
+    return isinstance(text, str) and bool(text) and text.isprintable()
 
 
 def _name(annotation: Any) -> str:

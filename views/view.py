@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from views.engine import quoted
-from views.errors import DefinitionError
-from views.event import TIMESTAMP
+from views.errors import DefinitionError, listed
+from views.event import TIMESTAMP, event_fields, is_label
 from views.expressions import Expression, bind_expression
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
@@ -32,7 +32,9 @@ class View:
     `keys` names expressions; each combination of their values, NULL like any other, has its own answers. `window` says
     which events of a key share one. `measures` names what is said about the events of a key and window. `where` leaves out
     every event for which it is not true; the others are looked at by no expression before it. `name` is the variable's in
-    definitions.py unless it is given.
+    definitions.py unless it is given. `doc` says what the view is for, `docs` and `units` the same and the unit of some of its
+    keys and measures, by name; they are for readers and change no number. A key that is a field has the field's own unless
+    it is given others.
     """
 
     source: Source
@@ -41,6 +43,9 @@ class View:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     where: str | None = None
     name: str = ""
+    doc: str = ""
+    docs: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Equal in every part; the order of keys and measures counts, because columns stand in it."""
@@ -50,7 +55,8 @@ class View:
         return hash(self._parts())
 
     def _parts(self) -> tuple[object, ...]:
-        return (self.source, tuple(self.keys.items()), self.window, tuple(self.measures.items()), self.where, self.name)
+        mappings = (self.keys, self.measures, self.docs, self.units)
+        return (self.source, self.window, self.where, self.name, self.doc, *(tuple(mapping.items()) for mapping in mappings))
 
 
 @dataclass(frozen=True)
@@ -180,14 +186,30 @@ def arranged_schema(view: View) -> pa.Schema:
 
 
 def answer_schema(view: View) -> pa.Schema:
-    """The columns of the view's answers: keys, window, measures; each field's metadata says its `kind`."""
+    """The columns of the view's answers: keys, window, measures; a field's metadata says its `kind`, and `unit` and `doc`."""
     bound = bind(view)
-    keys = [pa.field(name, key.type.arrow, metadata={"kind": key.type.kind}) for name, key in bound.keys]
+    keys = [pa.field(name, key.type.arrow, metadata=_metadata(view, name, key.type.kind)) for name, key in bound.keys]
     window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in bound.placement.answers]
     measures = [
-        pa.field(measure.name, measure.aggregate.answer, metadata={"kind": measure.aggregate.kind}) for measure in bound.measures
+        pa.field(measure.name, measure.aggregate.answer, metadata=_metadata(view, measure.name, measure.aggregate.kind))
+        for measure in bound.measures
     ]
     return pa.schema([*keys, *window, *measures])
+
+
+def described(view: View, name: str) -> dict[str, str]:
+    """The `unit` and the `doc` of a key or measure, of those that it has."""
+    columns = {key: expression.column for key, expression in bind(view).keys}
+    own = next((one for one in event_fields(view.source.event) if one.name == columns.get(name)), None)
+    found = {
+        "unit": view.units.get(name) or (own.unit if own else ""),
+        "doc": view.docs.get(name) or (own.doc if own else ""),
+    }
+    return {what: text for what, text in found.items() if text}
+
+
+def _metadata(view: View, name: str, kind: str) -> dict[str, str]:
+    return {"kind": kind, **described(view, name)}
 
 
 def approximations(view: View) -> dict[str, Approximation]:
@@ -229,6 +251,15 @@ def _check_shape(view: View, place: str) -> None:
     for name in (*([view.name] if view.name else []), *view.keys, *view.measures):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise DefinitionError(f"{place}: {name!r} is not a name: a letter, then letters, digits and underscores")
+    if not isinstance(view.doc, str):
+        raise DefinitionError(f"{place}, doc: {view.doc!r} is not a text")
+    named = [*view.keys, *view.measures]
+    for part, texts in (("docs", view.docs), ("units", view.units)):
+        for name, text in texts.items():
+            if name not in named:
+                raise DefinitionError(f"{place}, {part}: no key or measure {name!r}; there are {listed(str(name), named)}")
+            if not is_label(text):
+                raise DefinitionError(f"{place}, {part}: {name!r} is given {text!r}, which is not a text of one line")
 
 
 def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:

@@ -86,10 +86,10 @@ def test_a_person_is_told_the_same(world: World, capsys: pytest.CaptureFixture[s
     for part in (
         'bytes = total("bytes"): exact',
         "states of equal page, window_start, window_end become one",
-        "a recompute reads 40 rows in",
-        "1 tasks fold and 1 merge",
-        "batch version: 30 rows in 2 files",
-        "tail: 10 records in 2 commits; their 2 rows",
+        "  rows 40, files",
+        "tasks 1 to fold, 1 to merge",
+        "batch version: rows 30, files 2, bytes ",
+        "tail: commits 2, records 10, rows 2, bytes ",
     ):
         assert part in shown
 

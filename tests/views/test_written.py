@@ -73,8 +73,8 @@ def test_any_text_is_written_so_that_it_can_be_read(text: str) -> None:
 @pytest.mark.parametrize("name", [name for name in measures.__all__ if isfunction(getattr(measures, name))])
 def test_every_measure_that_is_shown_makes_it(name: str) -> None:
     make = getattr(measures, name)
-    given = {"fractions": (0.5, 0.99), "edges": (10, 100)}
+    given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3}
     needed = [one.name for one in signature(make).parameters.values() if one.default is one.empty]
-    measure = make(*(given.get(parameter, f"a {parameter}") for parameter in needed))
+    measure = make(**{parameter: given.get(parameter, f"a {parameter}") for parameter in needed})
     assert str(measure).startswith(f"{name}(")
     assert read(measure) == measure

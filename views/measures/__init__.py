@@ -1,6 +1,7 @@
 """Measures: what a view says about the events of a key and window.
 
-One file per family; a further measure is a further frozen dataclass that satisfies `Measure`, named nowhere else.
+One file per family; a further measure is a further frozen dataclass that satisfies `Measure`, named nowhere else. Its `facts` and
+`__str__` say what it costs and how a definition writes it.
 """
 
 from views.measures.comoments import correlation, covariance

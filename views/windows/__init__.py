@@ -1,6 +1,7 @@
 """Windows: which events of a key share an answer.
 
-One file per family; a further window is a further frozen dataclass that satisfies `Window`, named nowhere else.
+One file per family; a further window is a further frozen dataclass that satisfies `Window`, named nowhere else but in
+docs/windows.md. Its `__str__` says how a definition writes it.
 """
 
 from views.windows.calendar import Calendar, calendar

@@ -1,0 +1,80 @@
+"""The views of docs/how-to.md, loaded as one project, answer what the page says, and its own measure keeps the laws."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from tests.documented import DOCS
+
+CODE = "\n".join(re.findall(r"^```python\n(.*?)^```$", (DOCS / "how-to.md").read_text("utf-8"), re.MULTILINE | re.DOTALL))
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+REQUESTS = [
+    (0, "ann", "/a", 200, 10),
+    (10, "bob", "/a", 500, 30),
+    (20, "ann", "/b", 200, 20),
+    (29, "ann", "/a", 404, 40),
+    (60, "ann", "/a", 200, 50),
+    (700, "bob", "/b", 503, 60),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text(CODE)
+    lines = [
+        {
+            "id": str(n),
+            "at": (NOON + timedelta(minutes=minute)).isoformat(),
+            "reader": who,
+            "path": path,
+            "status": code,
+            "ms": ms,
+        }
+        for n, (minute, who, path, code, ms) in enumerate(REQUESTS)
+    ]
+    (tmp_path / "requests.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return tmp_path
+
+
+def test_answers_are_those_added_up_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def rows(view: str, *names: str) -> list[tuple[Any, ...]]:
+        code = main(["try", view, str(folder / "requests.jsonl"), "--project", str(folder), "--json"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        return [tuple(row[name] for name in names) for row in json.loads(out)["rows"]]
+
+    assert rows("errors", "hits", "failed", "share") == [
+        (1, 0, 0.0),
+        (1, 1, 1.0),
+        (1, 0, 0.0),
+        (1, 0, 0.0),
+        (1, 0, 0.0),
+        (1, 1, 1.0),
+    ]
+    ((pages,),) = rows("top", "pages")
+    assert [(page["value"], page["estimate"]) for page in pages] == [("/a", 4), ("/b", 2)]
+    assert max(rows("active", "readers")) == (2,)
+    assert rows("by_minute", "readers") == [(1,)] * 6
+    assert rows("visits", "reader", "pages", "minutes") == [
+        ("ann", 3, 29.0),
+        ("bob", 1, 0.0),
+        ("ann", 1, 0.0),
+        ("bob", 1, 0.0),
+    ]
+    assert rows("days", "window_start", "hits", "wait") == [
+        ("2026-10-31T23:00:00Z", 5, 30.0),
+        ("2026-11-01T23:00:00Z", 1, 60.0),
+    ]
+    assert sorted(rows("recent", "path", "slowest")) == [("/a", 50), ("/b", 60)]
+    assert sorted(rows("state_of", "path", "status")) == [("/a", 200), ("/b", 503)]
+
+
+def test_its_own_measure_keeps_the_laws(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--laws", "--project", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["laws"] == {"state_of": {"status": None}}

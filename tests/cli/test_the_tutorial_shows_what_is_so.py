@@ -1,0 +1,36 @@
+"""The tutorial's commands that need no Java, run as they stand there, show what it shows."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import main
+from tests.documented import Command, File, steps
+
+LIGHT = ("init", "check", "try")
+
+
+def test_what_the_tutorial_shows_is_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = []
+    for step in steps("tutorial.md"):
+        if isinstance(step, File):
+            step.write(tmp_path)
+            continue
+        program, name, *arguments = shlex.split(step.line)
+        assert program == "./tandem"
+        if name in LIGHT:
+            assert main([name, *arguments]) == 0, capsys.readouterr().err
+            assert step.missing(capsys.readouterr().out) is None
+            run.append(name)
+    assert run == ["init", "check", "try", "try"]
+
+
+def test_a_line_that_is_not_shown_is_missed() -> None:
+    shown = Command("./tandem", "a\n...\nc\n")
+    assert shown.missing("a\nb\nc\n") is None
+    assert shown.missing("c\na\n") == "c\n"
+    assert shown.missing("a\nb\n") == "c\n"

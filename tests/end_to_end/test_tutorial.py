@@ -1,0 +1,44 @@
+"""The tutorial, done as it says: every command succeeds, and answers have the rows that it shows."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.jars import ROOT
+from tests.documented import Command, File, steps
+from tests.end_to_end.test_readme import typed
+
+ROWS = ("sensor", "attic", "cellar")
+SECONDS = 120
+
+
+def rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(ROWS)]
+
+
+@pytest.mark.broker
+@pytest.mark.timeout(1800)
+def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "tandem").symlink_to(ROOT / "tandem")
+    try:
+        for step in steps("tutorial.md"):
+            if isinstance(step, File):
+                step.write(tmp_path)
+            else:
+                follow(step, tmp_path)
+    finally:
+        typed("./tandem down --project my_data", tmp_path)
+
+
+def follow(step: Command, folder: Path) -> None:
+    """What was fed is counted a moment later."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        done = typed(step.line, folder)
+        assert done.returncode == 0, f"{step.line}\n{done.stdout}\n{done.stderr}"
+        if not step.shown or rows(step.shown) == rows(done.stdout):
+            return
+        assert " query " in step.line, f"{step.line}\n{done.stdout}"
+        assert time.monotonic() < deadline, f"{step.line}\n{done.stdout}"
+        time.sleep(1)
