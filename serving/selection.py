@@ -81,6 +81,8 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     if (start, end) != (None, None) and isinstance(view.window, AllTime):
         raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
     for bound in (start, end):
+        if bound is not None and not isinstance(bound, datetime):
+            raise BadSelection(f"{bound!r} is not a time: a datetime with a zone is")
         if bound is not None and bound.tzinfo is None:
             raise BadSelection(f"{bound.isoformat()} names no zone; give it one, such as UTC")
     if start is not None and end is not None and end < start:
@@ -97,14 +99,17 @@ def last(view: View, span: timedelta, *, now: datetime) -> Between:
     slice_ = _slice(view)
     if span <= timedelta(0) or span % slice_:
         raise BadSelection(f"the last {span} are not possible: view {view.name!r} is made of slices of {slice_}")
-    end = now + (_EPOCH - now) % slice_
-    return end - span, end
+    try:
+        end = now - (now - _EPOCH) % slice_ + slice_
+        return end - span, end
+    except OverflowError:
+        raise BadSelection(f"the last {span} reach beyond the calendar, which has the years 1 to 9999") from None
 
 
 def parse_span(text: str) -> timedelta:
     """A length of time as `90s`, `37m`, `2h` or `7d`."""
     number, unit = text[:-1], _UNITS.get(text[-1:])
-    if unit is None or not number.isdecimal() or len(number) > _SPAN_DIGITS:
+    if unit is None or not (number.isascii() and number.isdecimal()) or len(number) > _SPAN_DIGITS:
         raise BadSelection(f"{text!r} is not a length of time; write 90s, 37m, 2h or 7d")
     return int(number) * unit
 

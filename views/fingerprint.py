@@ -17,6 +17,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from views.decoder import Decoder
+from views.errors import DefinitionError
 from views.event import Field, event_fields
 from views.reached import reached, reached_by_function
 from views.source import Source
@@ -95,14 +96,22 @@ def fingerprint(view: View) -> str:
 def _measure(measure: Any, inputs: list[str]) -> Any:
     """A measure's kind and parameters, with the meaning of its expressions in place of their text."""
     parameters = {field.name: getattr(measure, field.name) for field in dataclasses.fields(measure)}
-    texts = {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
+    own = not type(measure).__module__.startswith("views.")
+    if own and "<locals>" in type(measure).__qualname__:
+        raise DefinitionError(
+            f"{type(measure).__qualname__} is made inside a function, so its code does not say all that it does; write the class "
+            "in a module"
+        )
+    # A project's code may use the text itself.
+    texts = (
+        {} if own else {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
+    )
     meaning = {
         "measure": f"{type(measure).__module__}.{type(measure).__qualname__}",
         "inputs": inputs,
         "parameters": {name: _parameter(value) for name, value in parameters.items() if name not in texts},
         "expressions": sorted(texts),
     }
-    own = not type(measure).__module__.startswith("views.")
     return {**meaning, "code": reached([type(measure)], _CALLED_OF_MEASURES)} if own else meaning
 
 

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from types import FunctionType
 from typing import Any
 
+from views.errors import DefinitionError
 from views.module_trees import ImportStatement, ModuleTrees, bound, concerned, imported_modules, imports, is_field, paths, within
 from views.modules import ProjectLoader
 from views.normal_form import normal_form, text
@@ -86,8 +87,15 @@ class _Search:
         found = within(tree, owner.__qualname__) if tree is not None else None
         if isinstance(found, ast.ClassDef):
             self.classes[owner.__module__, owner.__qualname__] = _index(one for one in found.body if not is_field(one))
+            self._changed(owner.__module__, owner.__qualname__)
         elif method is not None:
             self.add_function(method)
+
+    def _changed(self, module: str, name: str) -> None:
+        """Take what a module does to a class after it is made, such as `C.factor = 2`."""
+        tree = self.trees.tree(module)
+        statements = _index(tree.body if tree is not None else (), concerned).get(name, [])
+        self._take(module, f"{name} changed", [one for one in statements if not isinstance(one, ast.ClassDef | ImportStatement)])
 
     def add_function(self, function: FunctionType) -> None:
         """Take a function of a module; a lambda is known by its line."""
@@ -100,7 +108,19 @@ class _Search:
             lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line]
             self._take(module, f"line {len(self.found)}", lambdas)
         else:
+            self._refuse_closure(tree, function)
             self._name(module, name)
+
+    def _refuse_closure(self, tree: ast.Module, function: FunctionType) -> None:
+        """Of a function that another one made, what it holds is not in the code; of a decorated one, the decorator is."""
+        decorated = any(
+            isinstance(one, ast.FunctionDef) and one.name == function.__name__ and one.decorator_list for one in tree.body
+        )
+        if "<locals>" in function.__code__.co_qualname and not decorated:
+            raise DefinitionError(
+                f"{function.__name__} is made by {function.__code__.co_qualname.partition('.')[0]}, so its code does not say all "
+                "that it does; define it in a module by its name"
+            )
 
     def everything(self) -> dict[str, str]:
         """All that is reached, when there is nothing more to find."""

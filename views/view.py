@@ -151,8 +151,15 @@ def bind(view: View) -> BoundView:
             # Its inputs hold the filter; what there is to say about them is said of what was written.
             for text in written:
                 expression(part, text)
+        if getattr(inner, "draws_events", False) and view.source.prepare is not None:
+            raise DefinitionError(
+                f"{place}, {part}: draws events, and the rows that {view.source.prepare.__name__} makes of one event are not "
+                "drawn apart; take first_k(...) or a source without prepare"
+            )
         event_time = quoted(view.source.event_time)
-        inputs = tuple(expression(part, text.replace(EVENT_TIME, event_time)) for text in measure.inputs)
+        inputs = tuple(
+            expression(part, text.replace(EVENT_TIME, event_time) if isinstance(text, str) else text) for text in measure.inputs
+        )
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):

@@ -103,7 +103,9 @@ def test_the_last_span_ends_with_the_slice_that_is_now(world: World) -> None:
     view = Reader(world.tables).view("minutes")
     now = datetime(2026, 11, 1, 12, 16, 30, tzinfo=UTC)
     assert last(view, parse_span("37m"), now=now) == (minute(17 - 37), minute(17))
-    assert last(view, parse_span("1h"), now=minute(16)) == (minute(-44), minute(16))
+    assert last(view, parse_span("1h"), now=minute(16)) == (minute(-43), minute(17))
+    with pytest.raises(BadSelection, match="beyond the calendar"):
+        last(view, timedelta(days=999_999), now=now)
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,8 @@ def fingerprints(file: str = "", old: str = "", new: str = "") -> tuple[str, str
         ("definitions.py", "answer = pa.int64()", "answer = pa.float64()"),
         ("helpers.py", "np.minimum", "np.maximum"),
         ("definitions.py", "(self.expression,)", "(self.expression + ' + 1',)"),
+        ("definitions.py", "SOURCES =", "Least.factor = 2\nSOURCES ="),
+        ("definitions.py", "SOURCES =", "setattr(Least, 'factor', 2)\nSOURCES ="),
     ],
 )
 def test_a_changed_method_or_helper_changes_the_fingerprint(file: str, old: str, new: str) -> None:

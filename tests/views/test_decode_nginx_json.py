@@ -186,3 +186,16 @@ def test_what_nginx_writes_is_read_back(text: str, size: int, milliseconds: int,
     assert found["remote_user"] == (None if text in ("", "-") else text)
     assert (found["body_bytes_sent"], found["request_time"]) == (size, milliseconds / 1000)
     assert found["msec"] == time.replace(microsecond=milliseconds % 1000 * 1000)
+
+
+def test_a_decimal_keeps_all_its_digits() -> None:
+    class Timed(Event):
+        time_iso8601: datetime
+        request_time: Annotated[Decimal, Scale(19)]
+
+    source = Source(topic="access", event=Timed, event_time="time_iso8601", decoder="nginx_json")
+    for written in ("0.1234567890123456789", '"0.1234567890123456789"', "12345678901234.567"):
+        (event,) = decoded(
+            source, f'{{"time_iso8601":"2026-01-01T00:00:00Z","request_time":{written}}}'.encode()
+        ).events.to_pylist()
+        assert event["request_time"] == Decimal(written.strip('"'))

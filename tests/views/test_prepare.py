@@ -27,7 +27,7 @@ from views.rows import to_rows
 from views.source import POSITION_SCHEMA, Source, events_schema
 from views.testing import answer, events_table, rejected
 from views.view import View, bind
-from views.windows import Window, every_events, last_events, tumbling
+from views.windows import Window, every_events, hopping, last_events, session, tumbling
 from views.windows.in_order import delta, punctuation
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -89,11 +89,27 @@ def test_it_answers_what_plain_python_does_for_any_split(texts: list[str], data:
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "cc", "d"]), max_size=4).map(" ".join), max_size=12), st.integers(0, 12))
 def test_measures_that_go_by_position_are_the_same_for_every_split(texts: list[str], cut: int) -> None:
     """Though the rows of one event share theirs."""
-    by_position = {"f": first("word"), "l": last("word"), "k": first_k("word", 3), "s": sample("word", 3)}
+    by_position = {"f": first("word"), "l": last("word"), "k": first_k("word", 3)}
     view = View(LINES, measures=by_position)
     events = events_table(LINES, [line(text) for text in texts])
     pieces = [folded(view, piece) for piece in (events.slice(cut), events.slice(0, cut))]
     assert present(view, merge(view, pieces)).equals(present(view, merge(view, [folded(view, events)])))
+
+
+def test_rows_of_one_event_are_not_drawn() -> None:
+    with pytest.raises(DefinitionError, match="measure 's': draws events, and the rows that words makes of one event are not"):
+        bind(View(LINES, measures={"s": sample("word", 3, filter="word <> 'a'")}))
+
+
+def test_no_window_leaves_the_calendar_though_the_source_is_plausible() -> None:
+    def never(lines: pa.Table) -> pa.Table:
+        times = pa.array([datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)] * lines.num_rows, pa.timestamp("us", "UTC"))
+        return lines.set_column(lines.column_names.index("at"), "at", times)
+
+    never.__qualname__ = "never"
+    for window in (tumbling(hours=7), session(minutes=1), hopping(timedelta(hours=2), every=timedelta(hours=1))):
+        view = View(source(never), window=window, measures={"n": count()})
+        assert (answer(view, [line("a")]), rejected(view, [line("a")])) == ([], {"out_of_range": 1})
 
 
 def test_an_event_that_fails_is_rejected_by_every_view_beside_its_own_rejections() -> None:
@@ -351,3 +367,39 @@ def test_the_function_gets_all_that_the_events_hold() -> None:
     assert [table.schema for table in seen] == [events_schema(keyed)] * 2  # once without events
     assert seen[1].column("id").num_chunks == 1
     assert seen[1].select(POSITION_SCHEMA.names).equals(events.select(POSITION_SCHEMA.names))
+
+
+MADE = """
+def made(by):
+    def calibrated(readings):
+        return readings.append_column("kelvin", pc.add(readings["celsius"], by))
+
+    calibrated.__qualname__ = "calibrated"
+    return calibrated
+
+
+calibrated = made(273.15)
+"""
+DECORATED = """
+def plain(function):
+    return wraps(function)(lambda readings: function(readings))
+
+
+@plain
+def calibrated(readings):
+    return readings.append_column("kelvin", pc.add(readings["celsius"], shift()))
+"""
+
+
+def with_function(text: str) -> str:
+    start, end = DEFINITIONS.index("def calibrated"), DEFINITIONS.index("readings = Source")
+    return f"from functools import wraps\n{DEFINITIONS[:start]}{text}\n\n{DEFINITIONS[end:]}"
+
+
+def test_what_a_function_made_holds_is_in_no_fingerprint_so_it_has_none() -> None:
+    with pytest.raises(DefinitionError, match="calibrated is made by made, so its code does not say all that it does"):
+        project(with_function(MADE))
+    assert project(with_function(DECORATED)) != project()
+    assert project(with_function(DECORATED.replace("function(readings))", "function(readings[:1]))"))) != project(
+        with_function(DECORATED)
+    )

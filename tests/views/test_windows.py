@@ -1,7 +1,9 @@
 """Where windows begin and end, what their states cost, and what makes no window."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from tests.samples import SAMPLES, Sample
 from views.errors import DefinitionError
 from views.fingerprint import fingerprint
 from views.kernel import merge, partial, settle
-from views.measures import count, distinct, total
+from views.measures import count, distinct, set_of, total
 from views.ranges import EMPTY
 from views.source import Source
 from views.testing import answer, events_table, rejected
@@ -27,6 +29,7 @@ from views.windows import (
     session,
     tumbling,
 )
+from views.windows.calendar import _starts
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -99,6 +102,19 @@ def test_calendar_windows_follow_the_clocks_of_their_zone(unit: Any, zone: str, 
     )
     rows = answer(View(early, window=calendar(unit, zone=zone), measures={"n": count()}), on(inside))
     assert [(row["window_start"], row["window_end"]) for row in rows] == [(start, end)]
+
+
+def test_a_year_that_is_far_off_costs_no_more_than_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(sys.modules["views.windows.calendar"], "_starts", lambda *of: asked.append(of[2]) or _starts(*of))
+    early = Source(
+        topic="t", event=Sample, event_time="at", plausible=(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+    )
+    rows = answer(
+        View(early, window=calendar("month", zone="UTC"), measures={"n": count()}), on("2025-01-01T00:00Z", "9990-12-31T23:00Z")
+    )
+    assert [row["window_end"] for row in rows] == ["2025-02-01T00:00:00Z", "9991-01-01T00:00:00Z"]
+    assert asked == [2024, 2025, 2026, 9989, 9990, 9991]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +194,7 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
     ("make", "sentence"),
     [
         (lambda: hopping(timedelta(seconds=10), every=timedelta(seconds=30)), "leaves out what is in between"),
-        (lambda: hopping(timedelta(days=1), every=timedelta(seconds=7)), "86400 slices of 0:00:01; at most 10000"),
+        (lambda: hopping(timedelta(days=1), every=timedelta(seconds=7)), "86400 slices of 0:00:01; at most 1500"),
         (lambda: hopping(timedelta(0), every=timedelta(0)), "a hopping window's size of 0:00:00 is not possible"),
         (session, "a session's gap of 0:00:00 is not possible"),
         (lambda: calendar("year", zone="UTC"), "no calendar window of 'year'; units: day, week, month"),  # type: ignore[arg-type]
@@ -187,6 +203,13 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
         (lambda: last_events(True), "a window of True events is not possible"),
         (lambda: delta("i", by=0), "a value cannot move by 0"),
         (lambda: delta("i", by=float("nan")), "a value cannot move by nan"),
+        (lambda: delta("i", by=Decimal("sNaN")), "a value cannot move by Decimal('sNaN')"),
+        (lambda: answer_schema(view(delta("f", by=10**400))), "window: 'f' is of type DOUBLE, which never moves by 1000"),
+        (lambda: tumbling(seconds=float("nan")), "a tumbling window's size of seconds=nan is not possible"),
+        (lambda: tumbling(days=1e20), "a tumbling window's size of days=1e+20 is not possible"),
+        (lambda: session(minutes="3"), "a session's gap of minutes='3' is not possible"),  # type: ignore[arg-type]
+        (lambda: calendar("day", zone=["UTC"]), "zone ['UTC'] is not the name of a time zone"),  # type: ignore[arg-type]
+        (lambda: answer_schema(View(SAMPLES, measures={"s": set_of(None)})), "is not a text"),  # type: ignore[arg-type]
         (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; a value that moves is a number"),
         (lambda: answer_schema(view(punctuation("i"))), "window: 'i' is of type BIGINT; what closes a window is a condition"),
         (lambda: answer_schema(view(punctuation("x = 1"))), "window: 'x = 1' names a field 'x' that Sample has not"),

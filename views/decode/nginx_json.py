@@ -40,6 +40,8 @@ _CLF_TIME = re.compile(CLF_TIME, re.ASCII)
 _SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,6})?", re.ASCII)
 
 Logged = str | int | float | msgspec.UnsetType
+# A decimal keeps all its digits: it is read when it is known to be one.
+Unread = msgspec.Raw | msgspec.UnsetType
 
 
 def parser(event: type[Event]) -> Parse:
@@ -48,7 +50,7 @@ def parser(event: type[Event]) -> Parse:
     variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
     line = msgspec.defstruct(
         "Line",
-        [(f"_{index}", Logged, msgspec.UNSET) for index, _ in enumerate(fields)],
+        [(f"_{index}", Unread if field.type is Decimal else Logged, msgspec.UNSET) for index, field in enumerate(fields)],
         rename={f"_{index}": field.key for index, field in enumerate(fields)},
         forbid_unknown_fields=event.__struct_config__.forbid_unknown_fields,
     )
@@ -71,7 +73,9 @@ def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
         read = _TIMES[field.key]
     of_text = reader(field, read, empty=_EMPTY)
 
-    def value(logged: str | float) -> Any:
+    def value(logged: str | float | msgspec.Raw) -> Any:
+        if isinstance(logged, msgspec.Raw):
+            logged = _decimal(bytes(logged), field.key)
         if isinstance(logged, str):
             return of_text(logged)
         if read is not None:
@@ -82,6 +86,14 @@ def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
             raise Reject(misfit(error).reason, f"field {field.key}: {error}") from error
 
     return value
+
+
+def _decimal(written: bytes, key: str) -> str:
+    """The digits of a number, or what a string holds."""
+    try:
+        return msgspec.json.decode(written, type=str) if written[:1] == b'"' else str(msgspec.json.decode(written, type=Decimal))
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise Reject("wrong_type", f"field {key}: {error}") from error
 
 
 def _iso8601(text: str) -> datetime:

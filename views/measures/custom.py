@@ -168,10 +168,10 @@ class CustomMeasure:
             raise DefinitionError(f"{kind.__name__}.inputs is {inputs!r}, not a tuple of expressions, such as ('amount',)")
         for name in ("state", "answer"):
             declared = getattr(self, name, None)
-            if not isinstance(declared, pa.DataType) or kind_of(declared) is None:
+            if not isinstance(declared, pa.DataType) or kind_of(declared) is None or not _named(declared):
                 raise DefinitionError(
                     f"{kind.__name__}.{name} is {declared!r}, not one of the Arrow types bool, int64, float64, string, binary, "
-                    "date32, timestamp('us', 'UTC'), decimal128, or a list or struct of them"
+                    "date32, timestamp('us', 'UTC'), decimal128, or a list or struct of them with a name for each field"
                 )
         for name in ("partial", "merge", "present"):
             if getattr(kind, name) is getattr(CustomMeasure, name):
@@ -204,6 +204,16 @@ def told(aggregate: Aggregate, place: str) -> Aggregate:
 def _plain(value: Any) -> bool:
     """Whether its text says all of it, which is what a fingerprint takes of a parameter."""
     return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PARAMETERS)
+
+
+def _named(arrow: pa.DataType) -> bool:
+    """Whether the fields of every struct in it can be told apart."""
+    if pa.types.is_list(arrow):
+        return _named(arrow.value_type)
+    if not pa.types.is_struct(arrow):
+        return True
+    names = [field.name.casefold() for field in arrow]
+    return all(names) and len(set(names)) == len(names) and all(_named(field.type) for field in arrow)
 
 
 def _has_doubles(arrow: pa.DataType) -> bool:

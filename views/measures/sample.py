@@ -31,6 +31,9 @@ class Sample:
     values is an estimate, with the errors of statistics.
     """
 
+    draws_events: ClassVar = True
+    """It cannot tell the rows of one event apart."""
+
     facts: ClassVar = Facts(
         merge="the values of both sorted by hash",
         inverse="no",

@@ -45,6 +45,8 @@ class Calendar:
         """Raises DefinitionError for a unit or a zone that does not exist."""
         if self.unit not in UNITS:
             raise DefinitionError(f"no calendar window of {self.unit!r}; units: {', '.join(UNITS)}")
+        if not isinstance(self.zone, str):
+            raise DefinitionError(f"zone {self.zone!r} is not the name of a time zone, such as 'Europe/Berlin'")
         _zone(self.zone)
 
     def __str__(self) -> str:
@@ -75,9 +77,10 @@ class Calendar:
         times = arrays.integers(arrays.whole(events[event_time]))
         years = times.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
         inside = (years >= _FIRST_YEAR) & (years <= _LAST_YEAR)
-        known = years[inside]
-        first, last = (int(known.min()), int(known.max())) if len(known) else (1970, 1970)
-        starts = np.concatenate([_starts(self.unit, self.zone, year) for year in range(first - 1, last + 2)])
+        # Only years that have events, with their neighbours: one that is far off costs no more than another.
+        there = np.unique(years[inside]) if inside.any() else np.array([1970])
+        needed = np.unique(np.concatenate([there - 1, there, there + 1])).tolist()
+        starts = np.concatenate([_starts(self.unit, self.zone, year) for year in needed])
         places = np.clip(np.searchsorted(starts, times, side="right"), 1, len(starts) - 1)
         columns = [(_STARTS, starts[places - 1]), (_ENDS, starts[places])]
         for name, values in columns:

@@ -7,6 +7,7 @@ the log's start know where windows begin: settled, each window is one run. Windo
 all runs there are, so the answer is the same however the log was cut.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -123,8 +124,8 @@ class Delta:
 
     def __post_init__(self) -> None:
         """Raises DefinitionError if `by` is not a positive number."""
-        number = isinstance(self.by, int | float | Decimal) and not isinstance(self.by, bool)
-        if not number or not 0 < self.by < float("inf"):
+        number = isinstance(self.by, int | float | Decimal) and not isinstance(self.by, bool) and Decimal(self.by).is_finite()
+        if not number or self.by <= 0:
             raise DefinitionError(f"a value cannot move by {self.by!r}: it is a number above 0, such as 0.5")
 
     def __str__(self) -> str:
@@ -140,6 +141,8 @@ class Delta:
         (value,) = types
         if not value.number:
             raise DefinitionError(f"is of type {value.sql}; a value that moves is a number")
+        if value.kind == "float" and Decimal(self.by) > sys.float_info.max:
+            raise DefinitionError(f"is of type {value.sql}, which never moves by {self.by!r}")
         first = pa.field("first_value", value.arrow)
         kept = f'arg_min({quoted(first.name)}, "offset")'  # of those that are not null
         return _numbered(source, (first, "{0}", kept), self._number)

@@ -17,6 +17,7 @@ from views.windows.placement import (
     YEAR_9999_END_US,
     Placement,
     Step,
+    length,
     microseconds,
     same,
     since_1970,
@@ -27,7 +28,7 @@ from views.written import call, span
 _NUMBER: Final = "_window"
 _SHORTEST: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(days=366_000)
-_MOST_SLICES: Final = 10_000
+_MOST_SLICES: Final = 1_500
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class AllTime:
 
 def tumbling(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Tumbling:
     """Back-to-back windows of equal size aligned to 1970-01-01T00:00:00Z: `tumbling(minutes=1)`, `tumbling(days=7)`."""
-    return Tumbling(timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds))
+    return Tumbling(length("a tumbling window's size", days=days, hours=hours, minutes=minutes, seconds=seconds))
 
 
 def hopping(size: timedelta, *, every: timedelta) -> Hopping:
@@ -145,7 +146,8 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
     end = timestamp(f"({_NUMBER} - {before}) * {us} + {us}")
     low, high = -(-(YEAR_1_US + reach) // us) + before, (YEAR_9999_END_US - reach - us) // us + before
     plausible = [since_1970(time) // us + before for time in source.plausible]
-    inside = low <= plausible[0] and plausible[1] <= high
+    # A source that prepares its events may move them in time.
+    inside = source.prepare is None and low <= plausible[0] and plausible[1] <= high
     return Placement(
         fold=Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, (start, end), strict=True))),
         merge=same(BOUNDS),

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from views.engine import quoted
+from views.errors import DefinitionError
 from views.event import TIMESTAMP
 from views.expressions import Reason
 from views.source import Source
@@ -119,6 +120,15 @@ def microseconds(event_time: str) -> str:
 def timestamp(number: str) -> str:
     """SQL for the time that is so many microseconds after 1970."""
     return f"make_timestamptz({number})"
+
+
+def length(what: str, **parts: float) -> timedelta:
+    """A length of time given in parts. Raises DefinitionError where they make none."""
+    try:
+        return timedelta(**parts)
+    except (TypeError, ValueError, OverflowError) as error:
+        given = ", ".join(f"{name}={value!r}" for name, value in parts.items() if value)
+        raise DefinitionError(f"{what} of {given} is not possible: {error}") from error
 
 
 def since_1970(time: datetime) -> int:

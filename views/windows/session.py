@@ -16,6 +16,7 @@ from views.windows.placement import (
     Layer,
     Placement,
     Step,
+    length,
     microseconds,
     since_1970,
     timestamp,
@@ -68,14 +69,16 @@ class Session:
                 layer=_numbered(start, to),
             ),
             events={_AT: microseconds(source.event_time)},
-            objections=() if since_1970(source.plausible[1]) <= end else ((f"{_AT} > {end}", "out_of_range"),),
+            objections=()
+            if source.prepare is None and since_1970(source.plausible[1]) <= end
+            else ((f"{_AT} > {end}", "out_of_range"),),
             alone=False,
         )
 
 
 def session(*, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Session:
     """Windows that end when a key had no event for a while: `session(minutes=30)`."""
-    return Session(timedelta(hours=hours, minutes=minutes, seconds=seconds))
+    return Session(length("a session's gap", hours=hours, minutes=minutes, seconds=seconds))
 
 
 def _numbered(start: str, end: str) -> Layer:
