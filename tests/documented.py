@@ -29,9 +29,9 @@ class Command:
     shown: str = ""
 
     def missing(self, said: str) -> str | None:
-        """A part of what is shown that was not said in its place; lines of `...` stand for anything."""
+        """A part of what is shown that was not said in its place; `...` stands for anything, be it a line or a part of one."""
         at = 0
-        for part in filter(None, re.split(r"^\.\.\.\n", self.shown, flags=re.MULTILINE)):
+        for part in filter(None, re.split(r"^\.\.\.\n|\.\.\.", self.shown, flags=re.MULTILINE)):
             found = said.find(part, at)
             if found < 0:
                 return part

@@ -78,6 +78,8 @@ def table(events: Sequence[dict[str, Any]], first: int = 0) -> pa.Table:
     return pa.Table.from_pylist(placed(events, first), schema=events_schema(SAMPLES))
 
 
-def share(percent: int) -> settings:
-    """A share of the profile's examples, for tests whose examples are dear."""
-    return settings(max_examples=max(5, settings().max_examples * percent // 100))
+def share(percent: int, *, quick: int | None = None) -> settings:
+    """A share of the profile's examples, for tests whose examples are dear; `quick` examples where nobody looks longer."""
+    examples = max(5, settings().max_examples * percent // 100)
+    longer = settings().max_examples > settings.get_profile("tandem").max_examples
+    return settings(max_examples=examples if longer or quick is None else quick)

@@ -25,7 +25,7 @@ logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partiti
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(50)
+@share(50, quick=20)
 @given(logs, st.data())
 def test_batch_and_realtime_are_the_whole(kind: str, log: Log, data: st.DataObject) -> None:
     where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
