@@ -24,7 +24,7 @@ def run(
     call: Call,
     peers: Annotated[Literal["stock"], typer.Argument(help="Whom to compare with: stock is Spark, as four jobs.")] = "stock",
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="One short round in at most ten minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round in at most twenty minutes.")] = False,
 ) -> Output:
     """Run Tandem and three Spark jobs that keep the same views, in turn and on the same topic, and compare them.
 

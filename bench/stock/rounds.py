@@ -73,13 +73,13 @@ QUICK = Scale(
         window_limit_s=120,
         first_answer_limit_s=150,
         backlog=20_000,
-        backlog_limit_s=60,
-        limit_s=180,
+        backlog_limit_s=120,
+        limit_s=270,
     ),
-    recomputed=200_000,
+    recomputed=150_000,
     repeat=1,
-    recompute_limit_s=90,
-    minutes=10,
+    recompute_limit_s=240,
+    minutes=20,
 )
 
 
