@@ -28,6 +28,7 @@ from ledger.positions import Position
 from ledger.publications import BatchView, Publication
 from ledger.releases import Release
 from views import project
+from views.evolution import refuse_breaks
 from views.project import Project
 from views.source import Source
 from views.view import state_schema
@@ -50,15 +51,18 @@ def run(
     """Recompute every view of the published release and publish; with `adopt`, of the working tree as the next release.
 
     `raw` reads the archive instead of the events tables. `accepted` names gaps to count without; those of the live
-    publication stay accepted. Waits for another run that holds the lock. Raises TandemError.
+    publication stay accepted. Waits for another run that holds the lock. Raises TandemError, also if a source that would be
+    adopted does not read what is published of it.
     """
     tables = batch.tables
     first.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
     live = first.live(tables, working_tree, by=batch.by, at=batch.now())
-    release = (
-        releases.adopt(tables, working_tree(), by=batch.by, at=batch.now()) if adopt else releases.load(tables, live.release)
-    )
+    release = releases.load(tables, live.release)
+    if adopt:
+        adopted = working_tree()
+        refuse_breaks(project.load_files(release.files), adopted)
+        release = releases.adopt(tables, adopted, by=batch.by, at=batch.now())
     definitions = project.load_files(release.files)
     found = [gap for source in definitions.sources for gap in gaps.gaps(tables, source)]
     gaps.refuse_unaccepted(found, (*accepted, *(gap.name for gap in found if gap.name in live.gaps)))

@@ -1,4 +1,4 @@
-"""`tandem check`: what the definitions and the settings say, without Java, broker or tables."""
+"""`tandem check`: what the definitions and the settings say, without Java or broker."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -6,10 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from cli.call import Call, Output
+from cli.published import published
 from infra.settings import effective
+from ledger.tables import Tables
 from views.decoder import decoder_name
 from views.errors import TandemError
 from views.event import event_fields
+from views.evolution import refuse_breaks
 from views.fingerprint import fingerprint
 from views.key import spread
 from views.measures import CustomMeasure
@@ -29,14 +32,16 @@ def run(
 
     With --laws the project's own measures are tried on random events; one whose answer depends on how events are split,
     grouped or ordered fails, with the smallest events found by which it does. So does a source's prepare that does not look
-    at each event by itself.
+    at each event by itself. A source that would not read what is published of it fails: log and archive were written for that.
     """
-    settings, project = effective(call.settings()), call.definitions()
+    settings, project = call.settings(), call.definitions()
+    if (live := published(Tables(settings.state))) is not None:
+        refuse_breaks(live, project)
     document: dict[str, Any] = {
         "project": str(call.project),
         "sources": {name: _source(source) for name, source in project.sources.items()},
         "views": {name: _view(view) for name, view in project.views.items()},
-        "settings": settings,
+        "settings": effective(settings),
     }
     if not laws:
         return Output(document, "\n".join(_lines(document)))
@@ -51,6 +56,7 @@ def _source(source: Source) -> dict[str, Any]:
         "topic": source.topic,
         "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
+        "versions": [version.event.__name__ for version in source.versions],
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
         "units": {field.name: field.unit for field in event_fields(source.event) if field.unit},
         "docs": {field.name: field.doc for field in event_fields(source.event) if field.doc},
@@ -98,6 +104,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
+        if source["versions"]:
+            yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
         for field, kind in source["fields"].items():

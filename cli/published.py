@@ -10,8 +10,13 @@ from views.source import Source
 
 def definitions(call: Call, tables: Tables) -> Project:
     """The published definitions, else the working tree's; raises TandemError."""
+    return published(tables) or call.definitions()
+
+
+def published(tables: Tables) -> Project | None:
+    """The published definitions, if anything is published; raises TandemError."""
     live = publications.latest(tables)
-    return call.definitions() if live is None else load_files(releases.load(tables, live.release).files)
+    return None if live is None else load_files(releases.load(tables, live.release).files)
 
 
 def source(project: Project, name: str) -> Source:

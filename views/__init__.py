@@ -39,6 +39,7 @@ from views.measures import (
     variance,
 )
 from views.source import Source
+from views.version import Version
 from views.view import View
 from views.windows import all_time, calendar, delta, every_events, hopping, last_events, punctuation, session, tumbling
 
@@ -48,6 +49,7 @@ __all__ = [
     "Scale",
     "Source",
     "Unit",
+    "Version",
     "View",
     "all_time",
     "all_true",

@@ -29,10 +29,15 @@ class ParameterizedDecoder(Protocol):
 Decoder = DecoderName | ParameterizedDecoder | Callable[..., Event]
 
 
+def defined_by_name(function: Any) -> bool:
+    """Whether it is a function that a module defines by its name: what its code says is then all that it does."""
+    return isinstance(function, FunctionType) and function.__qualname__ == function.__name__ != "<lambda>"
+
+
 def check_decoder(decoder: Decoder) -> None:
     """Raise DefinitionError unless it is a decoder."""
     if isinstance(decoder, FunctionType):
-        if decoder.__name__ == "<lambda>" or decoder.__qualname__ != decoder.__name__:
+        if not defined_by_name(decoder):
             raise DefinitionError(f"decoder {decoder.__qualname__} is not a function that a module defines by its name")
         first, *others = [*signature(decoder).parameters] or [""]
         if not first or (unknown := [name for name in others if name not in RECORD_PARAMETERS]):

@@ -12,7 +12,7 @@ import json
 from datetime import UTC
 from functools import lru_cache
 from types import FunctionType
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
 
@@ -21,6 +21,7 @@ from views.errors import DefinitionError
 from views.event import Field, event_fields
 from views.reached import reached, reached_by_function
 from views.source import Source
+from views.version import Version
 from views.view import View, bind
 
 DECODE_VERSION: Final = 1
@@ -47,8 +48,8 @@ def decoder_fingerprint(source: Source) -> str:
     """What decides which events the source's records become.
 
     Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches),
-    the event-time field, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
-    their ids.
+    the same of earlier versions with their upgrades, the event-time field, the metadata that events hold and the plausible
+    range. Not the topic: the log names its topics by their ids.
     """
     structs = _types(source.event, event_fields(source.event))
     return _hash(
@@ -60,6 +61,8 @@ def decoder_fingerprint(source: Source) -> str:
             "metadata": sorted(source.metadata),
             "plausible": [bound.astimezone(UTC).isoformat() for bound in source.plausible],
             "code": reached(structs),
+            # Only where there are any, so that no other source has another fingerprint than before there were versions.
+            **({"versions": [_version(version) for version in source.versions]} if source.versions else {}),
         }
     )
 
@@ -118,6 +121,16 @@ def _measure(measure: Any, inputs: list[str]) -> Any:
 def _parameter(value: Any) -> Any:
     """A parameter's value; of a measure in a measure its kind, since its expressions are among the outer one's inputs."""
     return _measure(value, []) if hasattr(value, "inputs") else repr(value)
+
+
+def _version(version: Version) -> Any:
+    fields = event_fields(version.event)
+    return {
+        "decoder": _decoder(version.decoder),
+        "event": _struct(version.event, fields),
+        "code": reached(_types(version.event, fields)),
+        "upgrade": reached_by_function(cast("FunctionType", version.upgrade)),
+    }
 
 
 def _decoder(decoder: Decoder) -> Any:

@@ -40,6 +40,8 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
     for source in sources:
         with _placed(f"{place(source)}: source {named[id(source)].name!r}"):
             parser(source.event, source.decoder)
+            for version in source.versions:
+                parser(version.event, version.decoder)
             prepared_schema(source)
             bind_key(source)
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from inspect import signature
-from types import FunctionType
 from typing import Final
 
 import pyarrow as pa
 
-from views.decoder import Decoder, check_decoder, record_parameters
+from views.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
+from views.version import Version
 
 APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
@@ -81,8 +81,9 @@ class Source:
     is a function of the project from an Arrow table of events to one of the rows that views look at, any number for each
     event by itself (see views/prepare.py); an event for which it fails is rejected by every view. `key` is an expression over
     the event's fields whose text is the Kafka key of the records that `tandem feed` and `tandem generate` write: events with
-    equal keys are in one partition, in order; none lets Kafka choose. `name` is the variable's in definitions.py unless it is
-    given.
+    equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the newest
+    first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade makes of that
+    is the event. `name` is the variable's in definitions.py unless it is given.
     """
 
     topic: str
@@ -96,6 +97,7 @@ class Source:
     metadata: tuple[str, ...] = ()
     prepare: Prepare | None = None
     key: str | None = None
+    versions: tuple[Version, ...] = ()
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -108,6 +110,8 @@ class Source:
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
+        if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
+            raise DefinitionError(f"versions {self.versions!r} is not a tuple of Versions, such as (Version(OldOrder, upgrade),)")
         if self.prepare is not None:
             _check_prepare(self.prepare)
         self._check_fields()
@@ -150,7 +154,7 @@ class Source:
 
 
 def _check_prepare(function: Prepare) -> None:
-    if not isinstance(function, FunctionType) or function.__qualname__ != function.__name__ or function.__name__ == "<lambda>":
+    if not defined_by_name(function):
         raise DefinitionError(f"prepare {function!r} is not a function that a module defines by its name")
     if len(signature(function).parameters) != 1:
         raise DefinitionError(f"prepare {function.__name__} takes {signature(function)}; it takes one table of events")
@@ -170,4 +174,5 @@ def record_columns(source: Source) -> tuple[str, ...]:
     """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
     time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
     held = ("topic_id", "partition", "offset", "timestamp", "value", *time, *(name[1:] for name in metadata_schema(source).names))
-    return tuple(dict.fromkeys((*held, *record_parameters(source.decoder))))
+    decoders = (source.decoder, *(version.decoder for version in source.versions))
+    return tuple(dict.fromkeys((*held, *(name for decoder in decoders for name in record_parameters(decoder)))))

@@ -135,6 +135,43 @@ def test_adopting_publishes_new_meanings_and_a_new_decoder(shop: Shop) -> None:
     assert {span.kind for span in spans_of(shop.tables, 2, "sales")} == {"bridge", "cut"}
 
 
+VERSION = """
+class Was(Event):
+    id: str
+    at: datetime
+    shop: str
+    cents: int
+
+
+def upgrade(old):
+    return Sale(id=old.id, at=old.at, shop=old.shop, money=old.cents)
+
+
+sales = Source(versions=(Version(Was, upgrade),), """
+
+
+def test_records_of_an_earlier_version_count_after_an_adopt(shop: Shop) -> None:
+    old, new = records(18, 150), records(19, 100)
+    shop.sell(old)
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    renamed = DEFINITIONS.replace("cents: int", "money: int").replace('("cents")', '("money")').replace("cents < 0", "money < 0")
+
+    shop.define(renamed)
+    with pytest.raises(TandemError, match=r"Sale\.cents is removed"):
+        recompute.run(shop.run("recompute"), shop.project, adopt=True)
+    shop.define(renamed.replace("sales = Source(", VERSION).replace("View,", "Version, View,"))
+    recompute.run(shop.run("recompute"), shop.project, adopt=True)
+    shop.sell(
+        {partition: [value and value.replace(b'"cents"', b'"money"') for value in values] for partition, values in new.items()}
+    )
+    archive.run(shop.run("archive"), shop.project)
+    adopted = recompute.run(shop.run("recompute"), shop.project).publication
+
+    assert adopted.release == 2
+    assert_true(shop, adopted, together(old, new))
+
+
 def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
     shop.sell({0: records(15, 40)[0], 1: []})
     archive.run(shop.run("archive"), shop.project)

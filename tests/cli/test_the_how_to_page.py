@@ -43,8 +43,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_answers_are_those_added_up_by_hand(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def rows(view: str, *names: str) -> list[tuple[Any, ...]]:
-        code = main(["try", view, str(folder / "requests.jsonl"), "--project", str(folder), "--json"])
+    def rows(view: str, *names: str, file: str = "requests.jsonl") -> list[tuple[Any, ...]]:
+        code = main(["try", view, str(folder / file), "--project", str(folder), "--json"])
         out, err = capsys.readouterr()
         assert code == 0, err
         return [tuple(row[name] for name in names) for row in json.loads(out)["rows"]]
@@ -72,6 +72,9 @@ def test_answers_are_those_added_up_by_hand(folder: Path, capsys: pytest.Capture
         ("2026-11-01T23:00:00Z", 1, 60.0),
     ]
     assert sorted(rows("recent", "path", "slowest")) == [("/a", 50), ("/b", 60)]
+    orders = [{"id": "1", "at": NOON.isoformat(), "cents": 250}, {"id": "2", "at": NOON.isoformat(), "euros": "1.25"}]
+    (folder / "orders.jsonl").write_text("".join(f"{json.dumps(order)}\n" for order in orders))
+    assert rows("turnover", "orders", "euros", file="orders.jsonl") == [(2, "3.75")]
     assert sorted(rows("state_of", "path", "status")) == [("/a", 200), ("/b", 503)]
 
 

@@ -27,7 +27,7 @@ def parser(event: type[Event], function: Callable[..., Any]) -> Parse:
     def parse(*record: Any) -> Any:
         decoded = function(*record)
         if not isinstance(decoded, event):
-            raise Reject("wrong_type", f"the decoder returned a {type(decoded).__name__}, not a {event.__name__}")
+            raise Reject("wrong_type", f"{function.__name__} returned a {type(decoded).__name__}, not a {event.__name__}")
         try:
             msgspec.convert(decoded, checked, from_attributes=True, builtin_types=_TYPES)
         except msgspec.ValidationError as error:

@@ -52,18 +52,15 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
-    faults has the reason of the first: as text, then by field, then its event time.
+    faults has the reason of the first: as text, then by field, then its event time. One that the event type rejects is read as
+    each older version in turn; the first that takes it has it upgraded, and if none does, the event type's reject counts.
     """
-    parse = parser(source.event, source.decoder)
-    fields = event_fields(source.event)
     # Not schema.empty_table(), which imports pandas.
     events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
-    read = ("value", *record_parameters(source.decoder))
     copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
     for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
-        structs, rejected = _parse(parse, *(batch.column(name).to_pylist() for name in read))
-        typed = _typed(fields, structs, rejected)
+        typed, rejected = _read(source, batch)
         plausible = _plausible(source, batch, typed, rejected)
         positions = batch.select(copied).take(plausible.column("_row"))
         events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
@@ -84,6 +81,47 @@ def _made(event: type[Event], decoder: Decoder) -> Parse:
     if isinstance(decoder, str):
         return PARSERS[decoder](event)
     return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
+
+
+def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Reject]]:
+    """The events as columns after their row, and the rejects by row."""
+    fields = event_fields(source.event)
+    structs, rejected = _structs(source.event, source.decoder, batch)
+    typed = _typed(fields, structs, rejected)
+    if not source.versions or not rejected:
+        return typed, rejected
+    upgraded, failed = _upgraded(source, batch, list(rejected))
+    both = pa.concat_batches([typed, _typed(fields, upgraded, failed)])
+    # What no version takes is rejected as the event type rejects it.
+    left = {row: failed.get(row, reject) for row, reject in rejected.items() if row in failed or row not in upgraded}
+    return both.take(pc.sort_indices(both.column("_row"))), left
+
+
+def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tuple[dict[int, Any], dict[int, Reject]]:
+    """Of these rows what older versions take: the upgraded structs, and the rejects of those that cannot be upgraded."""
+    upgraded: dict[int, Any] = {}
+    failed: dict[int, Reject] = {}
+    for version in source.versions:
+        rows = [row for row in rows if row not in upgraded and row not in failed]
+        structs, refused = _structs(version.event, version.decoder, batch.take(array(rows, pa.int64())))
+        _typed(event_fields(version.event), structs, refused)  # a value that has no place in its column is not of this version
+        upgrade = parser(source.event, version.upgrade)
+        for index, struct in structs.items():
+            if index in refused:
+                continue
+            try:
+                upgraded[rows[index]] = upgrade(struct)
+            except Reject as reject:
+                failed[rows[index]] = reject
+            except MemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001  the project's own code may raise anything
+                failed[rows[index]] = Reject("upgrade", f"{version.upgrade.__name__}: {type(error).__name__}: {error}")
+    return upgraded, failed
+
+
+def _structs(event: type[Event], decoder: Decoder, batch: pa.RecordBatch) -> tuple[dict[int, Any], dict[int, Reject]]:
+    return _parse(parser(event, decoder), *(batch.column(name).to_pylist() for name in ("value", *record_parameters(decoder))))
 
 
 def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
