@@ -4,7 +4,7 @@ A run's range is in the ledger before anything is written, and each of the three
 run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,21 +46,27 @@ class _Log:
 
     source: Source
     connection: kafka.Connection
-    topic: kafka.Topic
+    topics: tuple[kafka.Topic, ...]
     may_be_new: bool = False
 
-    def refuse_new_topic(self, reached: Position, ends: Offsets) -> None:
-        """Raise LogChanged if the topic is not the one that was read up to here, unless it may be another."""
+    @classmethod
+    def of(cls, source: Source, connection: kafka.Connection, *, may_be_new: bool) -> "_Log":
+        """The log as it is now. Raises NoTopic."""
+        return cls(source, connection, kafka.topics(connection, source.topics), may_be_new)
+
+    def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
+        """Raise LogChanged if a topic is not the one that was read up to here, unless it may be another."""
         if not self.may_be_new:
-            refuse_new_topic(self.source.topic, reached, ends)
+            now = kafka.topics(self.connection, self.source.topics)
+            refuse_new_topic({topic.name: topic.id for topic in now}, reached, known)
 
     def firsts(self) -> Offsets:
-        """The first offset that each partition still has, of the topic that has the name now."""
-        return kafka.starts(self.connection, [kafka.topic(self.connection, self.source.topic)])
+        """The first offset that each partition still has, of the topics that have the names now."""
+        return kafka.starts(self.connection, kafka.topics(self.connection, self.source.topics))
 
     def ends(self) -> Offsets:
         """The offset after the last committed record of each partition."""
-        return kafka.ends(self.connection, [kafka.topic(self.connection, self.source.topic)])
+        return kafka.ends(self.connection, kafka.topics(self.connection, self.source.topics))
 
 
 def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False) -> list[Archived]:
@@ -74,7 +80,7 @@ def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = Fa
     # Before Spark is started: a broker that is not there is told at once.
     connection = kafka.connect(broker.address(batch.settings))
     sources = project.load_files(release.files).sources
-    logs = [_Log(source, connection, kafka.topic(connection, source.topic), new_topic) for source in sources.values()]
+    logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
     batch.hold("archive")
     return [_archive(batch, release, log) for log in logs]
 
@@ -106,11 +112,12 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     known = archive.runs(tables, name)
     start = known[-1].end if known else LOG_START
     firsts, ends = log.firsts(), log.ends()
-    log.refuse_new_topic(start, ends)
+    log.refuse_new_topic(start, archive.topic_names(tables, name))
     _refuse_another_log(start, firsts, ends)
     end = upper(start, Position.of(ends))
     fresh = {partition: offset for partition, offset in firsts.items() if partition not in start}
     if ranges(start, end, fresh).length:
+        archive.name_topics(tables, name, {topic.name: topic.id for topic in log.topics}, at=batch.now())
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
@@ -131,7 +138,7 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
     )
     batch.say(f"{log.source.name}: copying {there.length} offsets")
     options = spark.kafka_options(batch.settings, log.connection.address.bootstrap)
-    copying.copy(batch.session, options, log.topic, there, tables=batch.tables, source=log.source.name, run=run.number)
+    copying.copy(batch.session, options, log.topics, there, tables=batch.tables, source=log.source.name, run=run.number)
 
 
 def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
@@ -141,7 +148,7 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     """
     tables, name = batch.tables, log.source.name
     firsts, ends = log.firsts(), log.ends()
-    log.refuse_new_topic(run.end, ends)
+    log.refuse_new_topic(run.end, archive.topic_names(tables, name))
     _refuse_another_log(run.end, firsts, ends)
     handle = delta.open_table(tables, tables.archive(name))
     files = [] if handle is None else spans(handle, RECORDS)

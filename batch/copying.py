@@ -1,7 +1,7 @@
 """Copy a range of the log into the archive, byte for byte, with Spark; and tell a harmless hole from a loss."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import RECORDS, Span
 from infra.kafka import Topic
+from infra.spark import topic_ids, topic_offsets
 from infra.spark_failures import SPARK_ERRORS, sentence
 from ledger import archive
 from ledger.tables import Tables
@@ -27,16 +28,24 @@ _SCAN_ROWS: Final = 1 << 20
 
 
 def copy(
-    session: SparkSession, options: Mapping[str, str], topic: Topic, ranges: Ranges, *, tables: Tables, source: str, run: int
+    session: SparkSession,
+    options: Mapping[str, str],
+    topics: Sequence[Topic],
+    ranges: Ranges,
+    *,
+    tables: Tables,
+    source: str,
+    run: int,
 ) -> None:
-    """Append the records of these ranges of the topic to the source's archive, in one commit that carries the run's number.
+    """Append the records of these ranges of the topics to the source's archive, in one commit that carries the run's number.
 
     Each file holds one stretch of one partition, in order. Raises jobs.TaskFailed; whether the commit landed, the archive says.
     """
     address = tables.archive(source)
     handle = commits.make_table(tables, address, RECORDS_SCHEMA, bounded=[*RECORDS.names, "timestamp"])
-    bounds = {number: (intervals[0][0], intervals[-1][1]) for (_, number), intervals in ranges.intervals}
-    if not bounds:
+    lows = {partition: intervals[0][0] for partition, intervals in ranges.intervals}
+    highs = {partition: intervals[-1][1] for partition, intervals in ranges.intervals}
+    if not lows:
         commits.add_files(handle, [], transaction=(archive.APP_ID, run))
         return
     session.conf.set("parquet.block.size", str(_ROW_GROUP_BYTES))
@@ -44,15 +53,15 @@ def copy(
         records = (
             session.read.format("kafka")
             .options(**options)
-            .option("assign", json.dumps({topic.name: sorted(bounds)}))
-            .option("startingOffsets", json.dumps({topic.name: {str(number): low for number, (low, _) in bounds.items()}}))
-            .option("endingOffsets", json.dumps({topic.name: {str(number): high for number, (_, high) in bounds.items()}}))
+            .option("assign", json.dumps(_partitions(topics, lows)))
+            .option("startingOffsets", topic_offsets(topics, lows))
+            .option("endingOffsets", topic_offsets(topics, highs))
             .option("includeHeaders", "true")
             .option("maxRecordsPerPartition", str(_RECORDS_PER_FILE))
             .load()
         )
         rows = records.select(
-            sql.lit(topic.id).alias("topic_id"),
+            topic_ids(topics).alias("topic_id"),
             "partition",
             "offset",
             "timestamp",
@@ -65,6 +74,15 @@ def copy(
         writer.option("txnAppId", archive.APP_ID).option("txnVersion", str(run)).save(address)
     except SPARK_ERRORS as error:
         raise jobs.TaskFailed(f"source {source!r} cannot be archived: {sentence(error)}") from error
+
+
+def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """The numbers of partitions by topic name, of topics that have any."""
+    names = {topic.id: topic.name for topic in topics}
+    found: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        found.setdefault(names[topic], []).append(number)
+    return found
 
 
 def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ranges:

@@ -53,7 +53,7 @@ def run(
 
 def _source(source: Source) -> dict[str, Any]:
     return {
-        "topic": source.topic,
+        "topic": ", ".join(source.topics),
         "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
         "versions": [version.event.__name__ for version in source.versions],

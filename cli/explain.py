@@ -98,7 +98,7 @@ def _logical(view: View) -> dict[str, Any]:
     return {
         "decode": {
             "source": source.name,
-            "topic": source.topic,
+            "topic": ", ".join(source.topics),
             "decoder": decoder_name(source.decoder),
             "fingerprint": decoder_fingerprint(source),
             "event": source.event.__name__,

@@ -16,6 +16,7 @@ from cli.keyed import PIECE
 from cli.lines import lines
 from cli.published import definitions
 from cli.published import source as source_of
+from cli.published import topic as topic_of
 from cli.signals import stopping
 from infra import broker, kafka
 from ledger.positions import Position
@@ -32,6 +33,7 @@ def run(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file, unpacked if its name ends in .gz; - is standard input.")],
     source: Annotated[str, typer.Option(help="The source whose topic takes the records.")],
+    topic: Annotated[str | None, typer.Option(help="Which of the source's topics, if it has several.")] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on with what is appended, over rotations too, until interrupted.")
     ] = False,
@@ -46,21 +48,22 @@ def run(
         raise typer.BadParameter("a stream or a packed file cannot be followed; leave out --follow")
     settings = call.settings()
     to = source_of(definitions(call, Tables(settings.state)), source)
+    to_topic = topic_of(to, topic)
     if str(file) != "-" and not follow:
         _refuse_no_file(file)
     address = broker.address(settings)
-    topic = kafka.topic(kafka.connect(address), to.topic)
+    found = kafka.topic(kafka.connect(address), to_topic)
     with (
         stopping() if follow else nullcontext(Event()) as stop,
         kafka.Sender(address) as sender,
         _shown(call, file, follow=follow) as show,
     ):
-        waiting = _Waiting(to, topic.name, file, sender, show)
+        waiting = _Waiting(to, found.name, file, sender, show)
         for line in followed(file, stop, idle=waiting.send) if follow else lines(file):
             waiting.add(line)
         waiting.send()
         sender.finish()
-    positions = Position.of({(topic.id, partition): offset for (_, partition), offset in sender.positions.items()})
+    positions = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
     return Output(document, f"sent {sender.acknowledged} records to {source}; all are acknowledged")
 

@@ -25,6 +25,7 @@ import typer
 from cli import truths
 from cli.call import Call, Output
 from cli.keyed import Sample, keyed
+from cli.published import topic as topic_of
 from cli.signals import stopping
 from infra import broker, kafka
 from views.errors import TandemError, listed
@@ -45,6 +46,7 @@ def run(
     base: Annotated[str, typer.Option(metavar="TIME", help="Event time of the first sample; without it, now.")] = "",
     skip: Annotated[int, typer.Option(min=0, help="Samples sent by an earlier run: only counted in the truth.")] = 0,
     duplicates: Annotated[float, typer.Option(min=0, max=1, help="Share of samples that repeat an earlier one.")] = 0.0,
+    topic: Annotated[str | None, typer.Option(help="Which of the source's topics, if it has several.")] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write what every view must answer.")] = None,
 ) -> Output:
     """Send a project's made-up events to its source's topic, each acknowledged, and keep the truth about them.
@@ -57,15 +59,15 @@ def run(
         known = listed(generator.source, sources)
         raise NoGenerator(f"{call.project / FILE}: SOURCE is {generator.source!r}, which is no source; sources: {known}")
     source = sources[generator.source]
-    start = _time(base)
+    to, start = topic_of(source, topic), _time(base)
     address = broker.address(call.settings())
-    found = kafka.topic(kafka.connect(address), source.topic)
+    found = kafka.topic(kafka.connect(address), to)
     counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None
     with stopping() as stop, kafka.Sender(address) as sender:
         driven = drive(
             keyed(source, samples(generator, seed, events, start, duplicates)),
             counted,
-            lambda value, key: sender.send(source.topic, value, key),
+            lambda value, key: sender.send(to, value, key),
             skip=skip,
             rate=rate,
             stop=stop,
@@ -80,7 +82,7 @@ def run(
     }
     if truth is not None and counted is not None:
         truths.write(truth, document | {"views": counted.manifest()})
-    said = f"{sender.acknowledged} events acknowledged on topic {source.topic}, {driven.malformed} of them malformed"
+    said = f"{sender.acknowledged} events acknowledged on topic {to}, {driven.malformed} of them malformed"
     return Output(document, said)
 
 

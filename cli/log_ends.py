@@ -22,19 +22,20 @@ class LogEnd:
 
 
 def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]:
-    """The end of each source's topic by the source's name."""
+    """The end of each source's topics by the source's name."""
     wanted = list(sources)
     try:
         connection = kafka.connect(broker.address(settings))
-        topics = kafka.describe(connection, {source.topic for source in wanted})
+        topics = kafka.describe(connection, {topic for source in wanted for topic in source.topics})
         ends = kafka.ends(connection, topics.values())
     except kafka.NoBroker as error:
         return {source.name: LogEnd(problem=str(error)) for source in wanted}
     found = {}
     for source in wanted:
-        topic = topics.get(source.topic)
-        if topic is None:
-            found[source.name] = LogEnd(problem=f"the broker has no topic '{source.topic}'; `tandem up` makes it")
+        missing = [name for name in source.topics if name not in topics]
+        if missing:
+            found[source.name] = LogEnd(problem=f"the broker has no topic '{missing[0]}'; `tandem up` makes it")
         else:
-            found[source.name] = LogEnd(Position.of({place: offset for place, offset in ends.items() if place[0] == topic.id}))
+            ids = {topics[name].id for name in source.topics}
+            found[source.name] = LogEnd(Position.of({place: offset for place, offset in ends.items() if place[0] in ids}))
     return found

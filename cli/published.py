@@ -19,6 +19,16 @@ def published(tables: Tables) -> Project | None:
     return None if live is None else load_files(releases.load(tables, live.release).files)
 
 
+def topic(source: Source, name: str | None) -> str:
+    """The source's topic that is meant: the only one, or that of the name; raises TandemError, naming those that exist."""
+    if name is None and len(source.topics) == 1:
+        return source.topics[0]
+    if name not in source.topics:
+        wrong = f"source '{source.name}' has several topics" if name is None else f"source '{source.name}' has no topic '{name}'"
+        raise TandemError(f"{wrong}: choose one with --topic; topics: {listed(name or '', source.topics)}")
+    return name
+
+
 def source(project: Project, name: str) -> Source:
     """A source by name; raises TandemError, naming those that exist."""
     if name not in project.sources:

@@ -20,8 +20,9 @@ def run(call: Call) -> Output:
         if not settings.kafka.bootstrap and not processes.running(state, broker.NAME):
             call.say("starting the broker")
             broker.start(settings, environ=call.environ)
-        own_time = [source.topic for source in sources if source.event_time == APPEND_TIME]
-        kafka.create(kafka.connect(broker.address(settings)), [source.topic for source in sources], settings, own_time=own_time)
+        topics = list(dict.fromkeys(topic for source in sources for topic in source.topics))
+        own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
+        kafka.create(kafka.connect(broker.address(settings)), topics, settings, own_time=own_time)
         if not processes.running(state, parts.SPEED):
             call.say("starting the speed layer")
             parts.start(call, settings, parts.SPEED)

@@ -113,6 +113,11 @@ def topic(connection: Connection, name: str) -> Topic:
     raise NoTopic(f"the broker at {connection.address.bootstrap} has no topic '{name}'; run `tandem up` to make it")
 
 
+def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
+    """The topics of these names, in their order; raises NoTopic."""
+    return tuple(topic(connection, name) for name in names)
+
+
 def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:
     """The first offset that each partition still has."""
     return _offsets(connection, topics, OffsetSpec.earliest())

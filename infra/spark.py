@@ -1,13 +1,14 @@
 """The only place that builds a Spark session, and what the rest of the platform needs of the JVM behind it."""
 
 import io
+import json
 import logging
 import os
 import signal
 import sys
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession, functions
 
 from infra import jars, java
+from infra.kafka import Topic
 from infra.settings import Settings
 from infra.spark_failures import SPARK_ERRORS, sentence
 from views.errors import TandemError
+from views.ranges import Offsets
 
 # What a worker on another machine needs of this checkout to run a task.
 SHIPPED = ("views", "ledger", "infra", "batch", "speed")
@@ -101,6 +104,20 @@ def _hush(context: SparkContext) -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     # The thread that waits for accumulators prints a stack when the JVM is gone.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
+
+
+def topic_ids(topics: Iterable[Topic]) -> Column:
+    """The id of the topic of each record that Spark's Kafka source gives, which knows topics by their names alone."""
+    return functions.coalesce(*(functions.when(functions.col("topic") == one.name, functions.lit(one.id)) for one in topics))
+
+
+def topic_offsets(topics: Iterable[Topic], offsets: Offsets) -> str:
+    """Offsets of these topics as the options of Spark's Kafka source take them."""
+    names = {topic.id: topic.name for topic in topics}
+    by_topic: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        by_topic.setdefault(names[topic], {})[str(number)] = offset
+    return json.dumps(by_topic)
 
 
 def kafka_options(settings: Settings, bootstrap: str) -> dict[str, str]:

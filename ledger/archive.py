@@ -7,7 +7,7 @@ Spark skips a write whose version is not higher, in silence: compare with `progr
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -83,6 +83,37 @@ SUMMARIES: Final = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
     ]
 )
+
+
+TOPICS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+"""Which name each topic id had when the archive first read of it."""
+
+
+def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
+    """Record the names of topics, ids by name in the order of the source; those that are recorded stay as they are."""
+
+    def row(topic: str, name: str) -> Callable[[Snapshot], Row | None]:
+        def derive(snapshot: Snapshot) -> Row | None:
+            there = any(stored["topic"] == topic for stored in snapshot.rows())
+            return None if there else {"topic": topic, "name": name, "at": at}
+
+        return derive
+
+    known = topic_names(tables, source)
+    for name, topic in topics.items():
+        if topic not in known:
+            _topics(tables, source).add(row(topic, name))
+
+
+def topic_names(tables: Tables, source: str) -> dict[str, str]:
+    """The recorded names of topics by id, in the order of their first archive run and of the source's definition then."""
+    return {row["topic"]: row["name"] for row in _topics(tables, source).read().rows()}
 
 
 def intend(
@@ -171,9 +202,13 @@ def firsts(tables: Tables, source: str) -> dict[tuple[str, int], int]:
 
 
 def generations(tables: Tables, source: str) -> tuple[str, ...]:
-    """The ids of the source's topics, the oldest first: a topic made anew is archived after all of the one before it."""
-    topics = (topic for run in runs(tables, source) for topic in sorted({topic for topic, _ in run.end}))
-    return tuple(dict.fromkeys(topics))
+    """The ids of the source's topics in the order of the log: by the run that first had records of them, then as it names them.
+
+    A topic made anew is archived after all of the one before it.
+    """
+    order = {topic: number for number, topic in enumerate(topic_names(tables, source))}
+    found = [sorted({topic for topic, _ in run.end}, key=lambda id_: (order.get(id_, -1), id_)) for run in runs(tables, source)]
+    return tuple(dict.fromkeys(topic for topics in found for topic in topics))
 
 
 def _reached(tables: Tables, address: str) -> int:
@@ -183,6 +218,10 @@ def _reached(tables: Tables, address: str) -> int:
 
 def _runs(tables: Tables, source: str) -> Journal:
     return Journal(tables, tables.control("runs", source), RUNS)
+
+
+def _topics(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("topics", source), TOPICS)
 
 
 def _summaries(tables: Tables, source: str, decoder: str) -> Journal:

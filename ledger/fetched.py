@@ -5,7 +5,7 @@ TandemError
 └── LogChanged   the log lost offsets, or is another log, while or since they were read
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ledger.counts import Counts
 from views.errors import TandemError
@@ -48,16 +48,20 @@ def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> N
             raise LogChanged(f"{_name(partition)} ends at {ends[partition]}, below {offset}, which was read before: another log")
 
 
-def refuse_new_topic(topic: str, reached: Mapping[Partition, int], ends: Offsets) -> None:
-    """Raise LogChanged if something was read before, and nothing of it from the topic that has the name now.
+def refuse_new_topic(present: Mapping[str, str], reached: Iterable[Partition], known: Mapping[str, str]) -> None:
+    """Raise LogChanged if something of a topic's name was read before, and nothing of it from the topic that has the name now.
 
-    `reached` is where reading stands, of every generation of the topic; `ends` are the present one's.
+    `present` are the source's topics now, ids by name. `reached` are the partitions that were read of, of every generation of
+    every topic; `known` gives the names that ids had. An id without one may have been any topic's that was read of.
     """
-    if reached and not any(partition in reached for partition in ends):
-        raise LogChanged(
-            f"topic '{topic}' was deleted and made anew, or this is another broker: nothing of it was read before; "
-            "`tandem archive --new-topic` goes on with it, without what the former topic held and the archive lacks"
-        )
+    ids = {topic for topic, _ in reached}
+    for name, topic in present.items():
+        former = {one for one in ids if known.get(one, name) == name and one not in present.values()}
+        if topic not in ids and former:
+            raise LogChanged(
+                f"topic '{name}' was deleted and made anew, or this is another broker: nothing of it was read before; "
+                "`tandem archive --new-topic` goes on with it, without what the former topic held and the archive lacks"
+            )
 
 
 def _name(partition: Partition) -> str:

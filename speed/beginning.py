@@ -11,6 +11,7 @@ from ledger.tables import Tables
 from speed.log import Log
 from views.errors import TandemError
 from views.ranges import Offsets, Partition
+from views.source import Source
 
 
 class Gap(TandemError):
@@ -19,7 +20,7 @@ class Gap(TandemError):
 
 @dataclass(frozen=True)
 class Beginning:
-    """Read the archive up to `archived`, then the log from `starts` on, which has every partition of its topic.
+    """Read the archive up to `archived`, then the log from `starts` on, which has every partition of its topics.
 
     `firsts` are the first offsets of partitions, of log and archive together, for those that a position lacks.
     """
@@ -30,15 +31,16 @@ class Beginning:
     archived: Position
 
 
-def beginning(tables: Tables, source: str, topic: str, start: Position, connection: kafka.Connection) -> Beginning:
+def beginning(tables: Tables, source: Source, start: Position, connection: kafka.Connection) -> Beginning:
     """How to go on from `start`. Raises Gap, LogChanged if the log ends below `start` or is another, NoBroker, NoTopic."""
-    now = kafka.topic(connection, topic)
-    lows, ends = kafka.starts(connection, [now]), kafka.ends(connection, [now])
+    now = kafka.topics(connection, source.topics)
+    names = {topic.id: topic.name for topic in now}
+    lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
-    held = archive.archived(tables, source)
+    held = archive.archived(tables, source.name)
     # Which topic is the log is decided in one place, the archive.
-    refuse_new_topic(topic, upper(start, held), ends)
-    known = archive.firsts(tables, source)
+    refuse_new_topic({topic.name: topic.id for topic in now}, upper(start, held), archive.topic_names(tables, source.name))
+    known = archive.firsts(tables, source.name)
     firsts = {partition: known.get(partition, 0) if partition in held else low for partition, low in lows.items()}
     starts: dict[Partition, int] = {}
     # Generations of the topic before this one are in the archive only.
@@ -49,9 +51,9 @@ def beginning(tables: Tables, source: str, topic: str, start: Position, connecti
         if at < low:
             if kept < low:
                 raise Gap(
-                    f"offsets {max(at, kept)} to {low - 1} of partition {partition[1]} of topic '{topic}' are lost to source "
-                    f"'{source}': the log starts at {low} by now, and the archive ends at {kept}; `tandem archive` records the "
-                    "gap, and the speed layer then goes on behind it; a recompute must accept it by name"
+                    f"offsets {max(at, kept)} to {low - 1} of partition {partition[1]} of topic '{names[partition[0]]}' are lost "
+                    f"to source '{source.name}': the log starts at {low} by now, and the archive ends at {kept}; "
+                    "`tandem archive` records the gap, and the speed layer then goes on behind it; a recompute must accept it by name"
                 )
             behind[partition] = low
         starts[partition] = max(at, low)

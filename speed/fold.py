@@ -35,7 +35,7 @@ class Task:
 
     `files` is the release's project, which workers of a cluster cannot see otherwise; `views` gives the fingerprints of
     the source's views by name. `maxima` is the newest event time of each partition before the micro-batch, in
-    microseconds. `drops` are copies that only the driver could see.
+    microseconds. `drops` are copies that only the driver could see, `generations` the ids of the log's topics in its order.
     """
 
     files: Mapping[str, bytes]
@@ -43,6 +43,7 @@ class Task:
     views: Mapping[str, str]
     maxima: Offsets = field(default_factory=dict)
     drops: Drops = field(default_factory=dict)
+    generations: tuple[str, ...] = ()
 
     def definitions(self) -> tuple[Source, dict[str, View]]:
         """The source, and one view of each fingerprint."""
@@ -89,7 +90,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
     """Decode, drop copies, label late events, prepare what is left and fold every view."""
     source, views = task.definitions()
     decoded = decode(source, records)
-    single = unique(source, decoded.events)
+    single = unique(source, decoded.events, generations=task.generations)
     events = without(single.events, task.drops)
     labelled = late(source, events, task.maxima)
     prepared = prepare(source, events)

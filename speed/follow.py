@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
@@ -78,8 +78,11 @@ class Follow:
         """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
         around, tail = self.around, self.tail
         while True:
-            begun = beginning(around.tables, self.source.name, self.source.topic, tail.writer.end, around.connection)
+            begun = beginning(around.tables, self.source, tail.writer.end, around.connection)
             tail.firsts = begun.firsts
+            known = archive.generations(around.tables, self.source.name)
+            generations = dict.fromkeys((*known, *(topic.id for topic in begun.log.topics)))
+            tail.task = replace(tail.task, generations=tuple(generations))
             if tail.known != tail.writer.end:
                 self._recall(begun)
             try:
@@ -102,7 +105,7 @@ class Follow:
         error = self._query.error or self._streaming.exception() or TandemError("the query stopped by itself")
         if not isinstance(error, TandemError):
             error = self._log_fault(self._query.log) or error
-        if not isinstance(error, NotContiguous) and not (isinstance(error, LogChanged) and self._same_topic(self._query.log)):
+        if not isinstance(error, NotContiguous) and not (isinstance(error, LogChanged) and self._same_topics(self._query.log)):
             raise worded(error, f"a micro-batch of source '{self.source.name}' failed and is not committed") or error
         self._say_again(error)
         self.begin()
@@ -160,13 +163,13 @@ class Follow:
         """What is wrong with the log itself, if something is: the reason why Spark failed to read it."""
         try:
             log.require(self.tail.writer.end, self.tail.firsts)
-            now = kafka.topic(log.connection, log.topic.name)
+            changed = [now for now, before in zip(log.now(), log.topics, strict=True) if now.partitions != before.partitions]
         except TandemError as fault:
             return fault
-        return LogChanged(f"its topic has {now.partitions} partitions now") if now.partitions != log.topic.partitions else None
+        return LogChanged(f"topic '{changed[0].name}' has {changed[0].partitions} partitions now") if changed else None
 
-    def _same_topic(self, log: Log) -> bool:
-        return kafka.topic(log.connection, log.topic.name).id == log.topic.id
+    def _same_topics(self, log: Log) -> bool:
+        return [topic.id for topic in log.now()] == [topic.id for topic in log.topics]
 
     def _say_again(self, error: TandemError) -> None:
         why = "another run has bridged the log" if isinstance(error, NotContiguous) else error

@@ -70,11 +70,11 @@ def values(found: pa.Table) -> Identities:
     return Identities(np.frombuffer(b"".join(digests.to_pylist()), DIGEST), times)
 
 
-def copies(found: pa.Table, known: npt.NDArray[np.bool_]) -> Drops:
+def copies(found: pa.Table, known: npt.NDArray[np.bool_], generations: Sequence[str] = ()) -> Drops:
     """The positions to drop: rows that are `known`, and all but the first of equal digests in the order of the log."""
     if not found.num_rows:
         return {}
-    order = log_order(found)
+    order = log_order(found, generations)
     _, firsts = np.unique(values(found).digests[order], return_index=True)
     dropped = np.ones(found.num_rows, dtype=bool)
     dropped[order[firsts]] = False

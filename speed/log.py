@@ -5,24 +5,32 @@ from dataclasses import dataclass
 from infra import kafka
 from ledger.fetched import refuse_changed_log
 from ledger.positions import Position
-from views.ranges import Offsets
+from views.ranges import Offsets, Partition
 
 
 @dataclass(frozen=True)
 class Log:
-    """A topic, known by its id."""
+    """Topics, known by their ids."""
 
     connection: kafka.Connection
-    topic: kafka.Topic
+    topics: tuple[kafka.Topic, ...]
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions of all topics."""
+        return [(topic.id, number) for topic in self.topics for number in range(topic.partitions)]
+
+    def now(self) -> tuple[kafka.Topic, ...]:
+        """The topics that have the names now. Raises NoBroker, NoTopic."""
+        return kafka.topics(self.connection, [topic.name for topic in self.topics])
 
     def require(self, start: Position, firsts: Offsets) -> None:
-        """Refuse unless the topic still is this one, and still has what lies from `start` on.
+        """Refuse unless the topics still are these, and still have what lies from `start` on.
 
         `firsts` are the first offsets of partitions that `start` lacks. What was read before this passes was there while it
         was read. Raises LogChanged, NoBroker, NoTopic.
         """
-        partitions = [(self.topic.id, number) for number in range(self.topic.partitions)]
-        planned = {partition: start.get(partition, firsts.get(partition, 0)) for partition in partitions}
-        now = [kafka.topic(self.connection, self.topic.name)]
+        planned = {partition: start.get(partition, firsts.get(partition, 0)) for partition in self.partitions}
+        now = self.now()
         lows, ends = kafka.starts(self.connection, now), kafka.ends(self.connection, now)
         refuse_changed_log(planned, firsts=lows, ends=ends)

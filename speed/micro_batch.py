@@ -45,7 +45,7 @@ def fold_records(records: DataFrame, task: Task, views: Mapping[str, View], rang
     """
     found = _run(records, task)
     identities = joined([from_ipc(share.identities) for share in found])
-    drops = copies(identities, horizon.holds(values(identities).digests))
+    drops = copies(identities, horizon.holds(values(identities).digests), task.generations)
     if drops:
         found = _run(records, replace(task, drops=drops))
         identities = joined([from_ipc(share.identities) for share in found])

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from infra.spark import topic_offsets
 from ledger.positions import Position, upper
 from speed import records
 from speed.log import Log
@@ -50,15 +51,15 @@ class Query:
     def start(
         self, spark: SparkSession, options: Mapping[str, str], *, starts: Offsets, most: int, pause_ms: int
     ) -> StreamingQuery:
-        """Start at these offsets, one for every partition of the topic; `options` are those of Spark's Kafka source.
+        """Start at these offsets, one for every partition of the topics; `options` are those of Spark's Kafka source.
 
         A micro-batch holds at most `most` offsets, and begins at least `pause_ms` after the one before it.
         """
-        topic = self.log.topic
+        topics = self.log.topics
         reader = spark.readStream.format("kafka").options(**options, **_PATIENCE, **records.headers_option(self.source))
         log = reader.options(
-            subscribe=topic.name,
-            startingOffsets=records.offsets(topic, starts),
+            **records.subscription(topics),
+            startingOffsets=topic_offsets(topics, starts),
             maxOffsetsPerTrigger=str(most),
             failOnDataLoss="true",
         ).load()
@@ -71,7 +72,7 @@ class Query:
             start = self.tail.writer.end
             end = upper(start, planned_end(self.checkpoint, batch, self.log))
             if end != start:
-                found = records.of_kafka(log, self.log.topic, self.source)
+                found = records.of_kafka(log, self.log.topics, self.source)
                 self.tail.extend(found, end, still_there=lambda: self.log.require(start, self.tail.firsts))
                 self.committed()
         except BaseException as error:
@@ -82,4 +83,6 @@ class Query:
 def planned_end(checkpoint: Path, batch: int, log: Log) -> Position:
     """Where Spark planned the micro-batch to end, as it wrote to its checkpoint before it began."""
     last = (checkpoint / "offsets" / str(batch)).read_text("utf-8").rstrip().rpartition("\n")[2]
-    return Position.of({(log.topic.id, int(number)): offset for number, offset in json.loads(last)[log.topic.name].items()})
+    planned = json.loads(last)
+    ends = {topic.id: planned.get(topic.name, {}) for topic in log.topics}
+    return Position.of({(topic, int(number)): offset for topic, end in ends.items() for number, offset in end.items()})

@@ -1,38 +1,38 @@
 """Records of the log as Spark data frames of the columns that tasks read: of Kafka, and of the archive."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import col
 
 from infra.kafka import Topic
+from infra.spark import topic_ids, topic_offsets
 from ledger.tables import Tables
 from views.ranges import Offsets, Ranges
 from views.source import Source, record_columns
 
 
-def of_kafka(records: DataFrame, topic: Topic, source: Source) -> DataFrame:
-    """What Spark's Kafka source gives of a topic, which knows no topic id."""
+def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> DataFrame:
+    """What Spark's Kafka source gives of topics, which knows no topic id."""
     named = records.withColumnRenamed("timestampType", "timestamp_type")
-    return named.select(lit(topic.id).alias("topic_id"), *record_columns(source)[1:])
+    return named.select(topic_ids(topics).alias("topic_id"), *record_columns(source)[1:])
 
 
 def of_log(
-    spark: SparkSession, options: Mapping[str, str], topic: Topic, source: Source, *, starts: Offsets, ends: Offsets
+    spark: SparkSession, options: Mapping[str, str], topics: Sequence[Topic], source: Source, *, starts: Offsets, ends: Offsets
 ) -> DataFrame:
-    """The records between these offsets, one of each for every partition of the topic, once."""
+    """The records between these offsets, one of each for every partition of the topics, once."""
     reader = spark.read.format("kafka").options(**options, **headers_option(source))
     return of_kafka(
         reader.options(
-            subscribe=topic.name,
-            startingOffsets=offsets(topic, starts),
-            endingOffsets=offsets(topic, ends),
+            **subscription(topics),
+            startingOffsets=topic_offsets(topics, starts),
+            endingOffsets=topic_offsets(topics, ends),
             failOnDataLoss="true",
         ).load(),
-        topic,
+        topics,
         source,
     )
 
@@ -48,9 +48,9 @@ def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Rang
     return spark.read.format("delta").load(tables.archive(source.name)).where(within).select(*record_columns(source))
 
 
-def offsets(topic: Topic, of: Offsets) -> str:
-    """Offsets as the options of Spark's Kafka source take them."""
-    return json.dumps({topic.name: {str(number): of[topic.id, number] for number in range(topic.partitions)}})
+def subscription(topics: Sequence[Topic]) -> dict[str, str]:
+    """The option of Spark's Kafka source that names the topics."""
+    return {"subscribe": ",".join(topic.name for topic in topics)}
 
 
 def _within(partition: tuple[str, int], intervals: tuple[tuple[int, int], ...]) -> Column:

@@ -43,11 +43,11 @@ def seen(
     if not horizon.span:
         return horizon
     since, log = _EPOCH if newest is None else newest - source.horizon, beginning.log
-    lows = kafka.starts(log.connection, [log.topic])
-    froms = {p: min(offset, beginning.starts[p]) for p, offset in kafka.since(log.connection, [log.topic], since).items()}
+    lows = kafka.starts(log.connection, log.topics)
+    froms = {p: min(offset, beginning.starts[p]) for p, offset in kafka.since(log.connection, log.topics, since).items()}
     found: list[DataFrame] = []
     if any(froms[partition] < end for partition, end in beginning.starts.items()):
-        found.append(records.of_log(spark, options, log.topic, source, starts=froms, ends=beginning.starts))
+        found.append(records.of_log(spark, options, log.topics, source, starts=froms, ends=beginning.starts))
     # Where the log's first record is within the span, what came before it may be too.
     cut = Position.of({p: min(at, lows.get(p, at)) for p, at in start.items() if froms.get(p, 0) <= lows.get(p, at)})
     archived = ranges(Position.of({p: min(beginning.firsts.get(p, 0), at) for p, at in cut.items()}), cut)

@@ -48,7 +48,7 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
     """
     if source.key is None or not values or (key := bind_key(source)) is None:
         return [None] * len(values)
-    events = decode(source, as_records(source, values, topic_id=source.topic, first=0, at=_UNLOGGED)).events
+    events = decode(source, as_records(source, values, topic_id=source.topics[0], first=0, at=_UNLOGGED)).events
     value = enclosed(key.text)
     content = value if key.type.kind == "binary" else f"encode(CAST({value} AS VARCHAR))"
     sql = f"SELECT _offset, TRY({content}) AS key FROM {_EVENTS}"
@@ -71,6 +71,8 @@ def spread(view: View) -> str | None:
         return None
     if own is None:
         why = f"source {source.name!r} has no key"
+    elif len(source.topics) > 1:
+        why = f"source {source.name!r} has several topics"
     elif own.canonical in {key.canonical for _, key in bound.keys} or own.fields <= columns:
         return None
     else:

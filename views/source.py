@@ -1,4 +1,4 @@
-"""A source: the topic, the event type that flows through it, and how a record becomes an event."""
+"""A source: its topics, the event type that flows through it, and how a record becomes an event."""
 
 import re
 from collections.abc import Callable
@@ -65,7 +65,7 @@ _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or
 
 @dataclass(frozen=True)
 class Source:
-    """What flows through a topic.
+    """What flows through a topic, or several: `topics` are their names, whichever way `topic` gives them.
 
     `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
     with parameters such as csv(...), or a function of the project, which takes the value's bytes, and by name whatever it
@@ -86,7 +86,7 @@ class Source:
     is the event. `name` is the variable's in definitions.py unless it is given.
     """
 
-    topic: str
+    topic: str | tuple[str, ...]
     event: type[Event]
     event_time: str
     identity: tuple[str, ...] = ()
@@ -101,10 +101,7 @@ class Source:
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.topic, str) or not _TOPIC.fullmatch(self.topic) or self.topic in (".", ".."):
-            raise DefinitionError(
-                f"topic {self.topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
-            )
+        self._check_topics()
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
@@ -116,6 +113,20 @@ class Source:
             _check_prepare(self.prepare)
         self._check_fields()
         self._check_times()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of the source's topics, one at the least, each once."""
+        return (self.topic,) if isinstance(self.topic, str) else self.topic
+
+    def _check_topics(self) -> None:
+        if not isinstance(self.topic, str | tuple) or not self.topics or len(set(self.topics)) < len(self.topics):
+            raise DefinitionError(f"topic {self.topic!r} is no name, and no tuple of different ones, such as ('web', 'shop')")
+        for topic in self.topics:
+            if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+                raise DefinitionError(
+                    f"topic {topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
+                )
 
     def _check_fields(self) -> None:
         fields = {field.name: field for field in event_fields(self.event)}

@@ -35,7 +35,7 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     """Events as the kernel takes them: one partition, offsets from 0 on, no keys or headers."""
     fields = event_fields(source.event)
     positions = [
-        {"_topic_id": source.topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED}
+        {"_topic_id": source.topics[0], "_partition": 0, "_offset": offset, "_append_time": _APPENDED}
         for offset in range(len(events))
     ]
     table = pa.Table.from_pylist(positions, schema=POSITION_SCHEMA)

@@ -57,14 +57,14 @@ class Watcher:
     def __post_init__(self) -> None:
         self.reader = Reader(Tables(self.settings.state))
         self._tables = self.reader.tables
-        self._topic = self.project.sources[self.source].topic
+        self._topics = self.project.sources[self.source].topics
         self._decoder = decoder_fingerprint(self.project.sources[self.source])
         self._connection = kafka.connect(broker.address(self.settings))
         self.views = {name: view for name, view in self.project.views.items() if view.source.name == self.source}
 
     def log_end(self) -> Position:
-        """The end of the source's topic."""
-        return Position.of(kafka.ends(self._connection, [kafka.topic(self._connection, self._topic)]))
+        """The end of the source's topics."""
+        return Position.of(kafka.ends(self._connection, kafka.topics(self._connection, self._topics)))
 
     def look(self) -> Look | None:
         """Pin the newest snapshot and say where everything stands; None while there is no answer."""

@@ -17,6 +17,7 @@ from ledger.counts import Counts
 from ledger.fetched import Unclosed
 from ledger.tiling import chain
 from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, answers, assert_true, records, together
+from tests.stack import new_topic, produce
 from views.errors import TandemError
 
 pytestmark = pytest.mark.broker
@@ -170,6 +171,31 @@ def test_records_of_an_earlier_version_count_after_an_adopt(shop: Shop) -> None:
 
     assert adopted.release == 2
     assert_true(shop, adopted, together(old, new))
+
+
+def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
+    """Copies are in both topics; of those that differ, the one counts that the source names first, whatever the topics' ids."""
+    first, second = sorted((shop.topic, new_topic(shop.connection)), key=lambda topic: topic.id, reverse=True)
+    a = records(20, 200)
+    b = records(21, 200, known=a[0])
+    third = new_topic(shop.connection)
+    shop.define(DEFINITIONS.replace('"TOPIC"', repr((first.name, second.name))))
+    for topic, log in ((second, b), (first, a)):
+        for partition, values in log.items():
+            produce(shop.connection, topic, values, partition=partition)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+
+    whole = {0: a[0], 1: a[1], 2: b[0], 3: b[1]}
+    assert live.counts["sales"].duplicates > 5
+    assert_true(shop, live, whole)
+    # A topic that a source gets later comes after the others, wherever it stands.
+    shop.define(DEFINITIONS.replace('"TOPIC"', repr((third.name, first.name, second.name))))
+    recompute.run(shop.run("recompute"), shop.project, adopt=True)
+    c = records(22, 50, known=b[0])
+    produce(shop.connection, third, c[1])
+    archive.run(shop.run("archive"), shop.project)
+    assert_true(shop, recompute.run(shop.run("recompute"), shop.project).publication, {**whole, 4: c[1]})
 
 
 def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:

@@ -55,6 +55,17 @@ def test_the_oldest_topic_is_the_one_that_was_archived_first(tables: Tables) -> 
     assert archive.generations(tables, SOURCE) == ("z", "a")
 
 
+def test_topics_of_one_run_are_in_the_order_of_the_source(tables: Tables) -> None:
+    archive.name_topics(tables, SOURCE, {"second": "z", "first": "m"}, at=AT)
+    one = Position.of({("z", 0): 3, ("m", 0): 3})
+    intend(tables, LOG_START, one)
+    # Names are those of the first time, and so is the order.
+    archive.name_topics(tables, SOURCE, {"third": "a", "first": "m", "other": "z"}, at=AT)
+    intend(tables, one, Position.of({("z", 0): 3, ("m", 0): 4, ("a", 0): 1}))
+    assert archive.generations(tables, SOURCE) == ("z", "m", "a")
+    assert archive.topic_names(tables, SOURCE) == {"z": "second", "m": "first", "a": "third"}
+
+
 @pytest.mark.parametrize("end", [at(3, 1), at(3, 0), at(9, 0)])
 def test_a_run_must_advance(tables: Tables, end: Position) -> None:
     intend(tables, LOG_START, at(3, 1))

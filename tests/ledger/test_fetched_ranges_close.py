@@ -42,7 +42,22 @@ def test_a_topic_made_anew_is_refused() -> None:
 
 
 def test_a_topic_of_which_nothing_was_read_is_another() -> None:
-    refuse_new_topic("sales", {}, {("b", 0): 5})
-    refuse_new_topic("sales", {("a", 0): 3, ("b", 0): 1}, {("b", 0): 5, ("b", 1): 0})
+    refuse_new_topic({"sales": "b"}, [], {})
+    refuse_new_topic({"sales": "b"}, [("a", 0), ("b", 0)], {})
     with pytest.raises(LogChanged, match="topic 'sales' was deleted and made anew"):
-        refuse_new_topic("sales", {("a", 0): 3}, {("b", 0): 5})
+        refuse_new_topic({"sales": "b"}, [("a", 0)], {})
+
+
+def test_each_of_several_topics_is_known_by_its_name() -> None:
+    """Another topic's former records say nothing of one that is added, taken away, or still empty."""
+    known = {"a1": "a", "b1": "b"}
+    refuse_new_topic({"a": "a1", "b": "b1"}, [("a1", 0)], {"a1": "a"})
+    refuse_new_topic({"a": "a1", "b": "b2"}, [("a1", 0)], {"a1": "a"})
+    refuse_new_topic({"a": "a1"}, [("a1", 0), ("b1", 0)], known)
+    refuse_new_topic({"c": "c1"}, [("a1", 0), ("b1", 0)], known)
+    refuse_new_topic({"a": "a2", "b": "b1"}, [("a1", 0), ("a2", 0), ("b1", 1)], known)
+    with pytest.raises(LogChanged, match="topic 'b' was deleted and made anew"):
+        refuse_new_topic({"a": "a1", "b": "b2"}, [("a1", 0), ("b1", 0)], known)
+    # An id that no archive run has named may have been any topic's.
+    with pytest.raises(LogChanged, match="topic 'b' was deleted and made anew"):
+        refuse_new_topic({"a": "a1", "b": "b2"}, [("a1", 0), ("b1", 0)], {"a1": "a"})

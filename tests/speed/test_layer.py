@@ -17,7 +17,7 @@ from infra.settings import Settings
 from ledger import cuts, first, publications, releases
 from ledger.commits import Commit
 from ledger.fetched import LogChanged
-from ledger.positions import LOG_START
+from ledger.positions import LOG_START, Position
 from ledger.publications import BatchView, Publication
 from ledger.realtime import Fenced
 from ledger.tables import Tables
@@ -27,6 +27,7 @@ from tests.speed.sales import (
     Running,
     answered,
     commits,
+    folded,
     log_end,
     per_minute,
     project_files,
@@ -206,6 +207,33 @@ def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connecti
         assert {start for start, _ in answered(settings)} == {"2026-11-01T00:00:00Z"}
         assert sum(n for n, _ in answered(settings).values()) == 11
         assert layer.said == ["release 2 is live: going on with its definitions"]
+
+
+def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    """Copies across topics are found within micro-batches, across them and after a restart; a topic made anew is named."""
+    settings, first, second = settings_for(broker, tmp_path), new_topic(broker), new_topic(broker, partitions=3)
+    files = project_files("TOPICS")
+    files["definitions.py"] = files["definitions.py"].replace(b'"TOPICS"', repr((first.name, second.name)).encode())
+    project, ended = load_files(files), lambda: Position.of(kafka.ends(broker, [first, second]))
+    for start in (0, 100):
+        produce(broker, first, some(range(start, start + 40)))
+        produce(broker, second, some(range(start + 30, start + 60)), partition=2)
+        layer = Running(settings)
+        layer.start(spark, project)
+        produce(broker, second, some(range(start, start + 80)), partition=1)
+        wait_for(lambda: folded(settings) == ended())
+        layer.stop.set()
+        layer.join()
+        assert layer.error is None
+    assert answered(settings) == per_minute([*range(80), *range(100, 180)])
+    assert total(settings, "duplicates") == 2 * 70
+    broker.admin.delete_topics([second.name])[second.name].result()
+    wait_for(lambda: second.name not in kafka.describe(broker, [second.name]))
+    kafka.create(broker, [second.name], settings)
+    layer = Running(settings)
+    layer.start(spark, project)
+    layer.join()
+    assert f"topic '{second.name}' was deleted and made anew" in str(layer.error)
 
 
 def test_partitions_that_are_added_are_followed(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:

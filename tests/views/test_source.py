@@ -48,12 +48,21 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"horizon": timedelta(seconds=-1)}, "horizon .* negative"),
         ({"lateness": 10}, "lateness 10 is not a timedelta"),
         ({"event": int}, "not an event type"),
+        ({"topic": ()}, "no name, and no tuple of different ones"),
+        ({"topic": ["a"]}, "no name, and no tuple"),
+        ({"topic": ("a", "a")}, "no name, and no tuple of different ones"),
+        ({"topic": ("a", "b c")}, "topic 'b c' is not a name that Kafka takes"),
     ],
 )
 def test_a_wrong_source_is_refused(changes: dict[str, Any], says: str) -> None:
     """Every wrong part of a source has a sentence of its own."""
     with pytest.raises(DefinitionError, match=says):
         Source(**(GOOD | changes))
+
+
+def test_topics_are_a_tuple_however_they_were_given() -> None:
+    assert Source(**GOOD | {"topic": "a"}).topics == ("a",)
+    assert Source(**GOOD | {"topic": ("b", "a")}).topics == ("b", "a")
 
 
 def test_an_events_table_has_positions_before_fields() -> None:
