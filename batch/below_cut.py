@@ -8,7 +8,7 @@ from typing import Final
 
 from batch import commits, decoding, duplicates, folding
 from batch.place import Place
-from batch.scan import scan
+from batch.scan import inside, scan
 from batch.session import Run
 from batch.sizes import FEW_ROWS, buckets, slices
 from batch.slices import Slice, cut, even_rows
@@ -50,11 +50,15 @@ class BatchViews:
 
 @dataclass(frozen=True)
 class _Events:
-    """Where the events below the cut are, and what did not become an event."""
+    """Where the events below the cut are, what did not become an event, and how many records there are.
+
+    `records` is None of a source whose topics have nobody else's records, because it is not needed then.
+    """
 
     place: Place
     files: tuple[Span, ...]
     quarantined: Mapping[str, int] = field(hash=False)
+    records: int | None = None
 
 
 def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
@@ -86,11 +90,13 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     )
     folded, built = folding.fold(batch.session, work, parts)
     counted = sum(one.events for one in folded)
-    holes = covered.length - counted - found.duplicates - sum(events.quarantined.values())
-    _refuse_unexplained(batch, below, holes)
+    left = covered.length - counted - found.duplicates - sum(events.quarantined.values())
+    holes = left if events.records is None else covered.length - events.records
+    others = left - holes
+    _refuse_unexplained(batch, below, holes, others)
     return BatchViews(
         files=tuple(built),
-        counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts),
+        counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts, others=others),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         newest=max((one.newest for one in folded if one.newest is not None), default=None),
     )
@@ -110,7 +116,20 @@ def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
         place=commits.place(tables, tables.events(name, decoder)),
         files=() if events is None else tuple(spans(events, EVENTS)),
         quarantined=dict(sorted(reasons.items())),
+        records=None if below.source.only is None else _archived(batch, name, covered),
     )
+
+
+def _archived(batch: Run, name: str, covered: Ranges) -> int:
+    """How many records the archive has in these ranges."""
+    tables = batch.tables
+    records = delta.open_table(tables, tables.archive(name))
+    files = [] if records is None else spans(records, RECORDS)
+    # Mostly a file is inside, and has only to be asked how many rows it has.
+    whole = [span for span in files if inside(span, covered)]
+    part = Slice(covered, tuple(span.path for span in files if span not in whole), 0)
+    found = scan(commits.place(tables, tables.archive(name)), part, RECORDS, [RECORDS.offset], rows=_SCAN_ROWS)
+    return sum(span.rows for span in whole) + sum(int(rows.num_rows) for rows in found)
 
 
 def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Events:
@@ -121,17 +140,24 @@ def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Even
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
     work = decoding.Decoding(below.release.files, name, commits.place(tables, tables.archive(name)), scratch, scratch)
     decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
-    return _Events(scratch, tuple(decoded.event_spans()), dict(sorted(decoded.quarantined.items())))
+    return _Events(
+        scratch,
+        tuple(decoded.event_spans()),
+        dict(sorted(decoded.quarantined.items())),
+        decoded.records if below.source.only is not None else None,
+    )
 
 
-def _refuse_unexplained(batch: Run, below: Below, holes: int) -> None:
-    """Raise Unclosed if more offsets are empty than the archive found empty: then rows are missing from a table."""
+def _refuse_unexplained(batch: Run, below: Below, holes: int, others: int) -> None:
+    """Raise Unclosed if more offsets are empty, or others', than the archive found so: then rows are missing from a table."""
     name = below.source.name
     starts = {run.number: run.start for run in archive.runs(batch.tables, name)}
     summaries = archive.summaries(batch.tables, name, below.release.sources[name])
-    explained = sum(summary.counts.holes for summary in summaries if not below.cut.at_or_below(starts[summary.run]))
-    if not 0 <= holes <= explained:
+    found = [summary.counts for summary in summaries if not below.cut.at_or_below(starts[summary.run])]
+    explained, theirs = sum(counts.holes for counts in found), sum(counts.others for counts in found)
+    if not 0 <= holes <= explained or not 0 <= others <= theirs:
         raise Unclosed(
-            f"below the cut {below.cut} of source {name!r}, {holes} offsets have neither an event nor a reject, where the "
-            f"archive found {explained} empty; an events or quarantine table has lost or doubled rows, nothing was published"
+            f"below the cut {below.cut} of source {name!r}, {holes + others} offsets have neither an event nor a reject, where "
+            f"the archive found {explained} empty and {theirs} other sources'; an events or quarantine table has lost or doubled "
+            "rows, nothing was published"
         )

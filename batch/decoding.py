@@ -38,12 +38,13 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason."""
+    """What became of some records: `events` and `rejects` are files, `quarantined` counts rejects by reason."""
 
     records: int
     events: tuple[Written, ...]
     rejects: tuple[Written, ...]
     quarantined: Mapping[str, int] = field(hash=False)
+    others: int = 0
 
     @property
     def event_rows(self) -> int:
@@ -68,6 +69,7 @@ def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> De
         events=tuple(file for one in done for file in one.events),
         rejects=tuple(file for one in done for file in one.rejects),
         quarantined=sum((Counter(one.quarantined) for one in done), Counter()),
+        others=sum(one.others for one in done),
     )
 
 
@@ -75,15 +77,16 @@ def _decode_slice(work: Decoding, part: Slice) -> Decoded:
     source = project.load_files(work.definitions).sources[work.source]
     events = TableFile(work.events, events_schema(source), tuple(dict.fromkeys((*EVENTS.names, _APPEND_TIME, source.event_time))))
     rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
-    records, reasons = 0, Counter[str]()
+    records, others, reasons = 0, 0, Counter[str]()
     with events, rejects:
         for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=GROUP_ROWS):
             decoded = kernel.decode(source, rows)
             events.write(decoded.events)
             rejects.write(decoded.rejects)
             records += rows.num_rows
+            others += decoded.others
             reasons.update(decoded.rejects["reason"].to_pylist())
-    return Decoded(records, _files(events), _files(rejects), dict(reasons))
+    return Decoded(records, _files(events), _files(rejects), dict(reasons), others)
 
 
 def _files(file: TableFile) -> tuple[Written, ...]:

@@ -46,7 +46,7 @@ def _pieces(place: Place, part: Slice, where: Columns, columns: Sequence[str]) -
                 ]
                 if not any(count for _, count in shared):
                     continue
-                if _inside(span, part.ranges):
+                if inside(span, part.ranges):
                     yield opened.read_row_group(group, columns, use_threads=False)
                     continue
                 table = opened.read_row_group(group, list(dict.fromkeys((*where.names, *columns))), use_threads=False)
@@ -81,7 +81,7 @@ def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> Span:
     return Span(path, group.num_rows, topics, partitions, (offsets[0], offsets[1] + 1))
 
 
-def _inside(span: Span, ranges: Ranges) -> bool:
+def inside(span: Span, ranges: Ranges) -> bool:
     """Whether every row of the span is certainly in the ranges."""
     if span.topics is None or span.partitions is None or span.topics[0] != span.topics[1]:
         return False

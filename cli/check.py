@@ -17,6 +17,7 @@ from views.fingerprint import fingerprint
 from views.key import spread
 from views.measures import CustomMeasure
 from views.measures.filtered import Filtered
+from views.only import only_name
 from views.prepare import prepared_schema
 from views.project import Project
 from views.source import POSITION_SCHEMA, Prepare, Source
@@ -56,6 +57,7 @@ def _source(source: Source) -> dict[str, Any]:
         "topic": ", ".join(source.topics),
         "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
+        "only": None if source.only is None else only_name(source.only),
         "versions": [version.event.__name__ for version in source.versions],
         "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
         "units": {field.name: field.unit for field in event_fields(source.event) if field.unit},
@@ -104,6 +106,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
+        if source["only"]:
+            yield f"  of its topic only {source['only']}"
         if source["versions"]:
             yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
         if source["key"] is not None:

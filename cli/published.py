@@ -4,6 +4,7 @@ from cli.call import Call
 from ledger import publications, releases
 from ledger.tables import Tables
 from views.errors import TandemError, listed
+from views.only import ByHeader
 from views.project import Project, load_files
 from views.source import Source
 
@@ -20,7 +21,15 @@ def published(tables: Tables) -> Project | None:
 
 
 def topic(source: Source, name: str | None) -> str:
-    """The source's topic that is meant: the only one, or that of the name; raises TandemError, naming those that exist."""
+    """The source's topic to send records to: the only one, or that of the name; raises TandemError, naming those that exist.
+
+    Refuses a source that would not know the records as its own, because nothing gives them a header.
+    """
+    if isinstance(source.only, ByHeader):
+        raise TandemError(
+            f"source '{source.name}' knows its records by their header {source.only.name!r}, which this command does not write; "
+            "send them with a producer of your own"
+        )
     if name is None and len(source.topics) == 1:
         return source.topics[0]
     if name not in source.topics:

@@ -24,7 +24,8 @@ from serving.standing import Archived, archived, standing
 def run(call: Call) -> Output:
     """Show what runs, and for each source and view how far it has come.
 
-    `decoded` and `quarantined` count each record once, by whichever layer has come further; `duplicates` and `conflicts` are
+    `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, by whichever
+    layer has come further; `duplicates` and `conflicts` are
     among what merged answers count, `late` too: it is the speed layer's label, since it alone sees events in their order.
     `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
     not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem`
@@ -69,6 +70,7 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: floa
     return {
         "decoded": stands.decoded,
         "quarantined": dict(stands.counts.quarantined),
+        "others": stands.counts.others,
         "late": answered.late,
         "duplicates": answered.duplicates,
         "conflicts": answered.conflicts,
@@ -99,6 +101,7 @@ def _shown(document: dict[str, Any]) -> str:
             "source": name,
             "decoded": source["decoded"],
             "quarantined": sum(source["quarantined"].values()),
+            **({"others": source["others"]} if any(one["others"] for one in document["sources"].values()) else {}),
             "late": source["late"],
             "duplicates": source["duplicates"],
             "archived": source["archived"],

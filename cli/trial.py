@@ -1,7 +1,7 @@
 """What a view would answer if a file's lines were its log: the kernel alone, without Kafka, Java or tables."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from ledger.counts import add
 from views.decode.unlogged import as_records
 from views.kernel import Partial, decode, merge, partial, prepare, unique
+from views.only import ByHeader
 from views.ranges import Ranges
 from views.source import REJECTS_SCHEMA
 from views.unique import identity_columns
@@ -22,7 +23,7 @@ _LINES = 50_000  # bounds what is in memory at once: these lines, the states, an
 
 @dataclass(frozen=True)
 class Trial:
-    """The states of a view over a file, and what became of the lines: lines = events + duplicates + quarantined.
+    """The states of a view over a file, and what became of the lines: lines = events + duplicates + quarantined + others.
 
     `rejects` are the first of them, as the quarantine table has them; an offset is a line's number, counted from 0.
     """
@@ -33,13 +34,15 @@ class Trial:
     duplicates: int
     quarantined: dict[str, int]
     rejects: pa.Table
+    others: int
 
 
 def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     """Count lines as the layers would count a topic of one partition that holds them; `at` stands for their append time."""
-    source = view.source
+    # A line has no headers, by which it could be told from others'.
+    source = replace(view.source, only=None) if isinstance(view.source.only, ByHeader) else view.source
     states, known = [], None
-    events = duplicates = read = 0
+    events = duplicates = others = read = 0
     quarantined: dict[str, int] = {}
     rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
     for values in _chunks(lines):
@@ -53,9 +56,10 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
         read += len(values)
         events += kept.events.num_rows
         duplicates += kept.duplicates
+        others += decoded.others
         quarantined = add(quarantined, _by_reason(decoded.rejects))
         rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
-    return Trial(merge(view, states), read, events, duplicates, quarantined, rejects)
+    return Trial(merge(view, states), read, events, duplicates, quarantined, rejects, others)
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -37,6 +37,7 @@ def run(
         "decoded": tried.events + tried.duplicates,
         "duplicates": tried.duplicates,
         "quarantined": tried.quarantined,
+        "others": tried.others,
         "rejected": dict(tried.partial.rejected),
         "approximate": {name: asdict(how) for name, how in approximations(views[view]).items()},
         "rejects": rejects,
@@ -57,7 +58,8 @@ def _below(tried: Trial, rejects: list[dict[str, Any]]) -> Iterator[str]:
     """What became of the lines, for a person."""
     quarantined = sum(tried.quarantined.values())
     copies = f" ({tried.duplicates} of them copies)" if tried.duplicates else ""
-    yield f"{tried.lines} lines: {tried.events + tried.duplicates} events{copies}, {quarantined} to quarantine"
+    others = f", {tried.others} of other sources" if tried.others else ""
+    yield f"{tried.lines} lines: {tried.events + tried.duplicates} events{copies}, {quarantined} to quarantine{others}"
     if tried.partial.rejected:
         yield "rejected by this view: " + ", ".join(f"{count} {reason}" for reason, count in tried.partial.rejected.items())
     for reject in rejects:

@@ -11,7 +11,8 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content differed. events + duplicates + quarantined + holes make the length of the range.
+    those among them whose content differed, `others` records of other sources in the same topics.
+    events + duplicates + quarantined + others + holes make the length of the range.
     """
 
     events: int = 0
@@ -20,6 +21,7 @@ class Counts:
     late: int = 0
     duplicates: int = 0
     conflicts: int = 0
+    others: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -30,6 +32,7 @@ class Counts:
             "late": self.late,
             "duplicates": self.duplicates,
             "conflicts": self.conflicts,
+            "others": self.others,
         }
 
     @classmethod
@@ -50,6 +53,7 @@ def plus(*several: Counts) -> Counts:
         late=sum(counts.late for counts in several),
         duplicates=sum(counts.duplicates for counts in several),
         conflicts=sum(counts.conflicts for counts in several),
+        others=sum(counts.others for counts in several),
     )
 
 

@@ -20,7 +20,7 @@ class Archived:
     @property
     def records(self) -> int:
         """How many records the archive holds below `end`."""
-        return self.counts.events + self.counts.duplicates + sum(self.counts.quarantined.values())
+        return self.counts.events + self.counts.duplicates + sum(self.counts.quarantined.values()) + self.counts.others
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Standing:
 
     @property
     def decoded(self) -> int:
-        """The records that are events, copies too: with those in quarantine, all records."""
+        """The records that are events, copies too: with those in quarantine and those of others, all records."""
         return self.counts.events + self.counts.duplicates
 
 

@@ -53,7 +53,8 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
                 raise Gap(
                     f"offsets {max(at, kept)} to {low - 1} of partition {partition[1]} of topic '{names[partition[0]]}' are lost "
                     f"to source '{source.name}': the log starts at {low} by now, and the archive ends at {kept}; "
-                    "`tandem archive` records the gap, and the speed layer then goes on behind it; a recompute must accept it by name"
+                    "`tandem archive` records the gap, and the speed layer then goes on behind it; "
+                    "a recompute must accept it by name"
                 )
             behind[partition] = low
         starts[partition] = max(at, low)

@@ -64,6 +64,7 @@ class Share(msgspec.Struct, frozen=True):
     quarantined: dict[str, int]
     duplicates: int
     conflicts: int
+    others: int
     late: int
     maxima: list[tuple[Partition, int]]
     newest: int | None
@@ -103,6 +104,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
         conflicts=single.conflicts,
+        others=decoded.others,
         late=labelled.count,
         maxima=_newest_times(source, events),
         newest=int(times.max()) if len(times) else None,

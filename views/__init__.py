@@ -38,6 +38,7 @@ from views.measures import (
     total,
     variance,
 )
+from views.only import by_field, by_header
 from views.source import Source
 from views.version import Version
 from views.view import View
@@ -56,6 +57,8 @@ __all__ = [
     "any_true",
     "avro",
     "bottom_k",
+    "by_field",
+    "by_header",
     "calendar",
     "correlation",
     "count",

@@ -34,18 +34,23 @@ def defined_by_name(function: Any) -> bool:
     return isinstance(function, FunctionType) and function.__qualname__ == function.__name__ != "<lambda>"
 
 
+def check_function(role: str, function: FunctionType) -> None:
+    """Raise DefinitionError unless a module defines it by its name, and it takes of a record what there is."""
+    if not defined_by_name(function):
+        raise DefinitionError(f"{role} {function.__qualname__} is not a function that a module defines by its name")
+    first, *others = [*signature(function).parameters] or [""]
+    if not first or (unknown := [name for name in others if name not in RECORD_PARAMETERS]):
+        wrong = f"takes {unknown[0]!r}" if first else "takes nothing"
+        raise DefinitionError(
+            f"{role} {function.__name__} {wrong}; {'a decoder' if role == 'decoder' else 'it'} takes the value's bytes first, "
+            f"then by name what it needs of: {', '.join(RECORD_PARAMETERS)}"
+        )
+
+
 def check_decoder(decoder: Decoder) -> None:
     """Raise DefinitionError unless it is a decoder."""
     if isinstance(decoder, FunctionType):
-        if not defined_by_name(decoder):
-            raise DefinitionError(f"decoder {decoder.__qualname__} is not a function that a module defines by its name")
-        first, *others = [*signature(decoder).parameters] or [""]
-        if not first or (unknown := [name for name in others if name not in RECORD_PARAMETERS]):
-            wrong = f"takes {unknown[0]!r}" if first else "takes nothing"
-            raise DefinitionError(
-                f"decoder {decoder.__name__} {wrong}; a decoder takes the value's bytes first, then by name what it needs of: "
-                f"{', '.join(RECORD_PARAMETERS)}"
-            )
+        check_function("decoder", decoder)
     elif isinstance(decoder, str):
         if decoder not in DECODER_NAMES:
             raise DefinitionError(f"no decoder {decoder!r}; decoders: {listed(decoder, DECODER_NAMES)}")

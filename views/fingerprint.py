@@ -19,6 +19,7 @@ import msgspec
 from views.decoder import Decoder
 from views.errors import DefinitionError
 from views.event import Field, event_fields
+from views.only import ByField, ByHeader, Only
 from views.reached import reached, reached_by_function
 from views.source import Source
 from views.version import Version
@@ -47,9 +48,9 @@ _CALLED_OF_MEASURES: Final = (
 def decoder_fingerprint(source: Source) -> str:
     """What decides which events the source's records become.
 
-    Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches),
-    the same of earlier versions with their upgrades, the event-time field, the metadata that events hold and the plausible
-    range. Not the topic: the log names its topics by their ids.
+    Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches), the
+    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, the
+    metadata that events hold and the plausible range. Not the topic: the log names its topics by their ids.
     """
     structs = _types(source.event, event_fields(source.event))
     return _hash(
@@ -61,8 +62,9 @@ def decoder_fingerprint(source: Source) -> str:
             "metadata": sorted(source.metadata),
             "plausible": [bound.astimezone(UTC).isoformat() for bound in source.plausible],
             "code": reached(structs),
-            # Only where there are any, so that no other source has another fingerprint than before there were versions.
+            # These only where there are any, so that no other source has another fingerprint than before there were such.
             **({"versions": [_version(version) for version in source.versions]} if source.versions else {}),
+            **({"only": _only(source.only)} if source.only is not None else {}),
         }
     )
 
@@ -121,6 +123,13 @@ def _measure(measure: Any, inputs: list[str]) -> Any:
 def _parameter(value: Any) -> Any:
     """A parameter's value; of a measure in a measure its kind, since its expressions are among the outer one's inputs."""
     return _measure(value, []) if hasattr(value, "inputs") else repr(value)
+
+
+def _only(only: Only) -> Any:
+    if isinstance(only, FunctionType):
+        return reached_by_function(only)
+    assert isinstance(only, ByHeader | ByField)
+    return [type(only).__name__, only.name, sorted(map(repr, only.values))]
 
 
 def _version(version: Version) -> Any:

@@ -4,6 +4,7 @@ Kafka sends records with equal keys to one partition, where their order is kept.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
@@ -48,7 +49,9 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
     """
     if source.key is None or not values or (key := bind_key(source)) is None:
         return [None] * len(values)
-    events = decode(source, as_records(source, values, topic_id=source.topics[0], first=0, at=_UNLOGGED)).events
+    # Whose the records are may stand in what they do not have yet.
+    own = replace(source, only=None)
+    events = decode(own, as_records(own, values, topic_id=source.topics[0], first=0, at=_UNLOGGED)).events
     value = enclosed(key.text)
     content = value if key.type.kind == "binary" else f"encode(CAST({value} AS VARCHAR))"
     sql = f"SELECT _offset, TRY({content}) AS key FROM {_EVENTS}"

@@ -12,6 +12,7 @@ import pyarrow as pa
 from views.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, Event, event_fields, event_schema
+from views.only import Only, check_only, only_parameters
 from views.version import Version
 
 APPEND_TIME: Final = "_append_time"
@@ -83,7 +84,8 @@ class Source:
     the event's fields whose text is the Kafka key of the records that `tandem feed` and `tandem generate` write: events with
     equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the newest
     first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade makes of that
-    is the event. `name` is the variable's in definitions.py unless it is given.
+    is the event. `only` tells the source's records from others' in its topics (by_header, by_field, or a function): those are
+    counted as others, and neither events nor rejects. `name` is the variable's in definitions.py unless it is given.
     """
 
     topic: str | tuple[str, ...]
@@ -98,6 +100,7 @@ class Source:
     prepare: Prepare | None = None
     key: str | None = None
     versions: tuple[Version, ...] = ()
+    only: Only | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -109,6 +112,8 @@ class Source:
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
             raise DefinitionError(f"versions {self.versions!r} is not a tuple of Versions, such as (Version(OldOrder, upgrade),)")
+        if self.only is not None:
+            check_only(self.only)
         if self.prepare is not None:
             _check_prepare(self.prepare)
         self._check_fields()
@@ -186,4 +191,5 @@ def record_columns(source: Source) -> tuple[str, ...]:
     time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
     held = ("topic_id", "partition", "offset", "timestamp", "value", *time, *(name[1:] for name in metadata_schema(source).names))
     decoders = (source.decoder, *(version.decoder for version in source.versions))
-    return tuple(dict.fromkeys((*held, *(name for decoder in decoders for name in record_parameters(decoder)))))
+    read = (name for decoder in decoders for name in record_parameters(decoder))
+    return tuple(dict.fromkeys((*held, *only_parameters(source.only), *read)))

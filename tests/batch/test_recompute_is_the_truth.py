@@ -198,6 +198,38 @@ def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
     assert_true(shop, recompute.run(shop.run("recompute"), shop.project).publication, {**whole, 4: c[1]})
 
 
+def test_one_topic_is_the_log_of_two_sources(shop: Shop) -> None:
+    """Each counts its own, the other's as others', and what has no kind in quarantine; from events and from raw records."""
+    log = records(23, 300)
+    second = """
+rest = Source(topic="TOPIC", event=Sale, event_time="at", only=by_field("shop", "shop 2", "shop 3"))
+rest_n = View(source=rest, measures={"n": count()})
+SOURCES = (sales, rest)
+VIEWS = (per_hour, refunds, rest_n)
+"""
+    first = DEFINITIONS.replace('identity=("id",)', 'identity=("id",), only=by_field("shop", "shop 0", "shop 1")')
+    shop.define(first.replace("count, ", "by_field, count, ") + second)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    others = {json.loads(value)["shop"] for value in log[0] if value and value not in MALFORMED} - {"shop 0", "shop 1"}
+    kinds = [f'"{name}"'.encode() for name in (*others, "b")]
+    own = {
+        partition: [value for value in values if not (value and any(kind in value for kind in kinds))]
+        for partition, values in log.items()
+    }
+    length = sum(map(len, log.values()))
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, raw=raw).publication
+        assert_true(shop, live, own)
+        sales, rest = live.counts["sales"], live.counts["rest"]
+        assert sales.others == length - sum(map(len, own.values()))
+        assert sales.holes == rest.holes == 0
+        assert rest.events + rest.others + sum(rest.quarantined.values()) == length
+        assert rest.quarantined == sales.quarantined
+        assert [row["n"] for row in answers(shop, live, "rest_n")] == [rest.events]
+        assert 0 < rest.events < sales.others
+
+
 def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
     shop.sell({0: records(15, 40)[0], 1: []})
     archive.run(shop.run("archive"), shop.project)

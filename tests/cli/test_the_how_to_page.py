@@ -72,6 +72,12 @@ def test_answers_are_those_added_up_by_hand(folder: Path, capsys: pytest.Capture
         ("2026-11-01T23:00:00Z", 1, 60.0),
     ]
     assert sorted(rows("recent", "path", "slowest")) == [("/a", 50), ("/b", 60)]
+    clicks = [
+        {"type": kind, "at": NOON.isoformat(), "page": "/a", "cents": 5} for kind in ("view", "buy", "gift", "view", "lost")
+    ]
+    (folder / "clicks.jsonl").write_text("".join(f"{json.dumps(click)}\n" for click in clicks))
+    assert rows("seen", "views", file="clicks.jsonl") == [(2,)]
+    assert rows("sold", "cents", file="clicks.jsonl") == [(10,)]
     orders = [{"id": "1", "at": NOON.isoformat(), "cents": 250}, {"id": "2", "at": NOON.isoformat(), "euros": "1.25"}]
     (folder / "orders.jsonl").write_text("".join(f"{json.dumps(order)}\n" for order in orders))
     assert rows("turnover", "orders", "euros", file="orders.jsonl") == [(2, "3.75")]

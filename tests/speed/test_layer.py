@@ -22,6 +22,8 @@ from ledger.publications import BatchView, Publication
 from ledger.realtime import Fenced
 from ledger.tables import Tables
 from ledger.tiling import chain
+from serving.outcome import given
+from serving.reader import Reader
 from speed.beginning import Gap
 from tests.speed.sales import (
     Running,
@@ -234,6 +236,39 @@ def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: Spa
     layer.start(spark, project)
     layer.join()
     assert f"topic '{second.name}' was deleted and made anew" in str(layer.error)
+
+
+def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    files = project_files(topic.name)
+    for old, new in (
+        ("count, ", "by_field, count, "),
+        ('identity=("id",)', 'identity=("id",), only=by_field("shop", "a")'),
+        ("SOURCES = (sales,)", "SOURCES = (sales, rest)"),
+        ("VIEWS = (", "VIEWS = (rest_n, "),
+        (
+            "per_shop =",
+            f'rest = Source(topic="{topic.name}", event=Sale, event_time="at", only=by_field("shop", "b", "c"))\n'
+            'rest_n = View(source=rest, measures={"n": count()})\nper_shop =',
+        ),
+    ):
+        files["definitions.py"] = files["definitions.py"].replace(old.encode(), new.encode())
+    layer = Running(settings)
+    layer.start(spark, load_files(files))
+    produce(broker, topic, [*some(range(90)), *some(range(30)), b"no sale", b"{}"])
+    wait_for(lambda: folded(settings) == log_end(broker, topic))
+    reader = Reader(Tables(settings.state))
+
+    def rest() -> list[int]:
+        reader.refresh()
+        return [row["n"] for row in given(reader.answer("rest_n")).rows()]
+
+    wait_for(lambda: rest() == [80])
+    layer.stop.set()
+    layer.join()
+    assert layer.error is None
+    assert answered(settings) == {key: n for key, n in per_minute(range(90)).items() if key[1] == "a"}
+    assert [total(settings, what) for what in ("events", "duplicates", "others", "holes")] == [30, 10, 80, 0]
 
 
 def test_partitions_that_are_added_are_followed(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:

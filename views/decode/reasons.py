@@ -17,6 +17,7 @@ Reason = Literal[
     "implausible_time",  # the event time is outside the source's plausible range
     "producer_time",  # a timestamp of the producer's, where the source counts by the log's
     "refused",  # the event type's own __post_init__, or the project's own decoder, said no
+    "kind",  # whether the record is this source's cannot be told
     "upgrade",  # the project's upgrade of an older version's event raised
     "format",  # not a value of the declared format
     "schema",  # of a schema that the source does not hold

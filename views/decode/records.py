@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 
 from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
+from views.decode.own import own_rows
 from views.decode.reasons import Reject
 from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, record_parameters
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
+from views.only import only_parameters
 from views.python_values import array, scalar
 from views.source import (
     APPEND_TIME,
@@ -42,14 +44,20 @@ _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
 
 @dataclass(frozen=True)
 class Decoded:
-    """`events` as events_schema(source) has them, `rejects` as REJECTS_SCHEMA; both in the order of the records."""
+    """`events` as events_schema(source) has them, `rejects` as REJECTS_SCHEMA; both in the order of the records.
+
+    `others` is how many records were none of the source's.
+    """
 
     events: pa.Table
     rejects: pa.Table
+    others: int = 0
 
 
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
+
+    A third outcome, where the source says which records are its own, is to be none of them, which is counted.
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
     faults has the reason of the first: as text, then by field, then its event time. One that the event type rejects is read as
@@ -59,13 +67,17 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
     copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
+    others = 0
     for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
-        typed, rejected = _read(source, batch)
-        plausible = _plausible(source, batch, typed, rejected)
-        positions = batch.select(copied).take(plausible.column("_row"))
+        own, untold = _own(source, batch)
+        others += batch.num_rows - len(own) - len(untold)
+        mine = batch if len(own) == batch.num_rows else batch.take(array(own, pa.int64()))
+        typed, rejected = _read(source, mine)
+        plausible = _plausible(source, mine, typed, rejected)
+        positions = mine.select(copied).take(plausible.column("_row"))
         events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
-        rejects.append(_rejects(batch, rejected))
-    return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
+        rejects.append(_rejects(batch, {own[row]: reject for row, reject in rejected.items()} | untold))
+    return Decoded(pa.concat_tables(events), pa.concat_tables(rejects), others)
 
 
 def parser(event: type[Event], decoder: Decoder) -> Parse:
@@ -81,6 +93,13 @@ def _made(event: type[Event], decoder: Decoder) -> Parse:
     if isinstance(decoder, str):
         return PARSERS[decoder](event)
     return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
+
+
+def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int, Reject]]:
+    """The rows that are the source's, and the rejects of those of which that cannot be told."""
+    if source.only is None:
+        return range(batch.num_rows), {}
+    return own_rows(source.only, *(batch.column(name).to_pylist() for name in ("value", *only_parameters(source.only))))
 
 
 def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Reject]]:
