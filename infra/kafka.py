@@ -108,14 +108,17 @@ def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
 
 def topic(connection: Connection, name: str) -> Topic:
     """The topic of this name; raises NoTopic."""
-    if found := describe(connection, [name]).get(name):
-        return found
-    raise NoTopic(f"the broker at {connection.address.bootstrap} has no topic '{name}'; run `tandem up` to make it")
+    return topics(connection, [name])[0]
 
 
 def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
     """The topics of these names, in their order; raises NoTopic."""
-    return tuple(topic(connection, name) for name in names)
+    wanted = list(names)
+    found = describe(connection, wanted)
+    for name in wanted:
+        if name not in found:
+            raise NoTopic(f"the broker at {connection.address.bootstrap} has no topic '{name}'; run `tandem up` to make it")
+    return tuple(found[name] for name in wanted)
 
 
 def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:

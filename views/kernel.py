@@ -1,6 +1,7 @@
 """The kernel: the pure functions over Arrow tables that every number comes from.
 
     decode(source, records)          -> events, rejects      each record by itself, exactly one outcome
+                                                             or, of a topic that sources share, counted as another's
     unique(source, events, known)    -> events               copies by identity, before any filter
     prepare(source, events)          -> events               any number of rows from each, by a function of the project
     late(source, events, maxima)     -> how many came late   a label, never a loss

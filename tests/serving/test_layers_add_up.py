@@ -10,7 +10,8 @@ from ledger.positions import LOG_START, Position
 from serving.outcome import Absent, Value
 from serving.reader import Reader
 from tests.serving import oracle
-from tests.serving.world import World, hit, position
+from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit, position
+from views.ranges import Partition
 
 values = st.one_of(
     st.builds(
@@ -36,10 +37,12 @@ steps = st.lists(
 
 
 @settings(max_examples=15)
-@given(steps)
-def test_every_layer_of_every_view_is_exact_at_every_moment(steps: list[tuple[object, ...]]) -> None:
+@given(steps, st.sampled_from([ONE_TOPIC, TWO_TOPICS]))
+def test_every_layer_of_every_view_is_exact_at_every_moment(
+    steps: list[tuple[object, ...]], places: tuple[Partition, ...]
+) -> None:
     with TemporaryDirectory() as folder:
-        world = World(Path(folder))
+        world = World(Path(folder), places=places)
         reader = Reader(world.tables)
         boundaries = [LOG_START]
         cut = LOG_START

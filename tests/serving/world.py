@@ -19,11 +19,14 @@ from ledger.tables import Tables
 from tests.views.logged import records
 from views import project
 from views.kernel import decode, merge_states, partial, prepare
+from views.ranges import Partition
 from views.wire import from_ipc, to_ipc
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCE = "hits"
 TOPIC_ID = "T"
+ONE_TOPIC = ((TOPIC_ID, 0), (TOPIC_ID, 1))
+TWO_TOPICS = ((TOPIC_ID, 0), ("S", 0))
 
 DEFINITIONS = """
 from datetime import datetime
@@ -79,6 +82,8 @@ class World:
     folder: Path
     log: dict[int, list[bytes]] = field(default_factory=lambda: {0: [], 1: []})
     definitions: str = DEFINITIONS
+    places: tuple[Partition, ...] = ONE_TOPIC
+    """Which partition of which topic each of the log's is."""
 
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
@@ -96,7 +101,7 @@ class World:
     @property
     def end(self) -> Position:
         """The log's end."""
-        return position(*(len(values) for _, values in sorted(self.log.items())))
+        return Position.of({self.places[partition]: len(values) for partition, values in self.log.items()})
 
     def trigger(self, to: Position | None = None) -> Commit:
         """One micro-batch from the realtime table's end to a position, the log's end if none is given."""
@@ -162,8 +167,9 @@ class World:
         """The log's records of a range."""
         pieces = []
         for partition, values in self.log.items():
-            first, to = start.get((TOPIC_ID, partition), 0), end.get((TOPIC_ID, partition), 0)
-            pieces.append(records(values[first:to], topic_id=TOPIC_ID, partition=partition, first=first))
+            topic, number = self.places[partition]
+            first, to = start.get((topic, number), 0), end.get((topic, number), 0)
+            pieces.append(records(values[first:to], topic_id=topic, partition=number, first=first))
         return pa.concat_tables(pieces)
 
     def values(self, start: Position, end: Position) -> list[bytes]:

@@ -248,8 +248,10 @@ def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: S
         ("VIEWS = (", "VIEWS = (rest_n, "),
         (
             "per_shop =",
-            f'rest = Source(topic="{topic.name}", event=Sale, event_time="at", only=by_field("shop", "b", "c"))\n'
-            'rest_n = View(source=rest, measures={"n": count()})\nper_shop =',
+            (
+                f'rest = Source(topic="{topic.name}", event=Sale, event_time="at", only=by_field("shop", "b", "c"))\n'
+                'rest_n = View(source=rest, measures={"n": count()})\nper_shop ='
+            ),
         ),
     ):
         files["definitions.py"] = files["definitions.py"].replace(old.encode(), new.encode())
