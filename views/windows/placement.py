@@ -76,7 +76,7 @@ class Placement:
     means that they are the same. `alone` says that rows of different windows have nothing to do with each other; `reach`
     is then how long after a window's start its last states begin. `slice` is the length of states that are stretches of time
     of one length. `reads` are the columns of the log that events need,
-    and `pinned` is the version of outside data that decides what is where.
+    and `pinned` names the packages whose data decide what is where, so that their versions count.
     """
 
     fold: Step
@@ -91,7 +91,7 @@ class Placement:
     reach: timedelta = timedelta(0)
     slice: timedelta | None = None
     reads: tuple[str, ...] = ()
-    pinned: str = ""
+    pinned: tuple[str, ...] = ()
 
 
 class Window(Protocol):
