@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
-from views.fingerprint import LABELS, source_meaning, view_meaning
+from views.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
 from views.meaning import Difference, differences
 from views.project import Project
 from views.source import Source
@@ -29,6 +29,7 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 Status = Literal["unchanged", "added", "removed", "changed"]
 Origin = Literal["nothing", "events", "archive"]
 
+_VERSIONS: Final = "another version of Tandem, or of a package that they reach, computed them"
 _Definition = TypeVar("_Definition", Source, View)
 
 
@@ -79,6 +80,14 @@ class ViewChanges:
 
 
 @dataclass(frozen=True)
+class Fingerprints:
+    """What was computed, by name: sources by their decoder's fingerprints, views by their own."""
+
+    sources: Mapping[str, str]
+    views: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Changes:
     """What became of every source and view: those that are wanted in their order, then those that are no more.
 
@@ -97,13 +106,17 @@ class Changes:
         )
 
 
-def compare(published: Project, wanted: Project) -> Changes:
-    """What the wanted definitions change of the published ones."""
-    sources = tuple(_source(*pair) for pair in _pairs(published.sources, wanted.sources))
+def compare(published: Project, wanted: Project, computed: Fingerprints | None = None) -> Changes:
+    """What the wanted definitions change of the published ones, and of what was `computed` by them, if that is given.
+
+    Equal definitions mean something else to another version of Tandem, or of a package that they reach.
+    """
+    by_name = computed or Fingerprints({}, {})
+    sources = tuple(_source(*pair, by_name.sources) for pair in _pairs(published.sources, wanted.sources))
     rebuilt = {source.name for source in sources if source.rebuilt}
     return Changes(
         sources,
-        tuple(_view(*pair, rebuilt) for pair in _pairs(published.views, wanted.views)),
+        tuple(_view(*pair, by_name.views, rebuilt) for pair in _pairs(published.views, wanted.views)),
         tuple(path for path in sorted({*published.files, *wanted.files}) if published.files.get(path) != wanted.files.get(path)),
     )
 
@@ -115,32 +128,35 @@ def _pairs(
     return [(name, published.get(name), wanted.get(name)) for name in names]
 
 
-def _source(name: str, before: Source | None, after: Source | None) -> SourceChanges:
+def _source(name: str, before: Source | None, after: Source | None, decoders: Mapping[str, str]) -> SourceChanges:
     if before is None or after is None:
         return SourceChanges(name, *_come_or_gone("source", came=after is not None), rebuilt=after is not None)
-    old, new = source_meaning(before), source_meaning(after)
+    changes = [Change(each.words, _kind_in_source(each)) for each in differences(source_meaning(before), source_meaning(after))]
+    if decoders.get(name, decoder_fingerprint(before)) != decoder_fingerprint(before):
+        changes.append(Change(f"events: {_VERSIONS}", "source"))
     labels = [Change(words, "none") for words in _labels(before, after)]
-    changes = _once([*(Change(each.words, _kind_in_source(each)) for each in differences(old, new)), *labels])
-    return SourceChanges(
-        name,
-        "changed" if labels or old != new else "unchanged",
-        changes,
-        rebuilt=old.parts["decoder"] != new.parts["decoder"],
-    )
+    told = _once([*changes, *labels])
+    rebuilt = decoder_fingerprint(after) != decoders.get(name, decoder_fingerprint(before))
+    same = not labels and not rebuilt and source_meaning(before) == source_meaning(after)
+    return SourceChanges(name, "unchanged" if same else "changed", told, rebuilt)
 
 
-def _view(name: str, before: View | None, after: View | None, rebuilt: set[str]) -> ViewChanges:
+def _view(name: str, before: View | None, after: View | None, fingerprints: Mapping[str, str], rebuilt: set[str]) -> ViewChanges:
     if after is None:
         return ViewChanges(name, *_come_or_gone("view", came=False))
     origin: Origin = "archive" if after.source.name in rebuilt else "events"
     if before is None:
         return ViewChanges(name, *_come_or_gone("view", came=True), computed_from=origin)
-    old, new = view_meaning(before), view_meaning(after)
-    changes = _once(Change(each.words, _kind_in_view(each, origin)) for each in differences(old, new))
-    if old == new:
-        return ViewChanges(name, "unchanged", changes)
+    found = differences(view_meaning(before), view_meaning(after))
+    changes = [Change(each.words, _kind_in_view(each, origin)) for each in found]
+    computed = fingerprints.get(name, fingerprint(before))
+    if computed != fingerprint(before):
+        changes.append(Change(f"numbers: {_VERSIONS}", "source" if origin == "archive" else "breaking"))
+    told = _once(changes)
+    if fingerprint(after) == computed:
+        return ViewChanges(name, "unchanged", told)
     added = tuple(measure for measure in after.measures if measure not in before.measures)
-    return ViewChanges(name, "changed", changes, added if _worst(changes) == "additive" else (), origin)
+    return ViewChanges(name, "changed", told, added if _worst(told) == "additive" else (), origin)
 
 
 def _come_or_gone(what: str, *, came: bool) -> tuple[Status, tuple[Change, ...]]:

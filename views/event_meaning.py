@@ -57,9 +57,10 @@ def _field(field: Field, name: str) -> Meaning:
         parts["fields"] = _struct(name, field.type, field.fields, f"{name}, field ")
     if field.factory is not msgspec.NODEFAULT:
         parts["factory"] = _factory(f"{name}, its default", field.factory)
-    said = [f"{constraint} {limit!r}" for constraint, limit in field.constraints]
-    said += [f"= {default!r}"] if default is not msgspec.NODEFAULT else []
-    text = ", ".join([_written_type(field), *said]) + (f" named {field.name}" if field.name != field.key else "")
+    limits = ", ".join(f"{constraint} {limit!r}" for constraint, limit in field.constraints)
+    text = _written_type(field) + (f" ({limits})" if limits else "")
+    text += f" = {default!r}" if default is not msgspec.NODEFAULT else ""
+    text += f", named {field.name}" if field.name != field.key else ""
     return Meaning(name, value, text, parts, notes={"doc": field.doc, "unit": field.unit})
 
 

@@ -55,14 +55,14 @@ def differences(before: Meaning, after: Meaning, path: tuple[str, ...] = ()) -> 
     """At least one for meanings that differ; a part that became another is told as a whole."""
     name = after.name
     if before.value != after.value:
-        yield Difference(path, "changed", f"{name}{_arrow(before.text, after.text)}")
+        yield Difference(path, "changed", f"{name}{_arrow(before.text, after.text) or ' changed'}")
         return
     if before == after and before.text != after.text:
         yield Difference(path, "rewritten", f"{name}, written otherwise{_arrow(before.text, after.text)}")
     for what in {**before.notes, **after.notes}:
         old, new = before.notes.get(what, ""), after.notes.get(what, "")
         if old != new:
-            yield Difference(path, "rewritten", f"{what} of {name}{_arrow(old or 'none', new or 'none')}")
+            yield Difference(path, "rewritten", f"{what} of {name}{_arrow(old or 'none', new or 'none') or ' changed'}")
     if before.parts.keys() == after.parts.keys() and [*before.parts] != [*after.parts]:
         how: Literal["changed", "rewritten"] = "rewritten" if before.order == after.order else "changed"
         yield Difference(path, how, f"{name}, in another order{_arrow(', '.join(before.parts), ', '.join(after.parts))}")
@@ -85,9 +85,9 @@ def _disappeared(part: Meaning) -> str:
 
 
 def _arrow(before: str, after: str) -> str:
-    """What there was and what there is; where both read alike, or there is no text, that it changed."""
+    """What there was and what there is; nothing where both read alike."""
     old, new = _short(before), _short(after)
-    return f": {old} -> {new}" if old != new else " changed"
+    return f": {old} -> {new}" if old != new else ""
 
 
 def _short(text: str) -> str:
