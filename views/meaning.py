@@ -63,8 +63,9 @@ def differences(before: Meaning, after: Meaning, path: tuple[str, ...] = ()) -> 
         old, new = before.notes.get(what, ""), after.notes.get(what, "")
         if old != new:
             yield Difference(path, "rewritten", f"{what} of {name}{_arrow(old or 'none', new or 'none') or ' changed'}")
-    if before.parts.keys() == after.parts.keys() and [*before.parts] != [*after.parts]:
-        how: Literal["changed", "rewritten"] = "rewritten" if before.order == after.order else "changed"
+    shuffled = before.order != after.order
+    if before.parts.keys() == after.parts.keys() and (shuffled or [*before.parts] != [*after.parts]):
+        how: Literal["changed", "rewritten"] = "changed" if shuffled else "rewritten"
         yield Difference(path, how, f"{name}, in another order{_arrow(', '.join(before.parts), ', '.join(after.parts))}")
     for key in {**before.parts, **after.parts}:
         old_part, new_part = before.parts.get(key), after.parts.get(key)

@@ -12,11 +12,12 @@ from views.changes import Change, Changes, SourceChanges, ViewChanges, compare
 from views.fingerprint import LABELS, _measure, source_meaning, view_meaning
 from views.measures.custom import CustomMeasure
 from views.measures.derived import Derived
-from views.project import Project
+from views.project import Project, load, load_files
 from views.source import Source
 from views.view import View
 
 D = "definitions.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,14 @@ def test_nothing_has_changed_of_a_project_elsewhere(changed: Any) -> None:
     assert not found.different
     assert found.files == ()
     assert {one.status for one in (*found.sources, *found.views)} == {"unchanged"}
+    assert not [change for one in (*found.sources, *found.views) for change in one.changes]
+
+
+@pytest.mark.parametrize("folder", sorted(toml.parent for toml in EXAMPLES.glob("*/tandem.toml")), ids=lambda folder: folder.name)
+def test_nothing_has_changed_of_an_example_that_is_stored(folder: Path) -> None:
+    wanted = load(folder)
+    found = compare(load_files(wanted.files), wanted)
+    assert not found.different
     assert not [change for one in (*found.sources, *found.views) for change in one.changes]
 
 
