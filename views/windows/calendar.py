@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from importlib import metadata, resources
+from importlib import resources
 from typing import Final, Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -70,7 +70,7 @@ class Calendar:
             events={_STARTS: _STARTS, _ENDS: _ENDS},
             objections=((f"{_STARTS} IS NULL", "out_of_range"),),
             begins=self._begins,
-            pinned=metadata.version(_ZONES),
+            pinned=(_ZONES,),
         )
 
     def _begins(self, time: datetime) -> bool:
