@@ -11,7 +11,7 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content differed. events + duplicates + quarantined + holes make the length of the range.
+    those among them whose content no other event of their identity had before (views.unique). events + duplicates + quarantined + holes make the length of the range.
     """
 
     events: int = 0
@@ -20,6 +20,11 @@ class Counts:
     late: int = 0
     duplicates: int = 0
     conflicts: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many records were counted: offsets without the holes."""
+        return self.events + self.duplicates + sum(self.quarantined.values())
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
