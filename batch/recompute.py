@@ -26,6 +26,7 @@ from ledger.gaps import Gap
 from ledger.late import late_below
 from ledger.positions import Position
 from ledger.publications import BatchView, Publication
+from ledger.repaired import repaired
 from ledger.releases import Release
 from views import project
 from views.project import Project
@@ -136,6 +137,10 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
     for file in (file for one in built.values() for file in one.views.files):
         rows[file.view] += file.file.rows
     views = {name: BatchView(fingerprint, work.version, rows[name]) for name, fingerprint in work.release.views.items()}
+    copies = {
+        name: repaired(work.batch.tables, parent, work.release.number, name, one.cut, one.views.counts)
+        for name, one in built.items()
+    }
     late = {name: late_below(work.batch.tables, parent, name, one.cut) for name, one in built.items()}
     return Publication(
         number=0,
@@ -149,6 +154,7 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
         counts={name: replace(one.views.counts, late=late[name]) for name, one in built.items()},
         rejected={view: reasons for one in built.values() for view, reasons in one.views.rejected.items()},
         newest={name: one.views.newest for name, one in built.items() if one.views.newest is not None},
+        repaired={name: number for name, number in copies.items() if number is not None},
         gaps=lacking,
     )
 
