@@ -4,13 +4,16 @@ Two events are copies only if a 64-bit hash of their identity and event time is 
 bytes an event, spread by hash over buckets that sort them. If none occurs twice, no event has a copy, and that is a proof,
 for equal identities have equal hashes. The few events whose hash does occur twice travel whole, by hash, and the kernel's
 `unique` decides among them; strangers whose hashes met by chance are told apart there.
+
+Both steps take what comes in pieces and keep of it what differs, so that an event sent a million times costs no more than
+one sent twice.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +30,11 @@ from batch.spans import EVENTS
 from batch.table_file import TableFile
 from views import engine, kernel, project
 from views.source import events_schema
-from views.unique import identity_columns
+from views.unique import contents, identity_columns
 from views.wire import from_ipc, to_ipc
 
 Hashes = npt.NDArray[np.uint64]
+Piece = TypeVar("Piece", bound=Sized)
 
 # How many hashes, and how many whole events, one bucket is meant to hold.
 _HASHES: Final = 8_000_000
@@ -100,15 +104,20 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
 
 def _repeated(search: Search, pieces: Iterator[bytes]) -> Iterator[_Repeated]:
     """The hashes of a bucket that occur more than once."""
-    hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *(np.frombuffer(piece, np.uint64) for piece in pieces)]))
-    same = hashes[1:] == hashes[:-1]
-    if same.any():
-        often = np.unique(hashes[1:][same])
+    held = often = np.empty(0, np.uint64)
+    events = 0
+    for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), _HASHES):
+        events += sum(map(len, some))
+        hashes = np.sort(np.concatenate([held, *some]))
+        again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
+        often = np.union1d(often, hashes[again])
+        held = hashes[~again]
+    if len(often):
         file = TableFile(search.scratch, pa.schema([("hash", pa.uint64())]))
         with file:
             file.write(pa.table({"hash": often}))
         assert file.written is not None  # it has rows
-        yield _Repeated(file.written.path, int(same.sum()) + len(often))
+        yield _Repeated(file.written.path, events - len(held) + len(often))
 
 
 def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice) -> Iterator[tuple[int, bytes]]:
@@ -129,17 +138,31 @@ def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice) -
 def _judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     """Which of a bucket's suspects are duplicates."""
     source = project.load_files(search.definitions).sources[search.source]
-    suspects = pa.concat_tables([events_schema(source).empty_table(), *map(from_ipc, pieces)]).combine_chunks()
-    result = kernel.unique(source, suspects, generations=search.generations)
-    if not result.duplicates:
-        return
-    positions = suspects.select(EVENTS.names)
-    dropped = positions.join(result.events.select(EVENTS.names), keys=EVENTS.names, join_type="left anti", use_threads=False)
-    file = TableFile(search.scratch, dropped.schema)
+    kept = events_schema(source).empty_table()
+    different, duplicates = contents(source, kept), 0
+    file = TableFile(search.scratch, kept.select(EVENTS.names).schema)
     with file:
-        file.write(dropped)
-    assert file.written is not None  # it has rows
-    yield Duplicates((file.written.path,), result.duplicates, result.conflicts)
+        for some in _together(map(from_ipc, pieces), _EVENTS):
+            different = contents(source, pa.concat_tables([different, *(one.select(different.column_names) for one in some)]))
+            suspects = pa.concat_tables([kept, *some]).combine_chunks()
+            result = kernel.unique(source, suspects, generations=search.generations)
+            kept, duplicates = result.events, duplicates + result.duplicates
+            places, stay = suspects.select(EVENTS.names), kept.select(EVENTS.names)
+            file.write(places.join(stay, keys=EVENTS.names, join_type="left anti", use_threads=False))
+    if file.written is not None:
+        yield Duplicates((file.written.path,), duplicates, different.num_rows - kept.num_rows)
+
+
+def _together(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
+    """Pieces in lists of at least so much, the last one apart."""
+    held: list[Piece] = []
+    for piece in pieces:
+        held.append(piece)
+        if sum(map(len, held)) >= most:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:

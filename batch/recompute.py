@@ -26,8 +26,8 @@ from ledger.gaps import Gap
 from ledger.late import late_below
 from ledger.positions import Position
 from ledger.publications import BatchView, Publication
-from ledger.repaired import repaired
 from ledger.releases import Release
+from ledger.repaired import repaired
 from views import project
 from views.project import Project
 from views.source import Source
@@ -138,7 +138,7 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
         rows[file.view] += file.file.rows
     views = {name: BatchView(fingerprint, work.version, rows[name]) for name, fingerprint in work.release.views.items()}
     copies = {
-        name: repaired(work.batch.tables, parent, work.release.number, name, one.cut, one.views.counts)
+        name: repaired(work.batch.tables, parent, work.release.number, name, cut=one.cut, below=one.views.counts)
         for name, one in built.items()
     }
     late = {name: late_below(work.batch.tables, parent, name, one.cut) for name, one in built.items()}

@@ -37,7 +37,7 @@ def run(call: Call) -> Output:
     if publications.latest(tables) is None:
         call.say(UNPUBLISHED)
         ends = log_ends(settings, call.definitions().sources.values())
-        sources = {name: _source(NOTHING, None, Tail(LOG_START, LOG_START), Archived(), end) for name, end in ends.items()}
+        sources = {name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) for name, end in ends.items()}
         document |= {"publication": None, "release": None, "sources": sources, "views": {}, "definitions": None}
         return Output(document, _shown(document))
 
@@ -50,11 +50,11 @@ def run(call: Call) -> Output:
     sources = {
         name: _source(
             publication.counts.get(name, NOTHING),
-            publication.repaired.get(name),
             snapshot.tails[name],
             archived(tables, name, decoders[name]),
             end,
             age(snapshot.newest(name), now=now),
+            repaired=publication.repaired.get(name),
         )
         for name, end in ends.items()
     }
@@ -67,7 +67,7 @@ def run(call: Call) -> Output:
 
 
 def _source(
-    below: Counts, repaired: int | None, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None
+    below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None, *, repaired: int | None = None
 ) -> dict[str, Any]:
     stands, answered = standing(below, tail, there), plus(below, tail.counts)
     return {

@@ -8,7 +8,9 @@ from ledger.tables import Tables
 from ledger.tiling import chain
 
 
-def repaired(tables: Tables, parent: Publication | None, release: int, source: str, cut: Position, below: Counts) -> int | None:
+def repaired(
+    tables: Tables, parent: Publication | None, release: int, source: str, *, cut: Position, below: Counts
+) -> int | None:
     """The events of the release's commits from the parent publication's cut to this one, less those that batch counts there.
 
     `below` is what batch counts below `cut`. None where nobody can tell: over a bridge, after another release, and where

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.engine import query, quoted, take_back
-from views.log_order import Rows, log_order
+from views.log_order import log_order
 from views.source import APPEND_TIME, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, *METADATA_SCHEMA.names})
@@ -68,8 +68,22 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
     kept[order[firsts]] = True
     copies = groups[f"{_RANK}_list"].combine_chunks()
     repeated = copies.filter(pc.greater(copies.value_lengths(), 1))
-    contents = _contents(events, [*columns, *content_columns(source, events)], order[repeated.flatten().to_numpy()])
-    return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), contents - len(repeated))
+    conflicts = 0
+    if len(repeated):
+        conflicts = contents(source, events.take(pa.array(order[repeated.flatten().to_numpy()]))).num_rows - len(repeated)
+    return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts)
+
+
+def contents(source: Source, events: pa.Table) -> pa.Table:
+    """Identity and content of the events, each different pair once; a null equals another. The source has an identity.
+
+    There are as many conflicts among events as these have rows beyond one for each identity.
+    """
+    columns = [*identity_columns(source), *content_columns(source, events)]
+    names = ", ".join(quoted(name) for name in columns)
+    different = query(f"SELECT DISTINCT {names} FROM {_COPIES}", {_COPIES: events})
+    take_back(_COPIES)
+    return different.cast(events.select(columns).schema)
 
 
 def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
@@ -80,13 +94,3 @@ def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
     seen = seen.filter(pc.is_in(seen[columns[0]], value_set=groups[columns[0]]))
     fresh = keys.join(seen, keys=columns, join_type="left anti", use_threads=False)
     return groups.take(fresh[_GROUP])
-
-
-def _contents(events: pa.Table, columns: list[str], rows: Rows) -> int:
-    """How many different values of these columns the rows have; a null or a NaN equals another."""
-    if not len(rows):
-        return 0
-    names = ", ".join(quoted(name) for name in columns)
-    found = query(f"SELECT count(*) AS n FROM (SELECT DISTINCT {names} FROM {_COPIES})", {_COPIES: events.take(pa.array(rows))})
-    take_back(_COPIES)
-    return int(found["n"][0].as_py())

@@ -17,7 +17,7 @@ def commit(writer: Writer, end: Position, counts: Counts) -> None:
 
 
 def found(tables: Tables, parent: Publication | None, cut: Position, below: Counts, release: int = 1) -> int | None:
-    return repaired(tables, parent, release, SOURCE, cut, below)
+    return repaired(tables, parent, release, SOURCE, cut=cut, below=below)
 
 
 def test_copies_that_the_tail_counted_and_the_batch_did_not(tables: Tables) -> None:
