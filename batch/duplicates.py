@@ -36,9 +36,11 @@ from views.wire import from_ipc, to_ipc
 Hashes = npt.NDArray[np.uint64]
 Piece = TypeVar("Piece", bound=Sized)
 
-# How many hashes, and how many whole events, one bucket is meant to hold.
-_HASHES: Final = 8_000_000
-_EVENTS: Final = 500_000
+HASHES: Final = 8_000_000
+"""How many hashes one bucket is meant to hold."""
+EVENTS_HELD: Final = 500_000
+"""How many whole events."""
+
 _SCAN_ROWS: Final = 1 << 20
 _TABLE: Final = "batch_identities"
 
@@ -67,7 +69,7 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
-class _Repeated:
+class Repeated:
     """A scratch file of the hashes of one bucket that occur more than once, and how many events have them."""
 
     file: str
@@ -76,13 +78,13 @@ class _Repeated:
 
 def find(session: SparkSession, search: Search, slices: Sequence[Slice], *, parallelism: int) -> Duplicates:
     """The duplicates among the events of the slices. Raises jobs.TaskFailed."""
-    buckets = max(parallelism, ceil(sum(part.rows for part in slices) / _HASHES))
-    repeated = jobs.each_then(session, partial(_hashes, search, buckets), partial(_repeated, search), slices, buckets)
+    buckets = max(parallelism, ceil(sum(part.rows for part in slices) / HASHES))
+    repeated = jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
     if not repeated:
         return Duplicates()
     files = tuple(one.file for one in repeated)
-    buckets = max(parallelism, ceil(sum(one.events for one in repeated) / _EVENTS))
-    found = jobs.each_then(session, partial(_suspects, search, files, buckets), partial(_judged, search), slices, buckets)
+    buckets = max(parallelism, ceil(sum(one.events for one in repeated) / EVENTS_HELD))
+    found = jobs.each_then(session, partial(_suspects, search, files, buckets), partial(judged, search), slices, buckets)
     return Duplicates(
         files=tuple(file for one in found for file in one.files),
         duplicates=sum(one.duplicates for one in found),
@@ -102,11 +104,11 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
             yield bucket, some.tobytes()
 
 
-def _repeated(search: Search, pieces: Iterator[bytes]) -> Iterator[_Repeated]:
+def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeated]:
     """The hashes of a bucket that occur more than once."""
     held = often = np.empty(0, np.uint64)
     events = 0
-    for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), _HASHES):
+    for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
         events += sum(map(len, some))
         hashes = np.sort(np.concatenate([held, *some]))
         again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
@@ -117,7 +119,7 @@ def _repeated(search: Search, pieces: Iterator[bytes]) -> Iterator[_Repeated]:
         with file:
             file.write(pa.table({"hash": often}))
         assert file.written is not None  # it has rows
-        yield _Repeated(file.written.path, events - len(held) + len(often))
+        yield Repeated(file.written.path, events - len(held) + len(often))
 
 
 def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice) -> Iterator[tuple[int, bytes]]:
@@ -135,14 +137,14 @@ def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice) -
             yield bucket, to_ipc(chosen.filter(pa.array(places == bucket)))
 
 
-def _judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
+def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     """Which of a bucket's suspects are duplicates."""
     source = project.load_files(search.definitions).sources[search.source]
     kept = events_schema(source).empty_table()
     different, duplicates = contents(source, kept), 0
     file = TableFile(search.scratch, kept.select(EVENTS.names).schema)
     with file:
-        for some in _together(map(from_ipc, pieces), _EVENTS):
+        for some in _together(map(from_ipc, pieces), EVENTS_HELD):
             different = contents(source, pa.concat_tables([different, *(one.select(different.column_names) for one in some)]))
             suspects = pa.concat_tables([kept, *some]).combine_chunks()
             result = kernel.unique(source, suspects, generations=search.generations)
