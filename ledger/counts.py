@@ -22,11 +22,6 @@ class Counts:
     duplicates: int = 0
     conflicts: int = 0
 
-    @property
-    def records(self) -> int:
-        """How many records were counted: offsets without the holes."""
-        return self.events + self.duplicates + sum(self.quarantined.values())
-
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
         return {

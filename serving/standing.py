@@ -20,7 +20,7 @@ class Archived:
     @property
     def records(self) -> int:
         """How many records the archive holds below `end`."""
-        return self.counts.records
+        return self.counts.events + self.counts.duplicates + sum(self.counts.quarantined.values())
 
 
 @dataclass(frozen=True)
