@@ -53,16 +53,16 @@ class Identities:
 def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
     """Position, append time and key of the first event of each identity and content, as SCHEMA has them.
 
-    A key is the identity's 16 bytes and the content's 8: the first bits of SHA-256 over identity and event time, and over
-    the fields that are neither. It is the same in every process; nobody finds two identities that share their part, not
-    even on purpose. `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a
+    A key is the identity's 16 bytes and the content's 8: the first bits of SHA-256 over identity and event time, and of MD5
+    over the fields that are neither. It is the same in every process. Nobody finds two identities that share their part, not
+    even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted. `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a
     source without identity.
     """
     columns = identity_columns(source)
     if not columns or not events.num_rows:
         return SCHEMA.empty_table()
-    identity = _digest([events.schema.field(name) for name in columns], IDENTITY_WIDTH)
-    content = _digest([events.schema.field(name) for name in content_columns(source, events)], KEY_WIDTH - IDENTITY_WIDTH)
+    identity = f"left(sha256({_json(events.schema, columns)}), {2 * IDENTITY_WIDTH})"
+    content = f"left(md5({_json(events.schema, content_columns(source, events))}), {2 * (KEY_WIDTH - IDENTITY_WIDTH)})"
     positions = ", ".join(quoted(name) for name in SCHEMA.names[:-2])
     sql = f"SELECT {positions}, unhex({identity} || {content}) AS key FROM identified"
     found = query(sql, {"identified": events})
@@ -102,12 +102,12 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *tables]).unify_dictionaries()
 
 
-def _digest(fields: Iterable[pa.Field], width: int) -> str:
-    """SQL for the first bytes, as hexadecimal digits, of a hash of the columns."""
-    return f"left(sha256({_json(_text(quoted(field.name), field.type) for field in fields)}), {2 * width})"
+def _json(schema: pa.Schema, columns: Iterable[str]) -> str:
+    """SQL for a text of the columns that only equal values share."""
+    return _array(_text(quoted(name), schema.field(name).type) for name in columns)
 
 
-def _json(texts: Iterable[str]) -> str:
+def _array(texts: Iterable[str]) -> str:
     return f"CAST(to_json([{', '.join(texts)}]::VARCHAR[]) AS VARCHAR)"
 
 
@@ -118,7 +118,7 @@ def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
         texts = f"list_transform({value}, lambda {item}: {_text(item, kind.value_type, depth + 1)})"
         return f"CAST(to_json({texts}) AS VARCHAR)"
     if pa.types.is_struct(kind):
-        texts = _json(_text(f"{value}.{quoted(field.name)}", field.type, depth) for field in kind)
+        texts = _array(_text(f"{value}.{quoted(field.name)}", field.type, depth) for field in kind)
         return f"CASE WHEN {value} IS NOT NULL THEN {texts} END"
     if pa.types.is_binary(kind):
         return f"hex({value})"
