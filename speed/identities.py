@@ -55,8 +55,10 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
 
     A key is the identity's 16 bytes and the content's 8: the first bits of SHA-256 over identity and event time, and of MD5
     over the fields that are neither. It is the same in every process. Nobody finds two identities that share their part, not
-    even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted. `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a
-    source without identity.
+    even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted.
+
+    `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a source without
+    identity.
     """
     columns = identity_columns(source)
     if not columns or not events.num_rows:
@@ -118,7 +120,7 @@ def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
         texts = f"list_transform({value}, lambda {item}: {_text(item, kind.value_type, depth + 1)})"
         return f"CAST(to_json({texts}) AS VARCHAR)"
     if pa.types.is_struct(kind):
-        texts = _array(_text(f"{value}.{quoted(field.name)}", field.type, depth) for field in kind)
+        texts = _array(_text(f"struct_extract({value}, '{field.name}')", field.type, depth) for field in kind)
         return f"CASE WHEN {value} IS NOT NULL THEN {texts} END"
     if pa.types.is_binary(kind):
         return f"hex({value})"

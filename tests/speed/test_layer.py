@@ -128,9 +128,9 @@ def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, s
     produce(broker, topic, some(range(10)))
     cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
     with running(spark, settings, topic):
-        produce(broker, topic, some(range(5, 15)))
+        produce(broker, topic, [*some(range(5, 15)), sale(7, seconds=49, amount=-7)])
         wait_until_folded(settings, broker, topic)
-    assert (total(settings, "events"), total(settings, "duplicates")) == (5, 5)
+    assert (total(settings, "events"), total(settings, "duplicates"), total(settings, "conflicts")) == (5, 6, 1)
 
 
 def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
