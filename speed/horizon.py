@@ -43,10 +43,10 @@ class Horizon:
 
 
 def _merged(lower: Identities, upper: Identities, oldest: int) -> Identities:
-    keys = np.concatenate([lower.keys, upper.keys])
-    times = np.concatenate([lower.times, upper.times])
-    kept = times >= oldest
-    return _sorted(keys[kept], times[kept])
+    lower_kept, upper_kept = lower.times >= oldest, upper.times >= oldest
+    keys = np.concatenate([lower.keys[lower_kept], upper.keys[upper_kept]])
+    times = np.concatenate([lower.times[lower_kept], upper.times[upper_kept]])
+    return _sorted(keys, times)
 
 
 def _sorted(keys: Keys, times: Times) -> Identities:
