@@ -57,7 +57,7 @@ class Scale:
     histories: tuple[int, ...]
 
 
-FULL: Final = Scale((MILLION, 4 * MILLION, 16 * MILLION), (MILLION, 4 * MILLION, 16 * MILLION, 64 * MILLION))
+FULL: Final = Scale((MILLION, 4 * MILLION, 16 * MILLION), (MILLION, 4 * MILLION, 16 * MILLION))
 QUICK: Final = Scale((MILLION // 4, MILLION), (MILLION // 4, MILLION))
 
 
