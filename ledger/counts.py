@@ -11,8 +11,8 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content differed, `others` records of other sources in the same topics.
-    events + duplicates + quarantined + others + holes make the length of the range.
+    those among them whose content none of their identity had before (views.unique), `others` records of other sources in the
+    same topics. events + duplicates + quarantined + others + holes make the length of the range.
     """
 
     events: int = 0

@@ -6,7 +6,7 @@ That, and the three checks of `publish`, is what keeps a reader from ever counti
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -15,12 +15,13 @@ import pyarrow as pa
 from ledger.commit_files import spans_of
 from ledger.counts import Counts
 from ledger.journal import Journal, Row, Snapshot
+from ledger.parts import BatchView
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
 from views.errors import TandemError
 
-Kind = Literal["initial", "recompute", "incremental", "promote", "rollback", "resume"]
+Kind = Literal["initial", "recompute", "promote"]
 
 
 class NotPublishable(TandemError):
@@ -28,20 +29,13 @@ class NotPublishable(TandemError):
 
 
 @dataclass(frozen=True)
-class BatchView:
-    """The rows of `views/<view>/<fingerprint>` that are live, and how many; version 0 is the empty batch."""
-
-    fingerprint: str
-    version: int = 0
-    rows: int | None = None
-
-
-@dataclass(frozen=True)
 class Publication:
     """One numbered record: what is live from now on, until the next.
 
     `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
-    by view name and reason. `gaps` names the gaps that the batch views were built in spite of. `parent` is 0 of number 1.
+    by view name and reason. `repaired` has, by source, how many of the events that the tail had counted since the cut before
+    the batch found to be copies; nothing of a source where nobody can tell (ledger.repaired). `gaps` names the gaps that the
+    batch views were built in spite of. `parent` is 0 of number 1.
     """
 
     number: int
@@ -55,6 +49,7 @@ class Publication:
     counts: Mapping[str, Counts] = field(default_factory=dict, hash=False)
     rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     newest: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    repaired: Mapping[str, int] = field(default_factory=dict, hash=False)
     gaps: tuple[str, ...] = ()
 
     def cut(self, source: str) -> Position:
@@ -74,6 +69,7 @@ SCHEMA: Final = pa.schema(
         ("counts", pa.string()),
         ("rejected", pa.string()),
         ("newest", pa.string()),
+        ("repaired", pa.string()),
         ("gaps", pa.string()),
     ]
 )
@@ -212,10 +208,11 @@ def _to_row(publication: Publication) -> Row:
         "kind": publication.kind,
         "release": publication.release,
         "cuts": each(publication.cuts, Position.to_json),
-        "views": each(publication.views, asdict),
+        "views": each(publication.views, BatchView.to_json),
         "counts": each(publication.counts, Counts.to_json),
         "rejected": each(publication.rejected, dict),
         "newest": each(publication.newest, datetime.isoformat),
+        "repaired": each(publication.repaired, int),
         "gaps": json.dumps(publication.gaps),
     }
 
@@ -232,9 +229,10 @@ def _from_row(row: Row) -> Publication:
         kind=row["kind"],
         release=row["release"],
         cuts=each("cuts", Position.from_json),
-        views=each("views", lambda view: BatchView(**view)),
+        views=each("views", BatchView.from_json),
         counts=each("counts", Counts.from_json),
         rejected=each("rejected", dict),
         newest=each("newest", datetime.fromisoformat),
+        repaired=each("repaired", int),
         gaps=tuple(json.loads(row["gaps"])),
     )

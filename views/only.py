@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from types import FunctionType
+from typing import Any
 
 from views.decoder import check_function
 from views.errors import DefinitionError
@@ -52,6 +53,12 @@ def check_only(only: Only) -> None:
             f"only {only!r} tells no records apart: by_header('type', 'order'), by_field('type', 'order'), or a function of the "
             "project that takes the value's bytes and gives a bool"
         )
+
+
+def only_value(only: Only) -> list[Any]:
+    """What tells a by_header or by_field from another, as JSON can hold it."""
+    assert isinstance(only, ByHeader | ByField)
+    return [type(only).__name__, only.name, sorted(map(repr, only.values))]
 
 
 def only_name(only: Only) -> str:

@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition
 
 from batch import archive, recompute
 from batch.jobs import TaskFailed
+from batch.planning import Request
 from ledger import archive as archived
 from ledger import delta, publications, realtime
 from ledger.commit_files import spans_of
@@ -36,7 +37,7 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
     more = records(12, 300, known=log[0])
     shop.sell(more)
     archive.run(shop.run("archive"), shop.project)
-    second = recompute.run(shop.run("recompute"), shop.project, raw=True).publication
+    second = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=True)).publication
 
     assert_true(shop, second, together(log, more))
     assert (second.number, second.parent, second.kind) == (3, 2, "recompute")
@@ -121,8 +122,8 @@ def test_adopting_publishes_new_meanings_and_a_new_decoder(shop: Shop) -> None:
     shop.define(changed)
 
     plain = recompute.run(shop.run("recompute"), shop.project).publication
-    adopted = recompute.run(shop.run("recompute"), shop.project, adopt=True).publication
-    again = recompute.run(shop.run("recompute"), shop.project, adopt=True).publication
+    adopted = recompute.run(shop.run("recompute"), shop.project, Request(adopt=True)).publication
+    again = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", adopt=True)).publication
 
     assert plain.views["refunds"].fingerprint == before.views["refunds"].fingerprint
     assert (adopted.release, adopted.kind, again.release, again.kind) == (2, "promote", 2, "recompute")
@@ -160,9 +161,9 @@ def test_records_of_an_earlier_version_count_after_an_adopt(shop: Shop) -> None:
 
     shop.define(renamed)
     with pytest.raises(TandemError, match=r"Sale\.cents is removed"):
-        recompute.run(shop.run("recompute"), shop.project, adopt=True)
+        recompute.run(shop.run("recompute"), shop.project, Request(adopt=True))
     shop.define(renamed.replace("sales = Source(", VERSION).replace("View,", "Version, View,"))
-    recompute.run(shop.run("recompute"), shop.project, adopt=True)
+    recompute.run(shop.run("recompute"), shop.project, Request(adopt=True))
     shop.sell(
         {partition: [value and value.replace(b'"cents"', b'"money"') for value in values] for partition, values in new.items()}
     )
@@ -191,7 +192,7 @@ def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
     assert_true(shop, live, whole)
     # A topic that a source gets later comes after the others, wherever it stands.
     shop.define(DEFINITIONS.replace('"TOPIC"', repr((third.name, first.name, second.name))))
-    recompute.run(shop.run("recompute"), shop.project, adopt=True)
+    recompute.run(shop.run("recompute"), shop.project, Request(adopt=True))
     c = records(22, 50, known=b[0])
     produce(shop.connection, third, c[1])
     archive.run(shop.run("archive"), shop.project)
@@ -219,7 +220,7 @@ VIEWS = (per_hour, refunds, rest_n)
     }
     length = sum(map(len, log.values()))
     for raw in (False, True):
-        live = recompute.run(shop.run("recompute"), shop.project, raw=raw).publication
+        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
         assert_true(shop, live, own)
         sales, rest = live.counts["sales"], live.counts["rest"]
         assert sales.others == length - sum(map(len, own.values()))
@@ -243,7 +244,7 @@ def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
 
     with pytest.raises(TandemError, match=r"'sales-gap-1'.*accept it by name"):
         recompute.run(shop.run("recompute"), shop.project)
-    first = recompute.run(shop.run("recompute"), shop.project, accepted=("sales-gap-1",)).publication
+    first = recompute.run(shop.run("recompute"), shop.project, Request(accepted=("sales-gap-1",))).publication
     second = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert first.gaps == second.gaps == ("sales-gap-1",)
