@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -86,11 +86,18 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     )
     folded, built = folding.fold(batch.session, work, parts)
     counted = sum(one.events for one in folded)
-    holes = covered.length - counted - found.duplicates - sum(events.quarantined.values())
+    counts = Counts(
+        counted,
+        events.quarantined,
+        duplicates=found.duplicates,
+        conflicts=found.conflicts,
+        further=sum(one.further for one in folded),
+    )
+    holes = covered.length - counts.records - sum(counts.quarantined.values())
     _refuse_unexplained(batch, below, holes)
     return BatchViews(
         files=tuple(built),
-        counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts),
+        counts=replace(counts, holes=holes),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         newest=max((one.newest for one in folded if one.newest is not None), default=None),
     )

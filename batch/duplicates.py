@@ -26,7 +26,7 @@ from batch.slices import Slice
 from batch.spans import EVENTS
 from batch.table_file import TableFile
 from views import engine, kernel, project
-from views.source import events_schema
+from views.source import events_schema, position_columns
 from views.unique import identity_columns
 from views.wire import from_ipc, to_ipc
 
@@ -133,8 +133,9 @@ def _judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     result = kernel.unique(source, suspects, generations=search.generations)
     if not result.duplicates:
         return
-    positions = suspects.select(EVENTS.names)
-    dropped = positions.join(result.events.select(EVENTS.names), keys=EVENTS.names, join_type="left anti", use_threads=False)
+    names = list(position_columns(source))
+    kept = result.events.select(names)
+    dropped = suspects.select(names).join(kept, keys=names, join_type="left anti", use_threads=False)
     file = TableFile(search.scratch, dropped.schema)
     with file:
         file.write(dropped)

@@ -11,7 +11,8 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content differed. events + duplicates + quarantined + holes make the length of the range.
+    those among them whose content differed. `further` are the events and duplicates that are not the first of their record,
+    which only a record of a list has: records + quarantined + holes make the length of the range.
     """
 
     events: int = 0
@@ -20,6 +21,12 @@ class Counts:
     late: int = 0
     duplicates: int = 0
     conflicts: int = 0
+    further: int = 0
+
+    @property
+    def records(self) -> int:
+        """The records that decoded."""
+        return self.events + self.duplicates - self.further
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -30,6 +37,7 @@ class Counts:
             "late": self.late,
             "duplicates": self.duplicates,
             "conflicts": self.conflicts,
+            "further": self.further,
         }
 
     @classmethod
@@ -50,6 +58,7 @@ def plus(*several: Counts) -> Counts:
         late=sum(counts.late for counts in several),
         duplicates=sum(counts.duplicates for counts in several),
         conflicts=sum(counts.conflicts for counts in several),
+        further=sum(counts.further for counts in several),
     )
 
 

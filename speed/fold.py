@@ -16,6 +16,7 @@ from speed.identities import Drops, identities, without
 from views.engine import take_back
 from views.fold import EVENTS
 from views.kernel import Partial, decode, late, partial, prepare, unique
+from views.log_order import further
 from views.project import load_files
 from views.ranges import EMPTY, Offsets, Partition
 from views.source import Source
@@ -63,6 +64,7 @@ class Share(msgspec.Struct, frozen=True):
     quarantined: dict[str, int]
     duplicates: int
     conflicts: int
+    further: int
     late: int
     maxima: list[tuple[Partition, int]]
     newest: int | None
@@ -102,6 +104,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
         conflicts=single.conflicts,
+        further=further(decoded.events),
         late=labelled.count,
         maxima=_newest_times(source, events),
         newest=int(times.max()) if len(times) else None,

@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 from views.engine import query, quoted, take_back
 from views.event import TIMESTAMP
-from views.log_order import log_order
+from views.log_order import Places, log_order, places
 from views.ranges import Partition
-from views.source import Source
+from views.source import INDEX, Source
 from views.unique import identity_columns
 
 Digests = npt.NDArray[np.bytes_]
 Times = npt.NDArray[np.int64]
-Drops = dict[Partition, npt.NDArray[np.int64]]
-"""Offsets of copies by partition, in order."""
+Drops = dict[Partition, Places]
+"""Where copies are by partition: `views.log_order.places`."""
 
 WIDTH: Final = 16
 DIGEST: Final = np.dtype(f"S{WIDTH}")  # numpy ignores trailing zero bytes of it, which changes nothing at one width
@@ -49,18 +49,20 @@ class Identities:
 def identities(source: Source, events: pa.Table) -> pa.Table:
     """Position, append time and digest of each event, as SCHEMA has them; no rows for a source without identity.
 
+    Events of a `many` source have their index too.
+
     A digest is the first 128 bits of SHA-256 over identity and event time, the same in every process: nobody finds two
     events that share one, not even on purpose.
     """
     columns = identity_columns(source)
     if not columns or not events.num_rows:
-        return SCHEMA.empty_table()
+        return _schema(source).empty_table()
     texts = ", ".join(_text(events.schema.field(column)) for column in columns)
     digest = f"unhex(left(sha256(CAST(to_json([{texts}]) AS VARCHAR)), {2 * WIDTH}))"
-    positions = ", ".join(quoted(name) for name in SCHEMA.names[:-1])
+    positions = ", ".join(quoted(name) for name in _schema(source).names[:-1])
     found = query(f"SELECT {positions}, {digest} AS digest FROM identified", {"identified": events})
     take_back("identified")
-    return found.cast(SCHEMA)
+    return found.cast(_schema(source))
 
 
 def values(found: pa.Table) -> Identities:
@@ -86,24 +88,27 @@ def without(events: pa.Table, drops: Drops) -> pa.Table:
     if not drops or not events.num_rows:
         return events
     kept = np.ones(events.num_rows, dtype=bool)
-    topics, partitions, offsets = events["_topic_id"], events["_partition"].to_numpy(), events["_offset"].to_numpy()
+    topics, partitions, where = events["_topic_id"], events["_partition"].to_numpy(), places(events)
     for (topic, partition), dropped in drops.items():
         here = (partitions == partition) & pc.equal(topics, topic).to_numpy()
-        kept &= ~(here & np.isin(offsets, dropped))
+        kept &= ~(here & np.isin(where, dropped))
     return events.filter(pa.array(kept))
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of several of `identities`' tables, in one."""
-    return pa.concat_tables([SCHEMA.empty_table(), *tables]).unify_dictionaries()
+    return pa.concat_tables(tables).unify_dictionaries() if tables else SCHEMA.empty_table()
 
 
 def _by_partition(found: pa.Table) -> Drops:
-    plain = found.select(["_topic_id", "_partition", "_offset"]).set_column(0, "_topic_id", found["_topic_id"].cast(pa.string()))
-    grouped = plain.group_by(["_topic_id", "_partition"], use_threads=False).aggregate([("_offset", "list")]).to_pylist()
-    return {
-        (group["_topic_id"], group["_partition"]): np.sort(np.array(group["_offset_list"], dtype=np.int64)) for group in grouped
-    }
+    topics, partitions = found["_topic_id"].cast(pa.string()), found["_partition"].to_numpy()
+    names, where = np.array(topics.to_pylist(), dtype=object), places(found)
+    there = set(zip(names.tolist(), partitions.tolist(), strict=True))
+    return {(topic, number): np.sort(where[(names == topic) & (partitions == number)]) for topic, number in sorted(there)}
+
+
+def _schema(source: Source) -> pa.Schema:
+    return SCHEMA if source.many is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))
 
 
 def _text(field: pa.Field) -> str:

@@ -23,7 +23,7 @@ from views.reached import reached, reached_by_function
 from views.source import Source
 from views.view import View, bind
 
-DECODE_VERSION: Final = 1
+DECODE_VERSION: Final = 2
 """Raised whenever a decoder of the platform gives another event, or another outcome, for some record."""
 
 KERNEL_VERSION: Final = 1
@@ -47,8 +47,8 @@ def decoder_fingerprint(source: Source) -> str:
     """What decides which events the source's records become.
 
     Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches),
-    the event-time field, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
-    their ids.
+    the event-time field, how many events a value holds, the metadata that events hold and the plausible range. Not the
+    topic: the log names its topics by their ids.
     """
     structs = _types(source.event, event_fields(source.event))
     return _hash(
@@ -57,6 +57,7 @@ def decoder_fingerprint(source: Source) -> str:
             "decoder": _decoder(source.decoder),
             "event": _struct(source.event, event_fields(source.event)),
             "event_time": source.event_time,
+            "many": source.many,
             "metadata": sorted(source.metadata),
             "plausible": [bound.astimezone(UTC).isoformat() for bound in source.plausible],
             "code": reached(structs),

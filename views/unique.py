@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.log_order import Rows, log_order
-from views.source import APPEND_TIME, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import APPEND_TIME, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
-_AROUND = frozenset({*POSITION_SCHEMA.names, *METADATA_SCHEMA.names})
+_AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names})
 
 Mask = npt.NDArray[np.bool_]
 
@@ -44,7 +44,7 @@ def identity_columns(source: Source) -> list[str]:
 def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
     """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
 
-    That is by topic, partition and offset; `generations` are the ids of topics, the oldest first (see views.log_order).
+    That is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see views.log_order).
     `known` holds the identity columns of events that were counted before: their copies are dropped. A source without
     identity keeps every event.
     """

@@ -1,6 +1,6 @@
 """The kernel's decode: records of the log to events and rejects, each record by itself."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -12,14 +12,17 @@ import pyarrow.compute as pc
 
 from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
-from views.decode.reasons import Reject
-from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, record_parameters
+from views.decode.lists import bounded, by_line
+from views.decode.reasons import Reject, refusal, within
+from views.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.python_values import array, scalar
 from views.source import (
     APPEND_TIME,
+    INDEX,
     LOG_APPEND_TIME,
+    POSITION_SCHEMA,
     RECORDS_SCHEMA,
     REJECTS_SCHEMA,
     Source,
@@ -34,10 +37,17 @@ PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "nginx_json": nginx_json.parser,
     "syslog": syslog.parser,
 }
+LISTED: dict[DecoderName, Callable[[type[Event]], Listed]] = {
+    "json": json.listed,
+    "apache_combined": by_line(apache_combined.parser),
+    "nginx_json": by_line(nginx_json.parser),
+    "syslog": by_line(syslog.parser),
+}
 FIRST_BYTES = 256
 
-_POSITION = ("topic_id", "partition", "offset", "timestamp")
+_POSITION = dict(zip(("topic_id", "partition", "offset", "timestamp"), POSITION_SCHEMA.names, strict=True))
 _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
+_ROW = "_row"
 
 
 @dataclass(frozen=True)
@@ -51,39 +61,54 @@ class Decoded:
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
+    The outcome of a record of a `many` source is all of its events, or one reject.
+
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
     faults has the reason of the first: as text, then by field, then its event time.
     """
-    parse = parser(source.event, source.decoder)
+    parse = parser(source.event, source.decoder, source.many)
     fields = event_fields(source.event)
+    schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
-    events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
+    events, rejects = ([pa.Table.from_batches([], one)] for one in (schema, REJECTS_SCHEMA))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
     read = ("value", *record_parameters(source.decoder))
-    copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
-    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
+    copied = {**_POSITION, **{name[1:]: name for name in metadata_schema(source).names}}
+    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.many or 1))):
         structs, rejected = _parse(parse, *(batch.column(name).to_pylist() for name in read))
-        typed = _typed(fields, structs, rejected)
+        typed = _typed(fields, _found(source, structs), rejected)
         plausible = _plausible(source, batch, typed, rejected)
-        positions = batch.select(copied).take(plausible.column("_row"))
-        events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
+        place = batch.select(list(copied)).take(plausible.column(_ROW)).rename_columns(list(copied.values()))
+        columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
+        events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
         rejects.append(_rejects(batch, rejected))
     return Decoded(pa.concat_tables(events), pa.concat_tables(rejects))
 
 
-def parser(event: type[Event], decoder: Decoder) -> Parse:
-    """The decoder made for an event type; raises DefinitionError if the two do not go together."""
-    return _made(event, cast("Hashable", decoder))  # names, frozen dataclasses and functions are
+def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Parse:
+    """The decoder made for an event type, or for lists of at most `many` events, which it gives as lists.
+
+    Raises DefinitionError if they do not go together.
+    """
+    return _made(event, cast("Hashable", decoder), many)  # names, frozen dataclasses and functions are
 
 
 @lru_cache(maxsize=256)
-def _made(event: type[Event], decoder: Decoder) -> Parse:
+def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
     for field in event_fields(event):
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
+    if many is not None:
+        return bounded(_listed(event, decoder), many)
     if isinstance(decoder, str):
         return PARSERS[decoder](event)
     return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
+
+
+def _listed(event: type[Event], decoder: Decoder) -> Listed:
+    if isinstance(decoder, str):
+        return LISTED[decoder](event)
+    return decoder.listed(event) if isinstance(decoder, ParameterizedDecoder) else function.listed(event, decoder)
 
 
 def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
@@ -96,59 +121,93 @@ def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[
             continue
         try:
             structs[row] = parse(*read)
-        except Reject as reject:
-            rejected[row] = reject
-        except MemoryError:
-            raise  # the machine's fault, not the record's
-        except Exception as error:  # noqa: BLE001  the event type's own code may raise anything
-            rejected[row] = Reject("refused", f"{type(error).__name__}: {error}")
+        except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
+            rejected[row] = refusal(error)
     return structs, rejected
 
 
-def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[int, Reject]) -> pa.RecordBatch:
-    """The structs as columns, after their row; what does not fit a column goes to `rejected`."""
+@dataclass(frozen=True)
+class _Found:
+    """Structs, each with the row of its record, and of a `many` source with its index there."""
+
+    structs: list[Any]
+    rows: list[int]
+    indexes: list[int] | None = None
+
+    @property
+    def place(self) -> dict[str, pa.Array]:
+        """Rows and indexes as columns."""
+        indexes = {} if self.indexes is None else {INDEX: array(self.indexes, pa.int32())}
+        return {_ROW: array(self.rows, pa.int64()), **indexes}
+
+    def told(self, number: int, reject: Reject) -> Reject:
+        """The fault of one struct as its record's."""
+        return reject if self.indexes is None else within(reject, self.indexes[number])
+
+    def without(self, rows: Container[int]) -> "_Found":
+        kept = [number for number, row in enumerate(self.rows) if row not in rows]
+        indexes = None if self.indexes is None else [self.indexes[number] for number in kept]
+        return _Found([self.structs[number] for number in kept], [self.rows[number] for number in kept], indexes)
+
+
+def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
+    """What was parsed, by row: structs, or lists of them."""
+    if source.many is None:
+        return _Found(list(parsed.values()), list(parsed))
+    return _Found(
+        [struct for structs in parsed.values() for struct in structs],
+        [row for row, structs in parsed.items() for _ in structs],
+        [index for structs in parsed.values() for index in range(len(structs))],
+    )
+
+
+def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) -> pa.RecordBatch:
+    """The structs as columns, after their place; records with one that does not fit a column go to `rejected`."""
     while True:
-        rows, found = list(structs), list(structs.values())
-        columns = [array(rows, pa.int64())]
+        columns = found.place
         misfit: dict[int, Reject] = {}
         for field in fields:
-            values = list(map(attrgetter(field.name), found))
+            values = list(map(attrgetter(field.name), found.structs))
             try:
-                columns.append(column(field, values))
+                columns[field.name] = column(field, values)
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001  which ones, and why, is found out below
-                for index, reject in misfits(field, values).items():
-                    misfit.setdefault(rows[index], reject)
+                for number, reject in misfits(field, values).items():
+                    misfit.setdefault(found.rows[number], found.told(number, reject))
         if not misfit:
-            return pa.RecordBatch.from_arrays(columns, names=["_row", *(field.name for field in fields)])
+            return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         rejected.update(misfit)
-        structs = {row: struct for row, struct in structs.items() if row not in misfit}
+        found = found.without(misfit)
 
 
 def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
     if source.event_time == APPEND_TIME:
         typed = _appended(batch, typed, rejected)
-        times = batch.column("timestamp").take(typed.column("_row"))
+        times = batch.column("timestamp").take(typed.column(_ROW))
     else:
         times = typed.column(source.event_time)
     low, high = (scalar(bound, times.type) for bound in source.plausible)
     inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
     if pc.all(inside, min_count=0).as_py():
         return typed
-    outside = pc.invert(inside)
-    for row, time in zip(typed.column("_row").filter(outside).to_pylist(), times.filter(outside), strict=True):
-        first, last = (bound.isoformat() for bound in source.plausible)
-        rejected[row] = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
-    return typed.filter(inside)
+    wrong = typed.filter(pc.invert(inside))
+    first, last = (bound.isoformat() for bound in source.plausible)
+    rows: dict[int, Reject] = {}
+    for number, (row, time) in enumerate(zip(wrong.column(_ROW).to_pylist(), times.filter(pc.invert(inside)), strict=True)):
+        reject = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
+        of_one = INDEX in wrong.schema.names and source.event_time != APPEND_TIME
+        rows.setdefault(row, within(reject, wrong.column(INDEX)[number].as_py()) if of_one else reject)
+    rejected.update(rows)
+    return typed.filter(pc.invert(pc.is_in(typed.column(_ROW), value_set=array(list(rows), pa.int64()))))
 
 
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose timestamp is the log's own; the others go to `rejected`."""
-    kinds = batch.column("timestamp_type").take(typed.column("_row"))
+    kinds = batch.column("timestamp_type").take(typed.column(_ROW))
     own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
-    for row in typed.column("_row").filter(pc.invert(own)).to_pylist():
+    for row in typed.column(_ROW).filter(pc.invert(own)).to_pylist():
         rejected[row] = Reject("producer_time", "the timestamp is its producer's; message.timestamp.type has to be LogAppendTime")
     return typed.filter(own)
 
@@ -158,7 +217,7 @@ def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:
     bad = batch.take(array(rows, pa.int64()))
     return pa.Table.from_arrays(
         [
-            *bad.select(_POSITION).columns,
+            *bad.select(list(_POSITION)).columns,
             array([rejected[row].reason for row in rows], pa.string()),
             array([rejected[row].detail for row in rows], pa.string()),
             array([(value or b"")[:FIRST_BYTES] for value in bad.column("value").to_pylist()], pa.binary()),
