@@ -48,7 +48,7 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
     """
     if source.key is None or not values or (key := bind_key(source)) is None:
         return [None] * len(values)
-    events = decode(source, as_records(source, values, topic_id=source.topic, first=0, at=_UNLOGGED)).events
+    events = decode(source, as_records(source, values, topic_id=source.topic, offsets=range(len(values)), at=_UNLOGGED)).events
     value = enclosed(key.text)
     content = value if key.type.kind == "binary" else f"encode(CAST({value} AS VARCHAR))"
     sql = f"SELECT _offset, TRY({content}) AS key FROM {_EVENTS}"

@@ -1,11 +1,9 @@
 """Values that hold several events, and formats that write one event a line."""
 
-from collections.abc import Callable
 from typing import Any
 
 from views.decode.reasons import Reject, refusal, within
 from views.decoder import Listed, Parse
-from views.event import Event
 
 
 def bounded(listed: Listed, most: int) -> Parse:
@@ -29,6 +27,6 @@ def bounded(listed: Listed, most: int) -> Parse:
     return parse
 
 
-def by_line(parser: Callable[[type[Event]], Parse]) -> Callable[[type[Event]], Listed]:
-    """A decoder of one event as one of values that hold an event in each line; a line feed at the end begins no line."""
-    return lambda event: Listed(lambda value: value.removesuffix(b"\n").split(b"\n"), parser(event))
+def by_line(parse: Parse) -> Listed:
+    """Values with an event in each line; a line feed at the end begins no line."""
+    return Listed(lambda value: value.removesuffix(b"\n").split(b"\n"), parse)

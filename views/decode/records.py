@@ -37,12 +37,8 @@ PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "nginx_json": nginx_json.parser,
     "syslog": syslog.parser,
 }
-LISTED: dict[DecoderName, Callable[[type[Event]], Listed]] = {
-    "json": json.listed,
-    "apache_combined": by_line(apache_combined.parser),
-    "nginx_json": by_line(nginx_json.parser),
-    "syslog": by_line(syslog.parser),
-}
+BY_LINE: frozenset[DecoderName] = frozenset({"apache_combined", "nginx_json", "syslog"})
+"""Of a `many` source, an event is a line of the value."""
 FIRST_BYTES = 256
 
 _POSITION = dict(zip(("topic_id", "partition", "offset", "timestamp"), POSITION_SCHEMA.names, strict=True))
@@ -107,7 +103,7 @@ def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
 
 def _listed(event: type[Event], decoder: Decoder) -> Listed:
     if isinstance(decoder, str):
-        return LISTED[decoder](event)
+        return by_line(PARSERS[decoder](event)) if decoder in BY_LINE else json.listed(event)
     return decoder.listed(event) if isinstance(decoder, ParameterizedDecoder) else function.listed(event, decoder)
 
 
