@@ -141,7 +141,7 @@ def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole(log: Log, da
     horizon = Horizon(10**12)
     for vector in vectors:
         # Batch drops by position what it finds, below the cut, which is the first vector; a task of speed sees one partition.
-        shares = [_decoded(values_of, number, *bounds) for number, bounds in enumerate(vector)]
+        shares = [_shuffled(data, _decoded(values_of, number, *bounds)) for number, bounds in enumerate(vector)]
         if not pieces:
             whole = pa.concat_tables(shares)
             kept = _without_copies(whole)
@@ -176,6 +176,10 @@ def _decoded(values_of: list[list[bytes]], number: int, low: int, high: int) -> 
     assert found.events.num_rows - further(found.events) + found.rejects.num_rows == high - low
     assert set(found.rejects["reason"].to_pylist()) <= {"length"}
     return found.events
+
+
+def _shuffled(data: st.DataObject, events: pa.Table) -> pa.Table:
+    return events.take(pa.array(data.draw(st.permutations(range(len(events)))), pa.int64()))
 
 
 def _without_copies(events: pa.Table) -> pa.Table:
