@@ -83,7 +83,8 @@ def _decode_slice(work: Decoding, part: Slice) -> Decoded:
     rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
     records, beside, reasons = 0, 0, Counter[str]()
     with events, rejects:
-        for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=GROUP_ROWS):
+        most = max(1, GROUP_ROWS // (source.many or 1))
+        for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=most):
             decoded = kernel.decode(source, rows)
             events.write(decoded.events)
             rejects.write(decoded.rejects)

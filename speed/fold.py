@@ -83,7 +83,7 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Like `fold`, for the identities alone, as Arrow IPC streams: one for every so many records, however many there are."""
     source, _ = task.definitions()
-    for records in _pieces(batches):
+    for records in _pieces(batches, _PIECE_ROWS // (source.many or 1)):
         yield _row(to_ipc(identities(source, unique(source, decode(source, records).events).events)))
 
 
@@ -131,11 +131,11 @@ def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     return pa.Table.from_batches(some) if some else None
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     piece: list[pa.RecordBatch] = []
     for batch in batches:
         piece.append(batch)
-        if sum(each.num_rows for each in piece) >= _PIECE_ROWS:
+        if sum(each.num_rows for each in piece) >= rows:
             yield pa.Table.from_batches(piece)
             piece = []
     if any(each.num_rows for each in piece):
