@@ -33,6 +33,7 @@ from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position, distance
 from ledger.publications import Publication
 from ledger.releases import Release
+from ledger.repaired import repaired
 from views import project
 from views.project import Project
 from views.source import Source
@@ -185,7 +186,7 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
     assert parent is not None  # else it is stale
     base = parent if of_release else replace(parent, cuts={}, views={}, counts={}, rejected={}, newest={})
     cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
-    rejected, newest = dict(base.rejected), dict(base.newest)
+    rejected, newest, copies = dict(base.rejected), dict(base.newest), dict[str, int]()
     for one in built:
         name, done = one.done.source, one.done
         rows: Counter[str] = Counter()
@@ -202,6 +203,8 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
             before = counts.get(name, NOTHING) if extends else NOTHING
             late = late_below(work.batch.tables, parent, name, done.cut)
             cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=late)
+            found = repaired(work.batch.tables, parent, work.release.number, name, cut=done.cut, below=counts[name])
+            copies |= {name: found} if found is not None else {}
             times = [found for found in (newest.get(name), one.views.newest) if found is not None]
             newest |= {name: max(times)} if times else {}
     return Publication(
@@ -216,6 +219,7 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
         counts=counts,
         rejected=rejected,
         newest=newest,
+        repaired=copies,
         gaps=lacking,
     )
 

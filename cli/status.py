@@ -27,9 +27,10 @@ def run(call: Call) -> Output:
     `decoded` and `quarantined` count each record once, also one that holds several events, by whichever layer has come
     further; `duplicates` and `conflicts` are events among what merged answers count, `late` too: it is the speed layer's label,
     since it alone sees events in their order.
-    `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
-    not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem`
-    says why, while the broker does not tell.
+    `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
+    tell. `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that
+    it did not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and
+    `log_end_problem` says why, while the broker does not tell.
     """
     settings = call.settings()
     tables = Tables(settings.state)
@@ -54,6 +55,7 @@ def run(call: Call) -> Output:
             archived(tables, name, decoders[name]),
             end,
             age(snapshot.newest(name), now=now),
+            repaired=publication.repaired.get(name),
         )
         for name, end in ends.items()
     }
@@ -65,7 +67,9 @@ def run(call: Call) -> Output:
     return Output({**document, "definitions": drift.to_json()}, _shown(document))
 
 
-def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None) -> dict[str, Any]:
+def _source(
+    below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None, *, repaired: int | None = None
+) -> dict[str, Any]:
     stands, answered = standing(below, tail, there), plus(below, tail.counts)
     return {
         "decoded": stands.decoded,
@@ -73,6 +77,7 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: floa
         "late": answered.late,
         "duplicates": answered.duplicates,
         "conflicts": answered.conflicts,
+        "repaired": repaired,
         "archived": there.records,
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,

@@ -11,8 +11,9 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content differed. `further` are the events and duplicates that are not the first of their record,
-    which only a record of a list has: records + quarantined + holes make the length of the range.
+    those among them whose content none of their identity had before (views.unique). `further` are the events and duplicates
+    that are not the first of their record, which only a record of a list has: records + quarantined + holes make the length of
+    the range.
     """
 
     events: int = 0

@@ -33,7 +33,9 @@ class Publication:
     """One numbered record: what is live from now on, until the next.
 
     `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
-    by view name and reason. `gaps` names the gaps that the batch views were built in spite of. `parent` is 0 of number 1.
+    by view name and reason. `repaired` has, by source, how many of the events that the tail had counted since the cut before
+    the batch found to be copies; nothing of a source where nobody can tell (ledger.repaired). `gaps` names the gaps that the
+    batch views were built in spite of. `parent` is 0 of number 1.
     """
 
     number: int
@@ -47,6 +49,7 @@ class Publication:
     counts: Mapping[str, Counts] = field(default_factory=dict, hash=False)
     rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     newest: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    repaired: Mapping[str, int] = field(default_factory=dict, hash=False)
     gaps: tuple[str, ...] = ()
 
     def cut(self, source: str) -> Position:
@@ -66,6 +69,7 @@ SCHEMA: Final = pa.schema(
         ("counts", pa.string()),
         ("rejected", pa.string()),
         ("newest", pa.string()),
+        ("repaired", pa.string()),
         ("gaps", pa.string()),
     ]
 )
@@ -208,6 +212,7 @@ def _to_row(publication: Publication) -> Row:
         "counts": each(publication.counts, Counts.to_json),
         "rejected": each(publication.rejected, dict),
         "newest": each(publication.newest, datetime.isoformat),
+        "repaired": each(publication.repaired, int),
         "gaps": json.dumps(publication.gaps),
     }
 
@@ -228,5 +233,6 @@ def _from_row(row: Row) -> Publication:
         counts=each("counts", Counts.from_json),
         rejected=each("rejected", dict),
         newest=each("newest", datetime.fromisoformat),
+        repaired=each("repaired", int),
         gaps=tuple(json.loads(row["gaps"])),
     )

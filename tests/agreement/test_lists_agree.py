@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.drops import Drops
+from speed.copies import copies
 from speed.horizon import Horizon
-from speed.identities import copies, identities, joined, values, without
+from speed.identities import identities, values, without
 from tests.samples import share
 from tests.views.logged import records
 from views import Event, Source, View, count, every_events, first, last, last_events, last_k, sample, top_k, total
@@ -145,12 +146,11 @@ def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole(log: Log, da
         if not pieces:
             whole = pa.concat_tables(shares)
             kept = _without_copies(whole)
+            horizon = horizon.extended(values(identities(READINGS, whole)))
         else:
-            singles = [unique(READINGS, each).events for each in shares]
-            found = joined([identities(READINGS, each) for each in singles])
-            drops = copies(found, horizon.holds(values(found).digests))
-            kept = pa.concat_tables([without(each, drops) for each in singles])
-        horizon = horizon.extended(values(identities(READINGS, kept)))
+            judged = copies([identities(READINGS, each) for each in shares], horizon)
+            kept = pa.concat_tables([without(unique(READINGS, each).events, judged.drops) for each in shares])
+            horizon = horizon.extended(judged.added)
         pieces.append(kept)
     assert sum(piece.num_rows for piece in pieces) == len(oracle)
     for name, view in VIEWS.items():

@@ -104,7 +104,7 @@ def test_values_that_hold_several_events_close_their_ranges(shop: Shop) -> None:
     assert (done.counts.quarantined, done.counts.holes) == ({"length": too_long}, 0)
     assert done.counts.events == sum(len(held) for several in taken.values() for held in several) > done.counts.records
     for raw in (False, True):
-        live = recompute.run(shop.run("recompute"), shop.project, raw=raw).publication
+        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
         counts = live.counts["sales"]
         assert (counts.events, counts.duplicates, counts.records) == (expected.events, expected.duplicates, done.counts.records)
         assert (counts.quarantined, counts.holes, counts.further) == ({"length": too_long}, 0, done.counts.further)

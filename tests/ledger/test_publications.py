@@ -69,6 +69,7 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
         counts={SOURCE: Counts(events=4, quarantined={"json": 1})},
         rejected={"a": {"overflow": 2}},
         newest={SOURCE: AT},
+        repaired={SOURCE: 3},
         gaps=("numbers-gap-1",),
     )
     assert publish(tables, lambda _: full) == replace(full, number=2, parent=1)
