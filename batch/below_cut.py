@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -23,7 +23,7 @@ from ledger.releases import Release
 from views import project
 from views.errors import TandemError
 from views.ranges import Ranges
-from views.source import METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 from views.unique import identity_columns
 from views.view import View
 
@@ -109,14 +109,21 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     )
     folded, built = folding.fold(batch.session, work, parts, stored)
     counted = sum(one.events for one in folded)
-    left = covered.length - counted - found.duplicates - sum(events.quarantined.values())
+    counts = Counts(
+        counted,
+        events.quarantined,
+        duplicates=found.duplicates,
+        conflicts=found.conflicts,
+        further=sum(one.further for one in folded),
+    )
+    left = covered.length - counts.records - sum(counts.quarantined.values())
     holes = left if events.records is None else covered.length - events.records
     others = left - holes
     if below.windows is None:
         _refuse_unexplained(batch, below, holes, others)
     return BatchViews(
         files=tuple(built),
-        counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts, others=others),
+        counts=replace(counts, holes=holes, others=others),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         newest=max((one.newest for one in folded if one.newest is not None), default=None),
     )
@@ -163,7 +170,7 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
 
 def _sees_positions(view: View) -> bool:
     """Whether it makes a difference which of several equal copies is counted."""
-    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, *METADATA_SCHEMA.names))
+    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names))
 
 
 def _parts(batch: Run, below: Below, view: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:

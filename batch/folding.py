@@ -31,8 +31,9 @@ from views import engine, kernel, project
 from views.event import TIMESTAMP
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
+from views.log_order import further
 from views.ranges import EMPTY, Ranges
-from views.source import Source
+from views.source import Source, position_columns
 from views.view import View, shared_columns, state_schema
 from views.windows import WINDOW_COLUMNS
 from views.wire import from_ipc, to_ipc
@@ -79,10 +80,14 @@ class Stored:
 
 @dataclass(frozen=True)
 class Folded:
-    """What was counted over `ranges`: events, those that views rejected by view and reason, the newest append time."""
+    """What was counted over `ranges`: events, those that views rejected by view and reason, the newest append time.
+
+    `further` are the events, dropped ones too, that are not the first of their record.
+    """
 
     ranges: Ranges
     events: int
+    further: int
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     newest: datetime | None
 
@@ -120,11 +125,12 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
     source, views = _definitions(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
-    needed |= set(EVENTS.names) if drops.offsets else set()
+    needed |= set(position_columns(source)) if drops.places or source.many else set()
     held = {name: _Held(view) for name, view in views.items()}
-    count, newest = 0, []
+    count, beside, newest = 0, 0, []
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
+        beside += further(scanned)
         events = drops.keep(scanned)
         count += events.num_rows
         newest.append(pc.max(events[_APPEND_TIME]).as_py())
@@ -138,7 +144,7 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges)
         rejected[name] = one.rejected
-    yield work.buckets, Folded(part.ranges, count, rejected, max((time for time in newest if time), default=None))
+    yield work.buckets, Folded(part.ranges, count, beside, rejected, max((time for time in newest if time), default=None))
 
 
 def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:

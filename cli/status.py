@@ -24,9 +24,9 @@ from serving.standing import Archived, archived, standing
 def run(call: Call) -> Output:
     """Show what runs, and for each source and view how far it has come.
 
-    `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, by whichever
-    layer has come further; `duplicates` and `conflicts` are
-    among what merged answers count, `late` too: it is the speed layer's label, since it alone sees events in their order.
+    `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, also one that
+    holds several events, by whichever layer has come further; `duplicates` and `conflicts` are events among what merged answers
+    count, `late` too: it is the speed layer's label, since it alone sees events in their order.
     `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
     tell. `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that
     it did not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and

@@ -21,7 +21,7 @@ from views.view import approximations
 def run(
     call: Call,
     view: Annotated[str, typer.Argument(help="The view's name.")],
-    file: Annotated[Path, typer.Argument(help="A file of one record a line; .gz is unpacked, - is standard input.")],
+    file: Annotated[Path, typer.Argument(help="A file as `tandem feed` sends it; .gz is unpacked, - is standard input.")],
 ) -> Output:
     """Answer a view from a file's lines, and show the lines that are no events. Needs no Java, no Kafka and no tables."""
     views = call.definitions().views
@@ -34,7 +34,9 @@ def run(
         "view": view,
         "rows": rows,
         "lines": tried.lines,
-        "decoded": tried.events + tried.duplicates,
+        "records": tried.records,
+        "decoded": tried.decoded,
+        "events": tried.events,
         "duplicates": tried.duplicates,
         "quarantined": tried.quarantined,
         "others": tried.others,

@@ -16,6 +16,7 @@ from speed.identities import Drops, identities, without
 from views.engine import take_back
 from views.fold import EVENTS
 from views.kernel import Partial, decode, late, partial, prepare, unique
+from views.log_order import further
 from views.project import load_files
 from views.ranges import EMPTY, Offsets, Partition
 from views.source import Source
@@ -65,6 +66,7 @@ class Share(msgspec.Struct, frozen=True):
     quarantined: dict[str, int]
     duplicates: int
     others: int
+    further: int
     late: int
     maxima: list[tuple[Partition, int]]
     newest: int | None
@@ -83,7 +85,7 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Like `fold`, for the identities alone, as Arrow IPC streams: one for every so many records, however many there are."""
     source, _ = task.definitions()
-    for records in _pieces(batches):
+    for records in _pieces(batches, _PIECE_ROWS // (source.many or 1)):
         yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))
 
 
@@ -104,6 +106,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
         others=decoded.others,
+        further=further(decoded.events),
         late=labelled.count,
         maxima=_newest_times(source, events),
         newest=int(times.max()) if len(times) else None,
@@ -130,11 +133,11 @@ def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     return pa.Table.from_batches(some) if some else None
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     piece: list[pa.RecordBatch] = []
     for batch in batches:
         piece.append(batch)
-        if sum(each.num_rows for each in piece) >= _PIECE_ROWS:
+        if sum(each.num_rows for each in piece) >= rows:
             yield pa.Table.from_batches(piece)
             piece = []
     if any(each.num_rows for each in piece):

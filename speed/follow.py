@@ -95,7 +95,7 @@ class Follow:
         settings = around.settings.speed
         self._query = Query(tail, self.source, begun.log, self.checkpoints / uuid4().hex, self._committed)
         self._streaming = self._query.start(
-            around.spark, around.options, starts=begun.starts, most=settings.max_events, pause_ms=settings.trigger_ms
+            around.spark, around.options, starts=begun.starts, most=self._most, pause_ms=settings.trigger_ms
         )
 
     def check(self) -> None:
@@ -116,10 +116,15 @@ class Follow:
             self._streaming.stop()
         shutil.rmtree(self.checkpoints, ignore_errors=True)
 
+    @property
+    def _most(self) -> int:
+        """How many records surely hold no more events than a micro-batch may have."""
+        return max(1, self.around.settings.speed.max_events // (self.source.many or 1))
+
     def _catch_up(self, begun: Beginning) -> None:
         around, tail = self.around, self.tail
         start = tail.writer.end
-        for position in steps(start, begun.archived, begun.firsts, most=around.settings.speed.max_events):
+        for position in steps(start, begun.archived, begun.firsts, most=self._most):
             if around.stopping():
                 return
             covered = ranges(tail.writer.end, position, begun.firsts)

@@ -88,6 +88,7 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         late=sum(share.late for share in found),
         duplicates=sum(share.duplicates for share in found),
         others=sum(share.others for share in found),
+        further=sum(share.further for share in found),
     )
 
 

@@ -22,7 +22,7 @@ from views.source import Source
 from views.version import Version
 from views.view import View, bind
 
-DECODE_VERSION: Final = 1
+DECODE_VERSION: Final = 2
 """Raised whenever a decoder of the platform gives another event, or another outcome, for some record."""
 
 KERNEL_VERSION: Final = 1
@@ -60,8 +60,9 @@ def decoder_meaning(source: Source) -> Meaning:
     """What decides which events the source's records become.
 
     Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches), the
-    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, the
-    metadata that events hold and the plausible range. Not the topic: the log names its topics by their ids.
+    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, how many
+    events a value holds, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
+    their ids.
     """
     metadata, plausible = sorted(source.metadata), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
@@ -71,6 +72,7 @@ def decoder_meaning(source: Source) -> Meaning:
             "decoder": _decoder(source.decoder),
             "event": event_meaning(source.event),
             "event_time": Meaning("event_time", source.event_time, source.event_time),
+            "many": Meaning("many", source.many, "one event a value" if source.many is None else f"{source.many} events a value"),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
             # These only where there are any, so that no other source has another fingerprint than before there were such.

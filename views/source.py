@@ -19,6 +19,9 @@ APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
 """The timestamp type of a record that the log itself has timed."""
 
+INDEX: Final = "_index"
+"""Of an event of a `many` source: which of its value's events it is, from 0 on."""
+
 POSITION_SCHEMA = pa.schema(
     [
         ("_topic_id", pa.string()),
@@ -60,6 +63,7 @@ REJECTS_SCHEMA = pa.schema(
 Prepare = Callable[[pa.Table], pa.Table]
 """From events to the rows that views look at; see views.prepare."""
 
+_MOST_EVENTS = 1_000_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or Literal"
 
@@ -85,7 +89,10 @@ class Source:
     equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the newest
     first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade makes of that
     is the event. `only` tells the source's records from others' in its topics (by_header, by_field, or a function): those are
-    counted as others, and neither events nor rejects. `name` is the variable's in definitions.py unless it is given.
+    counted as others, and neither events nor rejects. With `many=n` a value holds a list of 1 to n events, which
+    all count or all go to quarantine; what a list is, the decoder says (a JSON array, rows, lines; a function returns one).
+    Its events have an `_index` too, their place in the list from 0 on, and `key` is for records whose events all have it.
+    `name` is the variable's in definitions.py unless it is given.
     """
 
     topic: str | tuple[str, ...]
@@ -101,6 +108,7 @@ class Source:
     key: str | None = None
     versions: tuple[Version, ...] = ()
     only: Only | None = None
+    many: int | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -108,6 +116,8 @@ class Source:
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
+        if self.many is not None and (type(self.many) is not int or not 1 <= self.many <= _MOST_EVENTS):
+            raise DefinitionError(f"many {self.many!r} is not an integer from 1 to {_MOST_EVENTS}, the most events of a value")
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
@@ -178,7 +188,17 @@ def _check_prepare(function: Prepare) -> None:
 
 def events_schema(source: Source) -> pa.Schema:
     """The columns of the source's events: where each was in the log, the metadata that the source names, the event's fields."""
-    return pa.schema([*POSITION_SCHEMA, *metadata_schema(source), *event_schema(source.event)])
+    return pa.schema([*position_schema(source), *metadata_schema(source), *event_schema(source.event)])
+
+
+def position_schema(source: Source) -> pa.Schema:
+    """The columns that say where in the log an event was."""
+    return POSITION_SCHEMA if source.many is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
+
+
+def position_columns(source: Source) -> tuple[str, ...]:
+    """The columns that tell the source's events apart, in the order of the log."""
+    return ("_topic_id", "_partition", "_offset", *(() if source.many is None else (INDEX,)))
 
 
 def metadata_schema(source: Source) -> pa.Schema:

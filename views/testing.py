@@ -12,7 +12,7 @@ from views.kernel import merge, partial, prepare, present, unique
 from views.partial import Partial
 from views.ranges import EMPTY
 from views.rows import to_rows
-from views.source import POSITION_SCHEMA, Source, metadata_schema
+from views.source import INDEX, Source, metadata_schema, position_schema
 from views.view import View
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -32,13 +32,13 @@ def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
-    """Events as the kernel takes them: one partition, offsets from 0 on, no keys or headers."""
+    """Events as the kernel takes them: one partition, offsets from 0 on, each in a record of its own, no keys or headers."""
     fields = event_fields(source.event)
     positions = [
-        {"_topic_id": source.topics[0], "_partition": 0, "_offset": offset, "_append_time": _APPENDED}
+        {"_topic_id": source.topics[0], "_partition": 0, "_offset": offset, "_append_time": _APPENDED, INDEX: 0}
         for offset in range(len(events))
     ]
-    table = pa.Table.from_pylist(positions, schema=POSITION_SCHEMA)
+    table = pa.Table.from_pylist(positions, schema=position_schema(source))
     for name, type_ in zip(metadata_schema(source).names, metadata_schema(source).types, strict=True):
         table = table.append_column(name, pa.nulls(len(events), type_))
     for field in fields:

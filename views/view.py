@@ -12,10 +12,11 @@ from views.engine import quoted
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, event_fields, is_label
 from views.expressions import Expression, bind_expression
+from views.log_order import place_sql
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Approximation, Measure, State
+from views.measures.measure import EVENT_TIME, PLACE, POSITION, Aggregate, Approximation, Measure, State
 from views.prepare import prepared_schema
 from views.source import Source
 from views.windows import AllTime, Placement, Window
@@ -156,10 +157,7 @@ def bind(view: View) -> BoundView:
                 f"{place}, {part}: draws events, and the rows that {view.source.prepare.__name__} makes of one event are not "
                 "drawn apart; take first_k(...) or a source without prepare"
             )
-        event_time = quoted(view.source.event_time)
-        inputs = tuple(
-            expression(part, text.replace(EVENT_TIME, event_time) if isinstance(text, str) else text) for text in measure.inputs
-        )
+        inputs = tuple(expression(part, _placed(view.source, text)) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):
@@ -213,6 +211,13 @@ def described(view: View, name: str) -> dict[str, str]:
         "doc": view.docs.get(name) or (own.doc if own else ""),
     }
     return {what: text for what, text in found.items() if text}
+
+
+def _placed(source: Source, text: Any) -> Any:
+    """An input with the source's own columns for what stands for when and where an event was."""
+    if not isinstance(text, str):
+        return text
+    return text.replace(EVENT_TIME, quoted(source.event_time)).replace(PLACE, place_sql(source))
 
 
 def _metadata(view: View, name: str, kind: str) -> dict[str, str]:

@@ -227,6 +227,22 @@ def test_memory_that_runs_out_is_nobodys_event() -> None:
         answer(View(source(hungry), measures={"n": count()}), [line("a")])
 
 
+def test_what_ends_a_process_is_one_events_failure_and_an_interrupt_is_the_users() -> None:
+    def leaving(lines: pa.Table) -> pa.Table:
+        if "exit" in lines["text"].to_pylist():
+            raise SystemExit
+        if "user" in lines["text"].to_pylist():
+            raise KeyboardInterrupt
+        return lines
+
+    leaving.__qualname__ = "leaving"
+    view = View(source(leaving), measures={"n": count()})
+    lines = [line("a"), line("exit"), line("b")]
+    assert (answer(view, lines)[0]["n"], rejected(view, lines)) == (2, {"prepare": 1})
+    with pytest.raises(KeyboardInterrupt):
+        answer(view, [line("user")])
+
+
 def _gives(table: Any) -> Any:
     def made(lines: pa.Table) -> Any:
         return table(lines)

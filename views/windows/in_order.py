@@ -22,7 +22,8 @@ import pyarrow as pa
 from views import arrays, engine
 from views.engine import quoted
 from views.errors import DefinitionError
-from views.source import Source
+from views.log_order import place_sql, place_type
+from views.source import Source, position_columns
 from views.values import ValueType
 from views.windows.placement import BOUNDS, REASON, WINDOW_COLUMNS, Layer, Placement, Step
 from views.written import call
@@ -30,16 +31,18 @@ from views.written import call
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())
 
-_OFFSET: Final = pa.field("offset", pa.int64())
+_OFFSET: Final = "offset"
+"""Of an event, the number that is its place in its partition; of a run, its first event's."""
 _EVENTS: Final = pa.field("events", pa.int64())
 _MOST_EVENTS: Final = 1_000_000
 _AT: Final = "_at"
 _RUNS: Final = "_runs"
 _ROW: Final = "_row"
-_READS: Final = ("_topic_id", "_partition", "_offset")
+_PLACE: Final = "_place"
+_WHERE: Final = ("_topic_id", "_partition", _PLACE)
 
 # Each event is a group of its own.
-_EVENT: Final = dict(zip((PARTITION[0].name, PARTITION[1].name, _OFFSET.name), _READS, strict=True))
+_EVENT: Final = dict(zip((*(column.name for column in PARTITION), _OFFSET), _WHERE, strict=True))
 _EVENT_BOUNDS: Final = {WINDOW_COLUMNS[0]: f"min({_AT})", WINDOW_COLUMNS[1]: f"max({_AT})"}
 _BETWEEN: Final = {WINDOW_COLUMNS[0]: f"min({WINDOW_COLUMNS[0]})", WINDOW_COLUMNS[1]: f"max({WINDOW_COLUMNS[1]})"}
 
@@ -91,17 +94,17 @@ class LastN:
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
         """The last N events, each a run; every fold and merge drops what is before them."""
-        names = [column.name for column in (*PARTITION, _OFFSET)]
-        columns = (*BOUNDS, *PARTITION, _OFFSET)
+        names = [*(column.name for column in PARTITION), _OFFSET]
+        columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)))
         return Placement(
-            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_READS, f"{REASON} IS NOT NULL OR ")),
+            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_WHERE, f"{REASON} IS NOT NULL OR ")),
             merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names, "")),
             states=columns,
             answers=(*BOUNDS, *PARTITION),
             events=_event_columns(source),
             arrange=Step({c.name: quoted(c.name) for c in PARTITION}, _BETWEEN),
             alone=False,
-            reads=_READS,
+            reads=position_columns(source),
         )
 
     def _last(self, names: Sequence[str], always: str) -> Layer:
@@ -220,11 +223,11 @@ def punctuation(condition: str) -> Punctuation:
 
 def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: Number) -> Placement:
     """Runs, and windows by number. `extra` is a column of runs, its SQL for one event, and its SQL for a run of runs."""
-    columns = (*BOUNDS, *PARTITION, _OFFSET, _EVENTS)
+    columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)), _EVENTS)
     if extra is not None:
         columns = (*columns, extra[0])
     groups = {column.name: quoted(column.name) for column in (*PARTITION, NUMBER)}
-    joined = {**_BETWEEN, _OFFSET.name: 'min("offset")', _EVENTS.name: "CAST(sum(events) AS BIGINT)"}
+    joined = {**_BETWEEN, _OFFSET: 'min("offset")', _EVENTS.name: "CAST(sum(events) AS BIGINT)"}
     own = _EVENT | ({} if extra is None else {extra[0].name: extra[1]})
     step = Step(groups, joined | ({} if extra is None else {extra[0].name: extra[2]}), prepare=_with_numbers(number))
     return Placement(
@@ -236,7 +239,7 @@ def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: N
         settle=step,
         arrange=Step(groups, _BETWEEN, prepare=_with_numbers(number)),
         alone=False,
-        reads=_READS,
+        reads=position_columns(source),
     )
 
 
@@ -245,7 +248,7 @@ def _event_columns(source: Source) -> dict[str, str]:
         raise DefinitionError(
             f"follows the order of the log, in which the rows that {source.prepare.__name__} makes of one event have none"
         )
-    return {_AT: quoted(source.event_time), **dict(zip(_READS, _READS, strict=True))}
+    return {_AT: quoted(source.event_time), **{name: name for name in _WHERE}, _PLACE: place_sql(source)}
 
 
 def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Table]:
