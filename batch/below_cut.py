@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from batch import commits, decoding, duplicates, folding
@@ -21,9 +21,11 @@ from ledger.releases import Release
 from views import project
 from views.ranges import Ranges
 from views.source import Source
+from views.watermark import Maxima, append_time, newest
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,18 @@ class Below:
 
 @dataclass(frozen=True)
 class BatchViews:
-    """The files of the views' batch version, and what was counted on the way. `newest` is an append time."""
+    """The files of the views' batch version, and what was counted on the way."""
 
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    newest: datetime | None
+    maxima: Maxima = field(hash=False)
+
+    @property
+    def newest(self) -> datetime | None:
+        """The append time of the newest event."""
+        time = append_time(self.maxima)
+        return None if time is None else _EPOCH + timedelta(microseconds=time)
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         files=tuple(built),
         counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
-        newest=max((one.newest for one in folded if one.newest is not None), default=None),
+        maxima=newest(one.maxima for one in folded),
     )
 
 

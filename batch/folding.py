@@ -6,7 +6,6 @@ and window; a bucket merges each view's states and writes them as a file of that
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -26,9 +25,10 @@ from batch.table_file import TableFile, Written
 from views import engine, kernel, project
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
-from views.ranges import EMPTY, Ranges
+from views.ranges import EMPTY, Partition, Ranges
 from views.source import Source
 from views.view import View, shared_columns, state_schema
+from views.watermark import Maxima, Newest, maxima_of, newest
 from views.windows import WINDOW_COLUMNS
 from views.wire import from_ipc, to_ipc
 
@@ -63,12 +63,12 @@ class Folding:
 
 @dataclass(frozen=True)
 class Folded:
-    """What was counted over `ranges`: events, those that views rejected by view and reason, the newest append time."""
+    """What was counted over `ranges`: events, those that views rejected by view and reason, the partitions' newest times."""
 
     ranges: Ranges
     events: int
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    newest: datetime | None
+    maxima: Maxima = field(hash=False)
 
 
 @dataclass(frozen=True)
@@ -98,14 +98,14 @@ def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
     source, views = _definitions(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
-    needed |= set(EVENTS.names) if drops.offsets else set()
+    needed |= set(EVENTS.names) if drops.offsets else set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
     held = {name: _Held(view) for name, view in views.items()}
-    count, newest = 0, []
+    count, maxima = 0, []
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
         events = drops.keep(scanned)
         count += events.num_rows
-        newest.append(pc.max(events[_APPEND_TIME]).as_py())
+        maxima.append(_maxima(source, events, part.ranges))
         prepared = kernel.prepare(source, events)
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
@@ -116,7 +116,21 @@ def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges)
         rejected[name] = one.rejected
-    yield work.buckets, Folded(part.ranges, count, rejected, max((time for time in newest if time), default=None))
+    yield work.buckets, Folded(part.ranges, count, rejected, newest(maxima))
+
+
+def _alone(ranges: Ranges) -> Partition | None:
+    """The partition of the ranges if they have but one: then no column has to be read to know it."""
+    return ranges.intervals[0][0] if len(ranges.intervals) == 1 else None
+
+
+def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
+    partition = _alone(ranges)
+    if partition is None:
+        return maxima_of(source, events)
+    if not events.num_rows:
+        return {}
+    return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.event_time, _APPEND_TIME)))}
 
 
 def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built]:

@@ -23,7 +23,7 @@ from batch.place import Place
 from batch.session import Run
 from ledger import archive, first, gaps, publications, releases
 from ledger.gaps import Gap
-from ledger.late import late_below
+from ledger.labels import Labels, labels_below
 from ledger.positions import Position
 from ledger.publications import BatchView, Publication
 from ledger.releases import Release
@@ -136,7 +136,7 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
     for file in (file for one in built.values() for file in one.views.files):
         rows[file.view] += file.file.rows
     views = {name: BatchView(fingerprint, work.version, rows[name]) for name, fingerprint in work.release.views.items()}
-    late = {name: late_below(work.batch.tables, parent, name, one.cut) for name, one in built.items()}
+    labels = {name: _labels(work, name, one, parent) for name, one in built.items()}
     return Publication(
         number=0,
         parent=parent.number,
@@ -146,10 +146,29 @@ def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...
         release=work.release.number,
         cuts={name: one.cut for name, one in built.items()},
         views=views,
-        counts={name: replace(one.views.counts, late=late[name]) for name, one in built.items()},
+        counts={name: replace(one.views.counts, late=labels[name].late) for name, one in built.items()},
         rejected={view: reasons for one in built.values() for view, reasons in one.views.rejected.items()},
         newest={name: one.views.newest for name, one in built.items() if one.views.newest is not None},
+        maxima={name: one.views.maxima for name, one in built.items()},
+        watermarks={name: one.watermark for name, one in labels.items() if one.watermark is not None},
+        after_final={view: count for one in labels.values() for view, count in one.after_final.items()},
         gaps=lacking,
+    )
+
+
+def _labels(work: _Work, source: str, built: _Built, parent: Publication) -> Labels:
+    tables, release = work.batch.tables, work.release
+    before = release if parent.release == release.number else releases.load(tables, parent.release)
+    return labels_below(
+        tables,
+        parent,
+        source,
+        built.cut,
+        views={name: release.views[name] for name, view in work.definitions.views.items() if view.source.name == source},
+        maxima=built.views.maxima,
+        idle=work.definitions.sources[source].idle,
+        # Another decoder may give the same records other event times.
+        same_times=before.sources.get(source) == release.sources[source],
     )
 
 

@@ -14,6 +14,7 @@ from views.ranges import Ranges
 from views.source import REJECTS_SCHEMA
 from views.unique import identity_columns
 from views.view import View
+from views.watermark import maxima_of, newest, watermark
 
 TOPIC = "file"
 SHOWN_REJECTS = 20
@@ -22,12 +23,13 @@ _LINES = 50_000  # bounds what is in memory at once: these lines, the states, an
 
 @dataclass(frozen=True)
 class Trial:
-    """The states of a view over a file, and what became of the lines: lines = events + duplicates + quarantined.
+    """The states of a view over a file, its watermark, and what became of the lines: lines = events + duplicates + quarantined.
 
     `rejects` are the first of them, as the quarantine table has them; an offset is a line's number, counted from 0.
     """
 
     partial: Partial
+    watermark: int | None
     lines: int
     events: int
     duplicates: int
@@ -38,7 +40,7 @@ class Trial:
 def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     """Count lines as the layers would count a topic of one partition that holds them; `at` stands for their append time."""
     source = view.source
-    states, known = [], None
+    states, maxima, known = [], [], None
     events = duplicates = read = 0
     quarantined: dict[str, int] = {}
     rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
@@ -47,6 +49,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
         kept = unique(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (read, read + len(values))})
         states.append(partial(view, prepared.events, ranges, prepared.failed))
+        maxima.append(maxima_of(source, kept.events))
         if identity := identity_columns(source):
             seen = kept.events.select(identity)
             known = seen if known is None else pa.concat_tables([known, seen])
@@ -55,7 +58,8 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
         duplicates += kept.duplicates
         quarantined = add(quarantined, _by_reason(decoded.rejects))
         rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
-    return Trial(merge(view, states), read, events, duplicates, quarantined, rejects)
+    reached = watermark(newest(maxima), source.idle)
+    return Trial(merge(view, states), reached, read, events, duplicates, quarantined, rejects)
 
 
 def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -19,6 +19,7 @@ from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
 from views.errors import TandemError
+from views.watermark import Maxima, maxima_from_json, maxima_to_json
 
 Kind = Literal["initial", "recompute", "incremental", "promote", "rollback", "resume"]
 
@@ -41,7 +42,9 @@ class Publication:
     """One numbered record: what is live from now on, until the next.
 
     `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
-    by view name and reason. `gaps` names the gaps that the batch views were built in spite of. `parent` is 0 of number 1.
+    by view name and reason, `maxima` by source. At the cut: `watermarks` by source, in microseconds since 1970, and
+    `after_final`, by view name how many events came into windows that answers had labelled final, of the labels that answers
+    of this fingerprint ever had. `gaps` names the gaps that the batch views were built in spite of. `parent` is 0 of number 1.
     """
 
     number: int
@@ -55,6 +58,9 @@ class Publication:
     counts: Mapping[str, Counts] = field(default_factory=dict, hash=False)
     rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     newest: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    maxima: Mapping[str, Maxima] = field(default_factory=dict, hash=False)
+    watermarks: Mapping[str, int] = field(default_factory=dict, hash=False)
+    after_final: Mapping[str, int] = field(default_factory=dict, hash=False)
     gaps: tuple[str, ...] = ()
 
     def cut(self, source: str) -> Position:
@@ -74,6 +80,9 @@ SCHEMA: Final = pa.schema(
         ("counts", pa.string()),
         ("rejected", pa.string()),
         ("newest", pa.string()),
+        ("maxima", pa.string()),
+        ("watermarks", pa.string()),
+        ("after_final", pa.string()),
         ("gaps", pa.string()),
     ]
 )
@@ -216,6 +225,9 @@ def _to_row(publication: Publication) -> Row:
         "counts": each(publication.counts, Counts.to_json),
         "rejected": each(publication.rejected, dict),
         "newest": each(publication.newest, datetime.isoformat),
+        "maxima": each(publication.maxima, maxima_to_json),
+        "watermarks": each(publication.watermarks, int),
+        "after_final": each(publication.after_final, int),
         "gaps": json.dumps(publication.gaps),
     }
 
@@ -236,5 +248,8 @@ def _from_row(row: Row) -> Publication:
         counts=each("counts", Counts.from_json),
         rejected=each("rejected", dict),
         newest=each("newest", datetime.fromisoformat),
+        maxima=each("maxima", maxima_from_json),
+        watermarks=each("watermarks", int),
+        after_final=each("after_final", int),
         gaps=tuple(json.loads(row["gaps"])),
     )

@@ -57,6 +57,7 @@ def drift(working: Project, published: Project, publication: Publication) -> Dri
 
 def _meaning(project: Project, name: str) -> tuple[object, ...] | None:
     source = project.sources.get(name)
-    return (
-        None if source is None else (source.topic, decoder_fingerprint(source), source.identity, source.lateness, source.horizon)
-    )
+    if source is None:
+        return None
+    times = (source.lateness, source.idle, source.horizon)
+    return (source.topic, decoder_fingerprint(source), source.identity, *times)

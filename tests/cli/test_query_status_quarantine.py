@@ -97,7 +97,7 @@ def test_a_pipe_gets_every_row_and_a_screen_the_first_and_of_how_many(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header, *lines = shown(world, capsys, "query", "per_page")
-    assert header.split() == ["page", "window_start", "window_end", "n", "bytes", "largest", "price", "mean"]
+    assert header.split() == ["page", "window_start", "window_end", "window_state", "n", "bytes", "largest", "price", "mean"]
     assert len([line for line in lines if line.startswith("/")]) == 31
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert "20 of 31 rows" in "".join(shown(world, capsys, "query", "per_page"))

@@ -22,6 +22,7 @@ from ledger.publications import (
 )
 from ledger.tables import Tables
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
+from views.watermark import Newest
 
 
 def test_nothing_is_live_before_the_first(tables: Tables) -> None:
@@ -63,6 +64,9 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
         counts={SOURCE: Counts(events=4, quarantined={"json": 1})},
         rejected={"a": {"overflow": 2}},
         newest={SOURCE: AT},
+        maxima={SOURCE: {("T", 0): Newest(5, 7)}},
+        watermarks={SOURCE: 5},
+        after_final={"a": 3},
         gaps=("numbers-gap-1",),
     )
     assert publish(tables, lambda _: full) == replace(full, number=2, parent=1)

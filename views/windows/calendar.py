@@ -70,6 +70,7 @@ class Calendar:
             events={_STARTS: _STARTS, _ENDS: _ENDS},
             objections=((f"{_STARTS} IS NULL", "out_of_range"),),
             pinned=metadata.version(_ZONES),
+            ends=_ENDS,
         )
 
     def _placed(self, events: pa.Table, event_time: str) -> pa.Table:
