@@ -72,7 +72,7 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     for name, how in whence.approximate.items():
         yield f"{name} is approximate: {_approximately(how)}"
     if whence.watermark is not None:
-        late = f"; {whence.after_final} events came into windows that had been final" if whence.after_final else ""
+        late = f"; {whence.after_final} of the view's events came into windows that were final" if whence.after_final else ""
         yield f"event time has come to {written(whence.watermark)}{late}"
     if whence.horizon is not None:
         yield f"copies that came more than {whence.horizon} after their event are dropped by the next recompute"
