@@ -197,6 +197,7 @@ NOT_DECODING = [
     ("definitions.py", "    id: str\n    at: datetime\n", "    at: datetime\n    id: str\n"),
     ("definitions.py", "LARGE", "HUGE"),
     ("definitions.py", "event_time=", "lateness=__import__('datetime').timedelta(1), event_time="),
+    ("definitions.py", "event_time=", "idle=__import__('datetime').timedelta(1), event_time="),
     ("definitions.py", 'topic="orders"', 'topic="orders2"'),
     ("rules.py", "result", "capped"),
     ("rules.py", "part", "piece"),
