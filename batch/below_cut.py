@@ -1,26 +1,31 @@
-"""Build the batch views of one source: all events below its cut, read from the events table or from the archive itself."""
+"""Build the batch views of one source from events below its cut, read from the events table or from the archive itself."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from batch import commits, decoding, duplicates, folding
+from batch.columns import columns
 from batch.place import Place
 from batch.scan import scan
 from batch.session import Run
 from batch.sizes import FEW_ROWS, buckets, slices
 from batch.slices import Slice, cut, even_rows
-from batch.spans import EVENTS, RECORDS, Span, rows_within, spans
+from batch.spans import EVENTS, RECORDS, Span, rows_within, spans, within_times
 from ledger import archive, delta
 from ledger.counts import Counts, add
 from ledger.fetched import Unclosed
+from ledger.parts import Part, Windows, files_of
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
 from views import project
+from views.errors import TandemError
 from views.ranges import Ranges
-from views.source import Source
+from views.source import METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.unique import identity_columns
+from views.view import View
 from views.watermark import Maxima, append_time, newest
 
 _DECODE_ROWS: Final = 1_000_000
@@ -28,16 +33,26 @@ _SCAN_ROWS: Final = 1 << 18
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+class Displaced(TandemError):
+    """A new copy comes, in the order of the log, before an event that is counted already."""
+
+
 @dataclass(frozen=True)
 class Below:
-    """What to build from: a release's source, everything of it below the cut, and the views to build."""
+    """What to build from: the events of `[start, cut)` of a release's source, and states that there are.
+
+    `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. With
+    `windows` only windows that start in these bounds are built.
+    """
 
     release: Release
     source: Source
+    start: Position
     cut: Position
-    views: tuple[str, ...]
+    views: Mapping[str, tuple[Part, ...]] = field(hash=False)
     version: int
     raw: bool = False
+    windows: Windows | None = None
 
 
 @dataclass(frozen=True)
@@ -66,24 +81,27 @@ class _Events:
 
 
 def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
-    """Fold everything below the cut into files of every view's table, which are not part of it until they are committed.
+    """Fold into files of every view's table, which are not part of it until they are committed.
 
-    Raises jobs.TaskFailed, and Unclosed if the tables do not hold what the archive's ledger says.
+    Raises Displaced if what is counted below the start would have to be counted otherwise, jobs.TaskFailed, and Unclosed if
+    the tables do not hold what the archive's ledger says.
     """
     tables, name = batch.tables, below.source.name
-    covered = ranges(LOG_START, below.cut, archive.firsts(tables, name))
+    covered = ranges(below.start, below.cut, archive.firsts(tables, name))
     events = _decoded(batch, below, covered, scratch) if below.raw else _stored(batch, below, covered)
-    parts = slices(events.files, covered, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)
-    definitions = below.release.files
-    found = duplicates.Duplicates()
-    if below.source.identity:
-        search = duplicates.Search(definitions, name, events.place, scratch, archive.generations(tables, name))
-        found = duplicates.find(batch.session, search, parts, parallelism=batch.parallelism)
-    rows = sum(part.rows for part in parts)
-    views = project.load_files(definitions).views
+    parts = _slices(batch, _of_windows(below, events), covered)
+    views = project.load_files(below.release.files).views
+    found = _duplicates(batch, below, events, parts, scratch)
+    if found.contested or (found.displaced and any(_sees_positions(views[view]) for view in below.views)):
+        raise Displaced(
+            f"{found.displaced} events that are counted were preceded by copies in an earlier partition of the log, "
+            f"{found.contested} with another content"
+        )
     places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
+    stored = [file for view, merged in below.views.items() for file in _parts(batch, below, view, merged)]
+    rows = sum(part.rows for part in parts) + sum(file.rows for file in stored)
     work = folding.Folding(
-        definitions,
+        below.release.files,
         name,
         events.place,
         places,
@@ -91,17 +109,70 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         found.files,
         below.version,
         buckets=buckets(rows, [views[view] for view in below.views], parallelism=batch.parallelism),
+        windows=below.windows,
     )
-    folded, built = folding.fold(batch.session, work, parts)
+    folded, built = folding.fold(batch.session, work, parts, stored)
     counted = sum(one.events for one in folded)
     holes = covered.length - counted - found.duplicates - sum(events.quarantined.values())
-    _refuse_unexplained(batch, below, holes)
+    if below.windows is None:
+        _refuse_unexplained(batch, below, holes)
     return BatchViews(
         files=tuple(built),
         counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         maxima=newest(one.maxima for one in folded),
     )
+
+
+def _slices(batch: Run, files: Sequence[Span], covered: Ranges) -> list[Slice]:
+    return slices(files, covered, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)
+
+
+def _of_windows(below: Below, events: _Events) -> Sequence[Span]:
+    """The files with events of the windows that are built."""
+    if below.windows is None or below.source.prepare is not None:  # which may move events in time
+        return events.files
+    return within_times(events.files, *below.windows)
+
+
+def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], scratch: Place) -> duplicates.Duplicates:
+    """The duplicates among the events that are folded, copies of what lies below the start too."""
+    source, firsts = below.source, archive.firsts(batch.tables, below.source.name)
+    if not source.identity:
+        return duplicates.Duplicates()
+    timed = source.event_time in identity_columns(source)
+    covered = ranges(below.start, below.cut, firsts)
+    if below.windows is not None and not timed:
+        parts = _slices(batch, events.files, covered)
+    history: list[Slice] = []
+    if below.start.offsets:
+        new = [file.times for file in events.files if rows_within([file], covered)]
+        before: Sequence[Span] = events.files
+        if timed and new and None not in new:
+            known = [times for times in new if times is not None]
+            before = within_times(before, min(low for low, _ in known), max(high for _, high in known))
+        history = _slices(batch, before, ranges(LOG_START, below.start, firsts))
+    search = duplicates.Search(
+        below.release.files,
+        source.name,
+        events.place,
+        scratch,
+        archive.generations(batch.tables, source.name),
+        covered if below.start.offsets else None,
+    )
+    return duplicates.find(batch.session, search, parts, history=history, parallelism=batch.parallelism)
+
+
+def _sees_positions(view: View) -> bool:
+    """Whether it makes a difference which of several equal copies is counted."""
+    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, *METADATA_SCHEMA.names))
+
+
+def _parts(batch: Run, below: Below, view: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:
+    """The files of parts, each of which may be stood in for by those after it."""
+    for number, part in enumerate(merged):
+        _, files = files_of(batch.tables, batch.tables.view(view, below.release.views[view]), part)
+        yield from (folding.Stored(view, file.path, file.rows, merged[number + 1 :]) for file in files)
 
 
 def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
@@ -116,7 +187,7 @@ def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
         reasons.update(rows["reason"].to_pylist())
     return _Events(
         place=commits.place(tables, tables.events(name, decoder)),
-        files=() if events is None else tuple(spans(events, EVENTS)),
+        files=() if events is None else tuple(spans(events, EVENTS, below.source.event_time)),
         quarantined=dict(sorted(reasons.items())),
     )
 
@@ -135,11 +206,16 @@ def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Even
 def _refuse_unexplained(batch: Run, below: Below, holes: int) -> None:
     """Raise Unclosed if more offsets are empty than the archive found empty: then rows are missing from a table."""
     name = below.source.name
-    starts = {run.number: run.start for run in archive.runs(batch.tables, name)}
+    runs = {
+        run.number
+        for run in archive.runs(batch.tables, name)
+        if not below.cut.at_or_below(run.start) and not run.end.at_or_below(below.start)
+    }
     summaries = archive.summaries(batch.tables, name, below.release.sources[name])
-    explained = sum(summary.counts.holes for summary in summaries if not below.cut.at_or_below(starts[summary.run]))
+    explained = sum(summary.counts.holes for summary in summaries if summary.run in runs)
     if not 0 <= holes <= explained:
         raise Unclosed(
-            f"below the cut {below.cut} of source {name!r}, {holes} offsets have neither an event nor a reject, where the "
-            f"archive found {explained} empty; an events or quarantine table has lost or doubled rows, nothing was published"
+            f"from {below.start} to the cut {below.cut} of source {name!r}, {holes} offsets have neither an event nor a reject, "
+            f"where the archive found {explained} empty; an events or quarantine table has lost or doubled rows, nothing was "
+            "published"
         )

@@ -1,17 +1,20 @@
 """Fold events into every view of a source in one scan, then merge by key: one Spark job, whatever the number of views.
 
+States of earlier batch versions may be merged with what is folded.
+
 A task folds its slice in bounded pieces and merges as it goes. States travel as Arrow bytes to the bucket of their keys
 and window; a bucket merges each view's states and writes them as a file of that view's table. All numbers come from the kernel.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from batch import jobs
@@ -22,7 +25,9 @@ from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVENTS
 from batch.table_file import TableFile, Written
+from ledger.parts import Part, Windows, starting_within, still_live
 from views import engine, kernel, project
+from views.event import TIMESTAMP
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
 from views.ranges import EMPTY, Partition, Ranges
@@ -48,7 +53,7 @@ class Folding:
     """What a task needs: the release's files, the source and its views, where events, scratch and the views' tables are.
 
     `dropped` are scratch files of positions that do not count; `version` is that of the batch being built; `buckets` is how
-    many tasks merge.
+    many tasks merge. With `windows` only states of windows that start in these bounds are made.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -59,6 +64,17 @@ class Folding:
     dropped: tuple[str, ...]
     version: int
     buckets: int
+    windows: Windows | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file of a view's table, whose states are merged with what is folded but for what `later` parts stand in for."""
+
+    view: str
+    path: str
+    rows: int
+    later: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,13 +104,19 @@ class _States:
     states: bytes
 
 
-def fold(session: SparkSession, work: Folding, slices: Sequence[Slice]) -> tuple[list[Folded], list[Built]]:
+def fold(
+    session: SparkSession, work: Folding, slices: Sequence[Slice], stored: Sequence[Stored] = ()
+) -> tuple[list[Folded], list[Built]]:
     """Fold the slices, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
-    results = jobs.each_then(session, partial(_fold, work), partial(_build, work), slices, work.buckets + 1)
+    results = jobs.each_then(session, partial(_fold, work), partial(_build, work), [*slices, *stored], work.buckets + 1)
     return [one for one in results if isinstance(one, Folded)], [one for one in results if isinstance(one, Built)]
 
 
-def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
+def _fold(work: Folding, part: Slice | Stored) -> Iterator[tuple[int, _States | Folded]]:
+    yield from _merge_stored(work, part) if isinstance(part, Stored) else _fold_slice(work, part)
+
+
+def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
     source, views = _definitions(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
@@ -106,7 +128,7 @@ def _fold(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
         events = drops.keep(scanned)
         count += events.num_rows
         maxima.append(_maxima(source, events, part.ranges))
-        prepared = kernel.prepare(source, events)
+        prepared = kernel.prepare(source, _of_windows(work, source, events))
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:
@@ -131,6 +153,26 @@ def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
     if not events.num_rows:
         return {}
     return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.event_time, _APPEND_TIME)))}
+
+
+def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:
+    """The events that states are made of: others, if they are many, need not be looked at."""
+    if work.windows is None or source.prepare is not None:  # which may move events in time
+        return events
+    start, end = (pa.scalar(bound, TIMESTAMP) for bound in work.windows)
+    return events.filter((pc.field(source.event_time) >= start) & (pc.field(source.event_time) < end))
+
+
+def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
+    """States that are there already, on their way to the buckets."""
+    view = _definitions(work)[1][part.view]
+    schema = state_schema(view)
+    with pq.ParquetFile(
+        work.views[part.view].file_system().open_input_file(part.path), page_checksum_verification=True
+    ) as opened:
+        for group in range(opened.num_row_groups):
+            states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
+            yield from _sent(work, view, Partial(still_live(states, part.later)), EMPTY)
 
 
 def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built]:
@@ -188,6 +230,8 @@ class _Held:
 
 def _sent(work: Folding, view: View, one: Partial, ranges: Ranges) -> Iterator[tuple[int, _States]]:
     """States by bucket: those that may have to do with each other go to the same."""
+    if work.windows is not None:
+        one = replace(one, states=starting_within(one.states, work.windows))
     if not one.states.num_rows:
         return
     shared = ", ".join(engine.quoted(name) for name in shared_columns(view)) or "NULL"

@@ -1,12 +1,15 @@
-"""Recompute the batch views from the whole log, and publish them together with their cut.
+"""Recompute batch views from the log, and publish them together with their cut.
 
-A run builds a batch version that nobody reads until one publication names it. Killed at any point, it leaves only files and
-rows that no publication names; the next run starts over.
+A full run folds everything below the new cut; an incremental one what lies between the published cut and the new one, as one
+more part of what is published; one of windows folds again what is in them. A run builds a batch version that nobody reads
+until one publication names it. Killed at any point, it leaves only files and rows that no publication names; the next run
+starts over.
 """
 
 import secrets
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -14,70 +17,92 @@ from typing import Final
 import pyarrow as pa
 from pyarrow.fs import FileType
 
-from batch import commits
+from batch import commits, planning
 from batch.archive import decode_archived
-from batch.below_cut import BatchViews, Below, build
+from batch.below_cut import BatchViews, Below, Displaced, build
 from batch.cutting import take_cut
 from batch.folding import VERSION
 from batch.place import Place
+from batch.planning import Kind, Request, Step
 from batch.session import Run
 from ledger import archive, first, gaps, publications, releases
+from ledger.counts import NOTHING, add, plus
 from ledger.gaps import Gap
 from ledger.labels import Labels, labels_below
-from ledger.positions import Position
-from ledger.publications import BatchView, Publication
+from ledger.parts import BatchView, Part
+from ledger.positions import LOG_START, Position, distance
+from ledger.publications import Publication
 from ledger.releases import Release
 from views import project
 from views.project import Project
 from views.source import Source
 from views.view import state_schema
+from views.watermark import Maxima
+from views.watermark import newest as united
 from views.windows import WINDOW_COLUMNS
 
 _SCRATCH: Final = "scratch"
+_ALL: Final = Request()
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done for a source: so many events of `[start, cut)` folded into views, in so many seconds."""
+
+    source: str
+    kind: Kind
+    start: Position
+    cut: Position
+    views: tuple[str, ...]
+    events: int
+    seconds: float
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What was published, and the gaps that its numbers lack."""
+    """What is live now, what was done for it, and the gaps that its numbers lack. Nothing done: nothing was published."""
 
     publication: Publication
+    done: tuple[Done, ...]
     gaps: tuple[Gap, ...] = field(default=())
 
 
-def run(
-    batch: Run, working_tree: Callable[[], Project], *, adopt: bool = False, raw: bool = False, accepted: tuple[str, ...] = ()
-) -> Recomputed:
-    """Recompute every view of the published release and publish; with `adopt`, of the working tree as the next release.
+def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
+    """Recompute views of the published release and publish them; with `adopt`, of the working tree as the next release.
 
-    `raw` reads the archive instead of the events tables. `accepted` names gaps to count without; those of the live
-    publication stay accepted. Waits for another run that holds the lock. Raises TandemError.
+    Waits for another run that holds the lock. Raises TandemError.
     """
     tables = batch.tables
     first.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
     live = first.live(tables, working_tree, by=batch.by, at=batch.now())
     release = (
-        releases.adopt(tables, working_tree(), by=batch.by, at=batch.now()) if adopt else releases.load(tables, live.release)
+        releases.adopt(tables, working_tree(), by=batch.by, at=batch.now())
+        if request.adopt
+        else releases.load(tables, live.release)
     )
     definitions = project.load_files(release.files)
     found = [gap for source in definitions.sources for gap in gaps.gaps(tables, source)]
-    gaps.refuse_unaccepted(found, (*accepted, *(gap.name for gap in found if gap.name in live.gaps)))
+    gaps.refuse_unaccepted(found, (*request.accepted, *(gap.name for gap in found if gap.name in live.gaps)))
     if release.number != live.release:
         batch.hold("archive")
         for source in definitions.sources.values():
             decode_archived(batch, release, source)
     # Unique without asking any table for the last one, later ones larger, and exact in every reader's double (53 bits).
     version = (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
-    work = _Work(batch, live, release, definitions, version, raw)
+    work = _Work(batch, live, release, definitions, version, request)
+    steps = planning.steps(definitions, live if release.number == live.release else None, request)
     _sweep(work)
     try:
-        views = {name: _build(work, source) for name, source in definitions.sources.items()}
+        built = [one for one in (_build(work, step) for step in steps) if one is not None]
     finally:
         _sweep(work)
-    _commit(work, views)
-    published = publications.publish(tables, partial(_candidate, work, views, tuple(gap.name for gap in found)))
+    if not built:
+        return Recomputed(live, (), tuple(found))
+    _commit(work, built)
+    published = publications.publish(tables, partial(_candidate, work, built, tuple(gap.name for gap in found)))
     assert published is not None  # the candidate is never None
-    return Recomputed(published, tuple(found))
+    return Recomputed(published, tuple(one.done for one in built), tuple(found))
 
 
 @dataclass(frozen=True)
@@ -89,7 +114,7 @@ class _Work:
     release: Release
     definitions: Project
     version: int
-    raw: bool
+    request: Request
 
     @property
     def scratch(self) -> Place:
@@ -99,73 +124,126 @@ class _Work:
 
 @dataclass(frozen=True)
 class _Built:
-    """A source's batch views, and the cut below which they count everything."""
+    """What was built of a source; `kept` are the parts of each view that stay before the new one."""
 
-    cut: Position
+    done: Done
+    kept: Mapping[str, tuple[Part, ...]]
     views: BatchViews
 
 
-def _build(work: _Work, source: Source) -> _Built:
-    tables, release = work.batch.tables, work.release
-    end = archive.end(tables, source.name, release.sources[source.name])
+def _build(work: _Work, step: Step) -> _Built | None:
+    """Do a step; None if there is nothing new in the log."""
+    batch, source = work.batch, work.definitions.sources[step.source]
+    cut = _cut(work, source) if step.cut is None else step.cut
+    if step.kind == "incremental":
+        if cut == step.start:
+            batch.say(f"{source.name}: nothing was archived since the published cut")
+            return None
+        try:
+            return _fold(work, step, cut)
+        except Displaced as displaced:
+            batch.say(f"{source.name}: {displaced}; everything below the cut is folded")
+            step = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
+    return _fold(work, step, cut)
+
+
+def _cut(work: _Work, source: Source) -> Position:
+    end = archive.end(work.batch.tables, source.name, work.release.sources[source.name])
     if not end.offsets:
         work.batch.say(f"{source.name}: nothing is archived yet, so there is nothing to fold; `tandem archive` comes first")
-    cut = take_cut(work.batch, release.number, source.name, end)
-    views = tuple(name for name, view in work.definitions.views.items() if view.source.name == source.name)
-    work.batch.say(f"{source.name}: folding {len(views)} views below {cut}")
-    below = Below(release, source, cut, views, work.version, work.raw)
-    return _Built(cut, build(work.batch, below, work.scratch))
+    return take_cut(work.batch, work.release.number, source.name, end)
 
 
-def _commit(work: _Work, built: Mapping[str, _Built]) -> None:
+def _fold(work: _Work, step: Step, cut: Position) -> _Built:
+    """Build the step's views up to the cut."""
+    batch, source, began = work.batch, work.definitions.sources[step.source], time.monotonic()
+    new = distance(step.start, cut)
+    merged: dict[str, tuple[Part, ...]] = dict.fromkeys(step.views, ())
+    if step.kind == "incremental":
+        merged = {name: planning.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
+    batch.say(f"{source.name}: {step.kind}, folding {len(merged)} views from {step.start} to {cut}")
+    below = Below(work.release, source, step.start, cut, merged, work.version, work.request.raw, work.request.windows)
+    views = build(batch, below, work.scratch)
+    kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
+    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, time.monotonic() - began)
+    return _Built(done, kept, views)
+
+
+def _commit(work: _Work, built: Sequence[_Built]) -> None:
     """Make the files part of the views' tables; nothing reads the new version until it is published."""
     tables = work.batch.tables
-    files = [file for one in built.values() for file in one.views.files]
-    for name, view in work.definitions.views.items():
-        schema = state_schema(view).append(pa.field(VERSION, pa.int64()))
+    files = [file for one in built for file in one.views.files]
+    for name in (name for one in built for name in one.kept):
+        schema = state_schema(work.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
         address = tables.view(name, work.release.views[name])
         handle = commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
         commits.add_files(handle, [file.file for file in files if file.view == name])
 
 
-def _candidate(work: _Work, built: Mapping[str, _Built], lacking: tuple[str, ...], parent: Publication | None) -> Publication:
-    """The next publication. Raises NotPublishable if the release that the run started from is no longer live."""
-    publications.refuse_stale(parent, work.live)
+def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], parent: Publication | None) -> Publication:
+    """The next publication. Raises NotPublishable if what the run started from is no longer live."""
+    of_release = work.release.number == work.live.release
+    publications.refuse_stale(parent, work.live, extends=work.definitions.views if of_release else ())
     assert parent is not None  # else it is stale
-    rows: Counter[str] = Counter()
-    for file in (file for one in built.values() for file in one.views.files):
-        rows[file.view] += file.file.rows
-    views = {name: BatchView(fingerprint, work.version, rows[name]) for name, fingerprint in work.release.views.items()}
-    labels = {name: _labels(work, name, one, parent) for name, one in built.items()}
+    base = (
+        parent
+        if of_release
+        else replace(parent, cuts={}, views={}, counts={}, rejected={}, newest={}, maxima={}, watermarks={}, after_final={})
+    )
+    cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
+    rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
+    watermarks, after_final = dict(base.watermarks), dict(base.after_final)
+    for one in built:
+        name, done = one.done.source, one.done
+        rows: Counter[str] = Counter()
+        for file in one.views.files:
+            rows[file.view] += file.file.rows
+        for view, kept in one.kept.items():
+            part = Part(work.version, rows[view], done.cut, work.request.windows)
+            views[view] = BatchView(work.release.views[view], (*kept, part))
+        extends = done.kind == "incremental"
+        if done.kind != "windows":
+            for view in one.kept:
+                rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
+        if not work.request.at_published_cut:
+            before = counts.get(name, NOTHING) if extends else NOTHING
+            maxima[name] = united([maxima.get(name, {}) if extends else {}, one.views.maxima])
+            labels = _labels(work, name, done.cut, maxima[name], parent)
+            cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=labels.late)
+            after_final |= labels.after_final
+            if labels.watermark is not None:
+                watermarks[name] = labels.watermark
+            times = [found for found in (newest.get(name), one.views.newest) if found is not None]
+            newest |= {name: max(times)} if times else {}
     return Publication(
         number=0,
         parent=parent.number,
         at=work.batch.now(),
         by=work.batch.by,
-        kind="recompute" if work.release.number == work.live.release else "promote",
+        kind="recompute" if of_release else "promote",
         release=work.release.number,
-        cuts={name: one.cut for name, one in built.items()},
+        cuts=cuts,
         views=views,
-        counts={name: replace(one.views.counts, late=labels[name].late) for name, one in built.items()},
-        rejected={view: reasons for one in built.values() for view, reasons in one.views.rejected.items()},
-        newest={name: one.views.newest for name, one in built.items() if one.views.newest is not None},
-        maxima={name: one.views.maxima for name, one in built.items()},
-        watermarks={name: one.watermark for name, one in labels.items() if one.watermark is not None},
-        after_final={view: count for one in labels.values() for view, count in one.after_final.items()},
+        counts=counts,
+        rejected=rejected,
+        newest=newest,
+        maxima=maxima,
+        watermarks=watermarks,
+        after_final=after_final,
         gaps=lacking,
     )
 
 
-def _labels(work: _Work, source: str, built: _Built, parent: Publication) -> Labels:
+def _labels(work: _Work, source: str, cut: Position, maxima: Maxima, parent: Publication) -> Labels:
     tables, release = work.batch.tables, work.release
     before = release if parent.release == release.number else releases.load(tables, parent.release)
     return labels_below(
         tables,
         parent,
         source,
-        built.cut,
+        cut,
         views={name: release.views[name] for name, view in work.definitions.views.items() if view.source.name == source},
-        maxima=built.views.maxima,
+        maxima=maxima,
         idle=work.definitions.sources[source].idle,
         # Another decoder may give the same records other event times.
         same_times=before.sources.get(source) == release.sources[source],

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ RECORDS: Final = Columns("topic_id", "partition", "offset")
 EVENTS: Final = Columns("_topic_id", "_partition", "_offset")
 """Of events tables."""
 
+Times = tuple[datetime, datetime]
+
 _EVERY_OFFSET: Final = (0, 2**63 - 1)
 
 
@@ -36,7 +39,8 @@ _EVERY_OFFSET: Final = (0, 2**63 - 1)
 class Span:
     """One file: its path in the table, how many rows it has, bounds on where in the log they were, its size in bytes.
 
-    Bounds are inclusive for topic and partition, half-open for offsets; None is unknown. They may be wider than the rows.
+    Bounds are inclusive for topic, partition and event times, half-open for offsets; None is unknown. They may be wider than
+    the rows.
     """
 
     path: str
@@ -45,6 +49,7 @@ class Span:
     partitions: tuple[int, int] | None = None
     offsets: Interval = _EVERY_OFFSET
     size: int = 0
+    times: Times | None = None
 
     def overlap(self, partition: Partition, interval: Interval) -> int:
         """How many offsets of the partition's interval lie within the bounds."""
@@ -62,13 +67,18 @@ def rows_within(files: Iterable[Span], ranges: Ranges) -> int:
     return sum(min(span.rows, sum(span.overlap(*piece) for piece in pieces)) for span in files)
 
 
-def spans(table: DeltaTable, columns: Columns) -> list[Span]:
-    """The active files of the table at the handle's version that have rows."""
+def spans(table: DeltaTable, columns: Columns, time: str = "") -> list[Span]:
+    """The active files of the table at the handle's version that have rows; `time` names the column of event times."""
     actions = pa.table(table.get_add_actions(flatten=True))
-    return [_span(row, columns) for row in actions.to_pylist() if row.get("num_records") != 0]
+    return [_span(row, columns, time) for row in actions.to_pylist() if row.get("num_records") != 0]
 
 
-def _span(row: dict[str, Any], columns: Columns) -> Span:
+def within_times(files: Iterable[Span], low: datetime, high: datetime) -> list[Span]:
+    """The files that may have events of these times, both included."""
+    return [file for file in files if file.times is None or (file.times[0] <= high and low <= file.times[1])]
+
+
+def _span(row: dict[str, Any], columns: Columns, time: str) -> Span:
     topics, partitions, offsets = (_bounds(row, column) for column in columns.names)
     return Span(
         path=row["path"],
@@ -77,6 +87,7 @@ def _span(row: dict[str, Any], columns: Columns) -> Span:
         partitions=partitions,
         offsets=_EVERY_OFFSET if offsets is None else (offsets[0], offsets[1] + 1),
         size=row["size_bytes"],
+        times=_bounds(row, time),
     )
 
 

@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Entry] = {
     "feed": Entry("cli.feed", "Send the lines of a file, or of standard input, as records."),
     "quarantine": Entry("cli.quarantine", "List the records that could not be read, with reasons."),
     "archive": Entry("cli.archive", "Copy the log into Delta and decode it."),
+    "plan": Entry("cli.plan", "Say what the project's definitions change of what is published."),
     "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
     "query": Entry("cli.query", "Ask a view."),

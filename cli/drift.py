@@ -1,7 +1,7 @@
 """The working tree beside the published release, for the commands that answer from the latter."""
 
 from cli.call import Call
-from serving.drift import Drift, drift
+from serving.drift import Drift, drift, since_published
 from serving.reader import Reader
 from views.errors import TandemError
 
@@ -11,9 +11,9 @@ def working_tree_drift(call: Call, reader: Reader) -> Drift:
 
     That the working tree cannot be read is no reason not to answer.
     """
-    published, publication = reader.project(), reader.snapshot().publication
+    publication = reader.snapshot().publication
     try:
-        found = drift(call.definitions(), published, publication)
+        found = drift(since_published(reader.tables, publication, call.definitions()))
     except TandemError as error:
         found = Drift(problem=str(error))
     for sentence in found.sentences():

@@ -16,10 +16,11 @@ from cli.drift import working_tree_drift
 from infra.settings import Settings
 from ledger import archive, delta, releases
 from ledger import publications as published
+from ledger.parts import BatchView, files_of
 from ledger.positions import LOG_START, distance, ranges
-from ledger.publications import BatchView, Publication
+from ledger.publications import Publication
 from ledger.tables import Tables
-from serving.batch_states import HELD_BYTES, files_of
+from serving.batch_states import HELD_BYTES
 from serving.reader import Reader
 from serving.snapshot import Tail
 from views.decoder import decoder_name
@@ -186,12 +187,13 @@ def _speed(live: _Live) -> dict[str, Any]:
 
 def _serving(live: _Live) -> dict[str, Any]:
     name, batch, tail = live.batch.fingerprint, live.batch, live.tail
-    files = files_of(live.tables, live.tables.view(live.view.name, name), batch.version) if batch.version else []
+    address = live.tables.view(live.view.name, name)
+    files = [file for part in batch.parts for file in files_of(live.tables, address, part)[1]]
     partials = [from_ipc(commit.partials[name]) for commit in tail.commits if name in commit.partials]
     return {
-        "files": [{"path": path, "bytes": bytes_} for path, bytes_ in files],
-        "rows": batch.rows if batch.version else 0,
-        "held": sum(bytes_ for _, bytes_ in files) <= HELD_BYTES,
+        "files": [{"path": file.path, "bytes": file.size} for file in files],
+        "rows": batch.rows,
+        "held": sum(file.size for file in files) <= HELD_BYTES,
         "columns": state_schema(live.view).names,
         "tail": {
             "commits": len(tail.commits),

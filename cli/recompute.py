@@ -1,4 +1,4 @@
-"""`tandem recompute`: fold the whole log into new batch views, and publish them."""
+"""`tandem recompute`: fold the log into new batch views, and publish them."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,14 +6,29 @@ from typing import Annotated
 import typer
 
 from batch import recompute
+from batch.planning import BadRequest, Mode, Request
 from batch.session import Run
 from cli.call import Call, Output
 from ledger.counts import Counts
+from serving.selection import parse_time
 
 
 def run(
     call: Call,
+    views: Annotated[
+        list[str] | None, typer.Argument(metavar="[VIEW]...", help="Rebuild only these, at the published cut.")
+    ] = None,
     *,
+    mode: Annotated[
+        Mode,
+        typer.Option(help="Fold what is new since the published cut, or everything below the new one; auto is incremental."),
+    ] = "auto",
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Rebuild only windows that start at or after this time (ISO 8601, UTC)."),
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
+    keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Make the definitions in the project's folder the next release.")
     ] = False,
@@ -22,25 +37,51 @@ def run(
         list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
     ] = None,
 ) -> Output:
-    """Fold everything that is archived into new batch views of every view, and publish them with their cut.
+    """Fold what is archived into batch views, and publish them with their cut.
 
+    What is new is added to what is published; a source is folded whole where that is not possible, and with `--mode full`.
     The definitions are those of the published release, whatever the project's folder says by now, unless they are adopted.
     """
+    if (from_ is None) != (to is None):
+        raise BadRequest("--from and --to go together: windows are rebuilt between two times")
+    request = Request(
+        mode,
+        tuple(views or ()),
+        (parse_time(from_), parse_time(to)) if from_ is not None and to is not None else None,
+        keep_cut,
+        adopt,
+        raw,
+        tuple(accept_gap or ()),
+    )
     settings = call.settings()
     batch = Run(settings, "recompute", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = recompute.run(batch, call.definitions, adopt=adopt, raw=raw, accepted=tuple(accept_gap or ()))
-    live = done.publication
+    found = recompute.run(batch, call.definitions, request)
+    live = found.publication
     document = {
+        "published": bool(found.done),
         "publication": live.number,
         "release": live.release,
+        "done": [
+            {
+                "source": done.source,
+                "kind": done.kind,
+                "start": done.start.to_json(),
+                "cut": done.cut.to_json(),
+                "views": list(done.views),
+                "events": done.events,
+                "seconds": round(done.seconds, 1),
+            }
+            for done in found.done
+        ],
         "cuts": {source: cut.to_json() for source, cut in live.cuts.items()},
         "counts": {source: counts.to_json() for source, counts in live.counts.items()},
         "rejected": {view: dict(reasons) for view, reasons in live.rejected.items()},
         "views": {name: {"fingerprint": view.fingerprint, "batch_version": view.version} for name, view in live.views.items()},
-        "gaps": [gap.name for gap in done.gaps],
+        "gaps": [gap.name for gap in found.gaps],
     }
+    was = "" if found.done else "nothing new; still "
     return Output(
-        document, "\n".join([f"publication {live.number} of release {live.release}", *map(_sentence, live.counts.items())])
+        document, "\n".join([f"{was}publication {live.number} of release {live.release}", *map(_sentence, live.counts.items())])
     )
 
 

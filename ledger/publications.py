@@ -6,7 +6,7 @@ That, and the three checks of `publish`, is what keeps a reader from ever counti
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -15,26 +15,18 @@ import pyarrow as pa
 from ledger.commit_files import spans_of
 from ledger.counts import Counts
 from ledger.journal import Journal, Row, Snapshot
+from ledger.parts import BatchView
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
 from views.errors import TandemError
 from views.watermark import Maxima, maxima_from_json, maxima_to_json
 
-Kind = Literal["initial", "recompute", "incremental", "promote", "rollback", "resume"]
+Kind = Literal["initial", "recompute", "promote"]
 
 
 class NotPublishable(TandemError):
     """A publication that would break what readers rely on; nothing was published."""
-
-
-@dataclass(frozen=True)
-class BatchView:
-    """The rows of `views/<view>/<fingerprint>` that are live, and how many; version 0 is the empty batch."""
-
-    fingerprint: str
-    version: int = 0
-    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -221,7 +213,7 @@ def _to_row(publication: Publication) -> Row:
         "kind": publication.kind,
         "release": publication.release,
         "cuts": each(publication.cuts, Position.to_json),
-        "views": each(publication.views, asdict),
+        "views": each(publication.views, BatchView.to_json),
         "counts": each(publication.counts, Counts.to_json),
         "rejected": each(publication.rejected, dict),
         "newest": each(publication.newest, datetime.isoformat),
@@ -244,7 +236,7 @@ def _from_row(row: Row) -> Publication:
         kind=row["kind"],
         release=row["release"],
         cuts=each("cuts", Position.from_json),
-        views=each("views", lambda view: BatchView(**view)),
+        views=each("views", BatchView.from_json),
         counts=each("counts", Counts.from_json),
         rejected=each("rejected", dict),
         newest=each("newest", datetime.fromisoformat),

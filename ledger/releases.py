@@ -67,13 +67,17 @@ def store(
     by: str,
     at: datetime,
 ) -> Release:
-    """The release of these files: the newest if that is what it holds, else a new one, numbered by put-if-absent."""
+    """The release of these files: the newest if it holds them and they mean the same, else a new one, numbered by put-if-absent.
+
+    Equal files may have other fingerprints, under another version of Tandem or of a package that they reach.
+    """
     same: list[Release] = []
 
     def row(snapshot: Snapshot) -> Row | None:
-        newest = snapshot.newest()
-        if newest is not None and dict(_from_row(newest).files) == dict(files):
-            same.append(_from_row(newest))
+        row = snapshot.newest()
+        newest = None if row is None else _from_row(row)
+        if newest is not None and (newest.files, newest.sources, newest.views) == (files, sources, views):
+            same.append(newest)
             return None
         return {
             "at": at,

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ledger import releases
 from ledger.publications import Publication
-from views.fingerprint import decoder_fingerprint, fingerprint
-from views.project import Project
+from ledger.tables import Tables
+from views.changes import Changes, Fingerprints, Status, compare
+from views.errors import DefinitionError, TandemError
+from views.project import Project, load_files
 
 
 @dataclass(frozen=True)
@@ -39,25 +42,30 @@ class Drift:
         differences = "; ".join(f"{what}: {', '.join(names)}" for what, names in named.items() if names)
         if not differences:
             return []
-        return [f"definitions differ from what is published ({differences}); answers follow after `tandem recompute --adopt`"]
+        how = "`tandem plan` says how, and answers follow after `tandem recompute --adopt`"
+        return [f"definitions differ from what is published ({differences}); {how}"]
 
 
-def drift(working: Project, published: Project, publication: Publication) -> Drift:
-    """Compare the working tree with the published definitions; a view that another kernel computed has changed too."""
-    live = {name: view.fingerprint for name, view in publication.views.items()}
-    here = {name: fingerprint(view) for name, view in working.views.items()}
-    names = [*published.sources, *(name for name in working.sources if name not in published.sources)]
-    return Drift(
-        changed=tuple(name for name in here if name in live and here[name] != live[name]),
-        added=tuple(name for name in here if name not in live),
-        removed=tuple(name for name in live if name not in here),
-        sources=tuple(name for name in names if _meaning(working, name) != _meaning(published, name)),
-    )
+def drift(changes: Changes) -> Drift:
+    """The names of what has changed."""
+
+    def views(status: Status) -> tuple[str, ...]:
+        return tuple(view.name for view in changes.views if view.status == status)
+
+    sources = tuple(source.name for source in changes.sources if source.status != "unchanged")
+    return Drift(views("changed"), views("added"), views("removed"), sources)
 
 
-def _meaning(project: Project, name: str) -> tuple[object, ...] | None:
-    source = project.sources.get(name)
-    if source is None:
-        return None
-    times = (source.lateness, source.idle, source.horizon)
-    return (source.topic, decoder_fingerprint(source), source.identity, *times)
+def since_published(tables: Tables, live: Publication | None, wanted: Project) -> Changes:
+    """What the wanted definitions change of what is published; of nothing published everything is new.
+
+    Raises TandemError if the published definitions cannot be loaded.
+    """
+    if live is None:
+        return compare(Project(None, {}, {}, {}), wanted)
+    release = releases.load(tables, live.release)
+    try:
+        published = load_files(release.files)
+    except DefinitionError as error:
+        raise TandemError(f"the definitions of release {release.number} cannot be used: {error}") from error
+    return compare(published, wanted, Fingerprints(release.sources, release.views))

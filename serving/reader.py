@@ -13,7 +13,7 @@ from ledger import releases
 from ledger.commits import Commit
 from ledger.delta import Unreadable, unreadable
 from ledger.positions import LOG_START, ranges
-from ledger.publications import BatchView, Publication
+from ledger.publications import Publication
 from ledger.releases import NoRelease
 from ledger.tables import Tables
 from serving.batch_states import BatchStates
@@ -44,7 +44,7 @@ class Reader:
     _following: Following = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
-    _batches: dict[tuple[str, BatchView], BatchStates] = field(default_factory=dict, init=False, repr=False)
+    _batches: dict[tuple[str, str], BatchStates] = field(default_factory=dict, init=False, repr=False)
     _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +56,8 @@ class Reader:
         if isinstance(self._pinned, Snapshot):
             live = self._pinned.publication
             self._projects = {release: project for release, project in self._projects.items() if release == live.release}
-            self._batches = {key: states for key, states in self._batches.items() if live.views.get(key[0]) == key[1]}
+            fingerprints = {(name, batch.fingerprint) for name, batch in live.views.items()}
+            self._batches = {key: states for key, states in self._batches.items() if key in fingerprints}
             self._runs = {key: runs for key, runs in self._runs.items() if key[0] == live.release}
         return self._pinned
 
@@ -139,10 +140,10 @@ class Reader:
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
         live = publication.views[view.name]
-        if (view.name, live) not in self._batches:
-            address = self.tables.view(view.name, live.fingerprint)
-            self._batches[view.name, live] = BatchStates(self.tables, address, live.version, state_schema(view), live.rows)
-        states = self._batches[view.name, live].read(selection)
+        place = (view.name, live.fingerprint)
+        if place not in self._batches:
+            self._batches[place] = BatchStates(self.tables, self.tables.view(*place), state_schema(view))
+        states = self._batches[place].read(live.parts, selection)
         return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
 
     def _from_the_cut_on(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> list[Partial]:

@@ -1,25 +1,22 @@
-"""What gives a source's events and a view's numbers their meaning, as a short hash.
+"""What gives a source's events and a view's numbers their meaning: a tree of named parts, and its short hash.
 
 Equal fingerprints mean equal numbers, so a batch table is named by one and is built anew only when it changes. What
-changes no number does not count: the order of fields and measures, names of event types, lateness (a label), comments,
-formatting, docstrings and local names.
+changes no number does not count: the order of fields and measures, names of event types without methods, labels such as
+lateness, comments, formatting, docstrings and local names.
 """
 
 import dataclasses
-import enum
-import hashlib
-import json
+from collections.abc import Mapping
 from datetime import UTC
 from functools import lru_cache
 from types import FunctionType
-from typing import Any, Final, get_args
-
-import msgspec
+from typing import Any, Final
 
 from views.decoder import Decoder
 from views.errors import DefinitionError
-from views.event import Field, event_fields
-from views.reached import reached, reached_by_function
+from views.event_meaning import event_meaning
+from views.meaning import Meaning, digest
+from views.reached import reached, reached_by_function, version_of
 from views.source import Source
 from views.view import View, bind
 
@@ -29,7 +26,9 @@ DECODE_VERSION: Final = 1
 KERNEL_VERSION: Final = 1
 """Raised whenever unique, partial, merge or present could give another number for some events."""
 
-_CHARACTERS: Final = 16
+LABELS: Final = ("topic", "lateness", "horizon", "key")
+"""The parameters of a source that change no number: where its log is, what is said about its events, and when."""
+
 _CALLED_OF_MEASURES: Final = (
     "__post_init__",
     "inputs",
@@ -44,57 +43,96 @@ _CALLED_OF_MEASURES: Final = (
 
 @lru_cache(maxsize=1024)
 def decoder_fingerprint(source: Source) -> str:
+    """The hash of what decides which events the source's records become."""
+    return digest(decoder_meaning(source))
+
+
+@lru_cache(maxsize=1024)
+def fingerprint(view: View) -> str:
+    """The hash of what decides the view's numbers."""
+    return digest(view_meaning(view))
+
+
+@lru_cache(maxsize=1024)
+def decoder_meaning(source: Source) -> Meaning:
     """What decides which events the source's records become.
 
     Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches),
     the event-time field, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
     their ids.
     """
-    structs = _types(source.event, event_fields(source.event))
-    return _hash(
-        {
-            "version": DECODE_VERSION,
+    metadata, plausible = sorted(source.metadata), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
+    return Meaning(
+        "events",
+        parts={
+            "version": Meaning("decode version", DECODE_VERSION, str(DECODE_VERSION)),
             "decoder": _decoder(source.decoder),
-            "event": _struct(source.event, event_fields(source.event)),
-            "event_time": source.event_time,
-            "metadata": sorted(source.metadata),
-            "plausible": [bound.astimezone(UTC).isoformat() for bound in source.plausible],
-            "code": reached(structs),
-        }
+            "event": event_meaning(source.event),
+            "event_time": Meaning("event_time", source.event_time, source.event_time),
+            "metadata": Meaning("metadata", metadata, _listed(metadata)),
+            "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
+        },
+    )
+
+
+def source_meaning(source: Source) -> Meaning:
+    """What of a source decides the numbers of its views: its events, and which of them are copies or become rows.
+
+    The source counts by its name, because two sources may have equal event types and different logs.
+    """
+    identity = sorted(source.identity)
+    return Meaning(
+        "source",
+        source.name,
+        source.name,
+        parts={
+            "decoder": decoder_meaning(source),
+            "identity": Meaning("identity", identity, _listed(identity)),
+            "prepare": _function("prepare", source.prepare)
+            if isinstance(source.prepare, FunctionType)
+            else Meaning("prepare", None, "none"),
+        },
     )
 
 
 @lru_cache(maxsize=1024)
-def fingerprint(view: View) -> str:
-    """What decides the view's numbers: its decoder's fingerprint, source, identity, filter, keys, window and measures.
-
-    Of a source that prepares its events also the function, with the code that it reaches.
-
-    The source counts by its name, because two sources may have equal event types and different logs.
-    """
+def view_meaning(view: View) -> Meaning:
+    """What decides the view's numbers: its source, filter, keys, window and measures."""
     bound = bind(view)
-    return _hash(
-        {
-            "version": KERNEL_VERSION,
-            "decoder": decoder_fingerprint(view.source),
-            "source": view.source.name,
-            "identity": sorted(view.source.identity),
-            "prepare": reached_by_function(view.source.prepare) if isinstance(view.source.prepare, FunctionType) else None,
-            "where": bound.where and bound.where.canonical,
-            "keys": [[name, key.canonical] for name, key in bound.keys],
-            "window": [_measure(view.window, [one.canonical for one in bound.window_inputs]), bound.placement.pinned],
-            "measures": {
-                measure.name: measure.derived.canonical
-                if measure.derived
-                else _measure(view.measures[measure.name], [one.canonical for one in measure.inputs])
-                for measure in bound.measures
-            },
-        }
+    keys = {name: Meaning(f"key {name!r}", key.canonical, key.text, notes=_notes(view, name)) for name, key in bound.keys}
+    measures = {
+        measure.name: Meaning(name, measure.derived.canonical, str(written), notes=_notes(view, measure.name))
+        if measure.derived
+        else _measure(name, written, [one.canonical for one in measure.inputs], _notes(view, measure.name))
+        for measure in bound.measures
+        for name, written in [(f"measure {measure.name!r}", view.measures[measure.name])]
+    }
+    window = _measure("window", view.window, [one.canonical for one in bound.window_inputs])
+    pinned = {f"{package}==": version_of(package) for package in bound.placement.pinned}
+    return Meaning(
+        "view",
+        parts={
+            "version": Meaning("kernel version", KERNEL_VERSION, str(KERNEL_VERSION)),
+            "source": source_meaning(view.source),
+            "where": Meaning("filter", bound.where and bound.where.canonical, view.where or "none"),
+            "keys": Meaning("keys", parts=keys, order=tuple(keys)),
+            "window": dataclasses.replace(window, parts={**window.parts, **pinned}),
+            "measures": Meaning("measures", parts=measures),
+        },
+        notes={"doc": view.doc},
     )
 
 
-def _measure(measure: Any, inputs: list[str]) -> Any:
-    """A measure's kind and parameters, with the meaning of its expressions in place of their text."""
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _notes(view: View, name: str) -> dict[str, str]:
+    return {"doc": view.docs.get(name, ""), "unit": view.units.get(name, "")}
+
+
+def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str] | None = None) -> Meaning:
+    """A measure's or a window's kind and parameters, with the meaning of its expressions in place of their text."""
     parameters = {field.name: getattr(measure, field.name) for field in dataclasses.fields(measure)}
     own = not type(measure).__module__.startswith("views.")
     if own and "<locals>" in type(measure).__qualname__:
@@ -106,83 +144,27 @@ def _measure(measure: Any, inputs: list[str]) -> Any:
     texts = (
         {} if own else {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
     )
-    meaning = {
+    # The expressions of a measure in a measure are among the outer one's inputs.
+    inner = {key: _measure(name, value, []) for key, value in parameters.items() if hasattr(value, "inputs")}
+    value = {
         "measure": f"{type(measure).__module__}.{type(measure).__qualname__}",
         "inputs": inputs,
-        "parameters": {name: _parameter(value) for name, value in parameters.items() if name not in texts},
+        "parameters": {
+            key: inner[key].value if key in inner else repr(value) for key, value in parameters.items() if key not in texts
+        },
         "expressions": sorted(texts),
     }
-    return {**meaning, "code": reached([type(measure)], _CALLED_OF_MEASURES)} if own else meaning
+    code = reached([type(measure)], _CALLED_OF_MEASURES) if own else {}
+    return Meaning(name, value, str(measure), {**inner, **code}, notes=notes or {})
 
 
-def _parameter(value: Any) -> Any:
-    """A parameter's value; of a measure in a measure its kind, since its expressions are among the outer one's inputs."""
-    return _measure(value, []) if hasattr(value, "inputs") else repr(value)
+def _function(name: str, function: FunctionType) -> Meaning:
+    """A function of the project, with the code that it reaches."""
+    called = f"{function.__module__}.{function.__qualname__}"
+    return Meaning(name, called, f"function {function.__qualname__}", reached_by_function(function))
 
 
-def _decoder(decoder: Decoder) -> Any:
-    if isinstance(decoder, str):
-        return decoder
-    return reached_by_function(decoder) if isinstance(decoder, FunctionType) else repr(decoder)
-
-
-def _struct(struct: type[msgspec.Struct], fields: tuple[Field, ...]) -> Any:
-    config = struct.__struct_config__
-    return {
-        "fields": {field.key: _field(field) for field in fields},
-        "order": [field.key for field in fields] if config.array_like else None,
-        "forbid_unknown_fields": config.forbid_unknown_fields,
-        "tag": [config.tag_field, config.tag],
-    }
-
-
-def _field(field: Field) -> Any:
-    default = field.default
-    return {
-        "name": field.name,
-        "type": _type(field),
-        "optional": field.optional,
-        "required": field.required,
-        "constraints": repr(field.constraints),
-        "default": repr(default._value_ if isinstance(default, enum.Enum) else default),
-        "factory": _factory(field.factory),
-    }
-
-
-def _type(field: Field) -> Any:
-    if field.items is not None:
-        return ["list", _field(field.items)]
-    if field.fields:
-        return _struct(field.type, field.fields)
-    if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
-        return ["choice", sorted(repr(member.value) for member in field.type)]
-    if values := get_args(field.type):
-        return ["choice", sorted(repr(value) for value in values)]
-    return [field.type.__name__, str(field.arrow)]
-
-
-def _factory(factory: Any) -> Any:
-    if factory is msgspec.NODEFAULT:
-        return None
-    if isinstance(factory, FunctionType):
-        return reached_by_function(factory)
-    return repr(factory())
-
-
-def _types(struct: type[msgspec.Struct], fields: tuple[Field, ...]) -> list[type]:
-    """The struct and every struct and enum below it: the classes whose methods decoding may call."""
-    found: list[type] = [struct]
-    for field in fields:
-        inner = field
-        while inner.items is not None:
-            inner = inner.items
-        if inner.fields:
-            found += _types(inner.type, inner.fields)
-        elif isinstance(inner.type, type) and issubclass(inner.type, enum.Enum):
-            found.append(inner.type)
-    return found
-
-
-def _hash(meaning: Any) -> str:
-    canonical = json.dumps(meaning, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:_CHARACTERS]
+def _decoder(decoder: Decoder) -> Meaning:
+    if isinstance(decoder, FunctionType):
+        return _function("decoder", decoder)
+    return Meaning("decoder", decoder if isinstance(decoder, str) else repr(decoder), str(decoder))

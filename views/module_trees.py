@@ -30,6 +30,11 @@ class ModuleTrees:
             self.trees[module] = ast.parse(source)
         return self.trees[module]
 
+    def file(self, module: str) -> str:
+        """Where the module's text is, within its project."""
+        path = self.loader.path_of(module) if isinstance(self.loader, ProjectLoader) else None
+        return path or f"{module.replace('.', '/')}.py"
+
     def _source(self, module: str) -> str | None:
         if isinstance(self.loader, ProjectLoader):
             return self.loader.get_source(module) if self.loader.path_of(module) else None

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from views.errors import DefinitionError
+from views.meaning import Meaning
 from views.module_trees import ImportStatement, ModuleTrees, bound, concerned, imported_modules, imports, is_field, paths, within
 from views.modules import ProjectLoader
 from views.normal_form import normal_form, text
@@ -22,9 +23,10 @@ Index = dict[str, list[ast.stmt]]
 """Statements by the names that they give a value."""
 
 
-def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_missing_")) -> dict[str, str]:
-    """The code that runs when the attributes `called` of these classes are used: what is reached by its name, in normal form.
+def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_missing_")) -> dict[str, Meaning]:
+    """The code that runs when the attributes `called` of these classes are used, by module and name.
 
+    Each is a function, a constant or whatever else gives a name its value; it means its text in normal form.
     Those of structs and enums are what decoding uses.
     Raises DefinitionError if a method's source cannot be read.
     """
@@ -46,7 +48,7 @@ def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_m
     return search.everything()
 
 
-def reached_by_function(function: FunctionType) -> dict[str, str]:
+def reached_by_function(function: FunctionType) -> dict[str, Meaning]:
     """The same for one function of the project, such as a default's factory."""
     search = _Search(ModuleTrees(function))
     search.add_function(function)
@@ -75,11 +77,12 @@ class _Search:
 
     def __init__(self, trees: ModuleTrees) -> None:
         self.trees = trees
-        self.found: dict[str, str] = {}
+        self.found: dict[str, Meaning] = {}
         self.looked_up: set[str] = set()  # modules may import names from one another in a circle
         self.words: set[str] = set()  # attributes and texts in the code found: any may name an attribute of a class below
         self.classes: dict[tuple[str, str], Index] = {}
         self.modules: dict[str, Index] = {}
+        self.imported: dict[str, dict[str, str]] = {}  # by module and name, the project's modules that it imports
 
     def add_class(self, owner: type, method: FunctionType | None = None) -> None:
         """Let the class's attributes be found; if only a method is known, it may have been made by no class statement."""
@@ -95,7 +98,9 @@ class _Search:
         """Take what a module does to a class after it is made, such as `C.factor = 2`."""
         tree = self.trees.tree(module)
         statements = _index(tree.body if tree is not None else (), concerned).get(name, [])
-        self._take(module, f"{name} changed", [one for one in statements if not isinstance(one, ast.ClassDef | ImportStatement)])
+        self._take(
+            module, f"change of {name}", [one for one in statements if not isinstance(one, ast.ClassDef | ImportStatement)]
+        )
 
     def add_function(self, function: FunctionType) -> None:
         """Take a function of a module; a lambda is known by its line."""
@@ -122,15 +127,15 @@ class _Search:
                 "that it does; define it in a module by its name"
             )
 
-    def everything(self) -> dict[str, str]:
-        """All that is reached, when there is nothing more to find."""
+    def everything(self) -> dict[str, Meaning]:
+        """All that is reached, when there is nothing more to find, in order of name."""
         before = -1
         while before < len(self.found):
             before = len(self.found)
             for (module, qualified), attributes in self.classes.items():
                 for word in sorted(self.words & attributes.keys()):
                     self._take(module, f"{qualified}.{word}", attributes[word])
-        return self.found
+        return dict(sorted(self.found.items()))
 
     def _name(self, module: str, name: str) -> None:
         """Take what a module of the project binds to a name, or what it imports under it."""
@@ -170,7 +175,8 @@ class _Search:
         if not statements or f"{module}:{name}" in self.found:
             return
         forms = [normal_form(one) for one in statements]
-        self.found[f"{module}:{name}"] = "\n".join(text(form) for form in forms)
+        called = f"{_kind(name, statements[0])} in {self.trees.file(module)}:{statements[0].lineno}"
+        self.found[f"{module}:{name}"] = Meaning(called, "\n".join(text(form) for form in forms))
         for form in forms:
             for node in ast.walk(form):
                 if isinstance(node, ast.Attribute):
@@ -201,23 +207,30 @@ class _Search:
 
     def _module_bound(self, module: str, name: str) -> str | None:
         """The module of the project that an import binds to a name, if one does."""
-        tree = self.trees.tree(module)
-        for node in imports(tree) if tree is not None else ():
-            for alias in node.names:
-                if isinstance(node, ast.ImportFrom):
-                    bound, target = alias.asname or alias.name, f"{self.trees.absolute(module, node)}.{alias.name}"
-                else:
-                    target = alias.name if alias.asname else alias.name.partition(".")[0]
-                    bound = alias.asname or target
-                if bound == name and self.trees.tree(target) is not None:
-                    return target
-        return None
+        if module not in self.imported:
+            tree, self.imported[module] = self.trees.tree(module), {}
+            for node in imports(tree) if tree is not None else ():
+                for alias in node.names:
+                    if isinstance(node, ast.ImportFrom):
+                        bound, target = alias.asname or alias.name, f"{self.trees.absolute(module, node)}.{alias.name}"
+                    else:
+                        target = alias.name if alias.asname else alias.name.partition(".")[0]
+                        bound = alias.asname or target
+                    if self.trees.tree(target) is not None:
+                        self.imported[module].setdefault(bound, target)
+        return self.imported[module].get(name)
 
     def add_package(self, module: str) -> None:
         """Note the version of a package that is not the project's; Python's own and Tandem's are pinned elsewhere."""
         root = module.split(".", maxsplit=1)[0]
         if root and root not in sys.stdlib_module_names and root != "views":
-            self.found.setdefault(f"{root}==", _version(root))
+            self.found.setdefault(f"{root}==", version_of(root))
+
+
+def version_of(package: str) -> Meaning:
+    """A package by its installed version; the name is that of its module."""
+    installed = _version(package)
+    return Meaning(f"package {package}", installed, installed)
 
 
 def _version(root: str) -> str:
@@ -226,3 +239,22 @@ def _version(root: str) -> str:
     except PackageNotFoundError:
         names = packages_distributions().get(root, [])  # slow: reads every package's list of files
         return version(names[0]) if names else "unknown"
+
+
+def _kind(name: str, statement: ast.AST) -> str:
+    """What a person calls the code that is found under a name."""
+    if name == "*":
+        return "module"
+    if name.startswith("change of "):
+        return name
+    match statement:
+        case ast.Lambda():
+            return "function without a name"
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return f"method {name}" if "." in name else f"function {name}"
+        case ast.ClassDef():
+            return f"class {name}"
+        case ast.Assign() | ast.AnnAssign():
+            return f"constant {name}"
+        case _:
+            return f"code of {name}"

@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition
 
 from batch import archive, recompute
 from batch.jobs import TaskFailed
+from batch.planning import Request
 from ledger import archive as archived
 from ledger import delta, publications, realtime
 from ledger.commit_files import spans_of
@@ -37,7 +38,7 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
     more = records(12, 300, known=log[0])
     shop.sell(more)
     archive.run(shop.run("archive"), shop.project)
-    second = recompute.run(shop.run("recompute"), shop.project, raw=True).publication
+    second = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=True)).publication
 
     assert_true(shop, second, together(log, more))
     # The later sales happened at the same times, and new ones of a partition may end earlier.
@@ -125,8 +126,8 @@ def test_adopting_publishes_new_meanings_and_a_new_decoder(shop: Shop) -> None:
     shop.define(changed)
 
     plain = recompute.run(shop.run("recompute"), shop.project).publication
-    adopted = recompute.run(shop.run("recompute"), shop.project, adopt=True).publication
-    again = recompute.run(shop.run("recompute"), shop.project, adopt=True).publication
+    adopted = recompute.run(shop.run("recompute"), shop.project, Request(adopt=True)).publication
+    again = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", adopt=True)).publication
 
     assert plain.views["refunds"].fingerprint == before.views["refunds"].fingerprint
     assert (adopted.release, adopted.kind, again.release, again.kind) == (2, "promote", 2, "recompute")
@@ -153,7 +154,7 @@ def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
 
     with pytest.raises(TandemError, match=r"'sales-gap-1'.*accept it by name"):
         recompute.run(shop.run("recompute"), shop.project)
-    first = recompute.run(shop.run("recompute"), shop.project, accepted=("sales-gap-1",)).publication
+    first = recompute.run(shop.run("recompute"), shop.project, Request(accepted=("sales-gap-1",))).publication
     second = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert first.gaps == second.gaps == ("sales-gap-1",)

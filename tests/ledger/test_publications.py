@@ -8,9 +8,9 @@ import pytest
 
 from ledger.counts import Counts
 from ledger.cuts import bridge
+from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position
 from ledger.publications import (
-    BatchView,
     NotPublishable,
     Publication,
     history,
@@ -24,6 +24,12 @@ from ledger.tables import Tables
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
 from views.watermark import Newest
 
+PART = Part(7, 3, LOG_START, (AT, AT))
+
+
+def batch(fingerprint: str, version: int) -> BatchView:
+    return BatchView(fingerprint, (Part(version, 1, LOG_START),))
+
 
 def test_nothing_is_live_before_the_first(tables: Tables) -> None:
     assert latest(tables) is None
@@ -33,7 +39,7 @@ def test_nothing_is_live_before_the_first(tables: Tables) -> None:
 def test_the_first_is_an_empty_batch_at_the_logs_start(tables: Tables) -> None:
     live = first(tables)
     assert (live.number, live.parent, live.kind, live.cut(SOURCE)) == (1, 0, "initial", LOG_START)
-    assert live.views == {"numbers_total": BatchView(VIEW, 0)}
+    assert live.views == {"numbers_total": BatchView(VIEW)}
     assert first(tables) == live == latest(tables)
 
 
@@ -60,7 +66,7 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
         kind="recompute",
         release=1,
         cuts={SOURCE: at(3, 2)},
-        views={"a": BatchView(VIEW, 7)},
+        views={"a": BatchView(VIEW, (PART,))},
         counts={SOURCE: Counts(events=4, quarantined={"json": 1})},
         rejected={"a": {"overflow": 2}},
         newest={SOURCE: AT},
@@ -130,10 +136,10 @@ def test_a_cut_in_a_release_without_commits_is_refused(tables: Tables) -> None:
 
 
 def test_what_a_run_started_from_must_still_be_live(tables: Tables) -> None:
-    started = replace(first(tables), views={"a": BatchView("x", 1), "b": BatchView("y", 1)})
-    refuse_stale(replace(started, number=2, views={**started.views, "b": BatchView("y", 2)}), started, extends=["a"])
+    started = replace(first(tables), views={"a": batch("x", 1), "b": batch("y", 1)})
+    refuse_stale(replace(started, number=2, views={**started.views, "b": batch("y", 2)}), started, extends=["a"])
     with pytest.raises(NotPublishable, match="another version"):
-        refuse_stale(replace(started, number=2, views={"a": BatchView("x", 2)}), started, extends=["a"])
+        refuse_stale(replace(started, number=2, views={"a": batch("x", 2)}), started, extends=["a"])
     with pytest.raises(NotPublishable, match="started from release 1, but release 2 is live now"):
         refuse_stale(replace(started, number=2, release=2), started)
     with pytest.raises(NotPublishable, match="release none is live"):

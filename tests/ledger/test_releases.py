@@ -24,6 +24,13 @@ def test_the_same_files_again_are_the_same_release(tables: Tables) -> None:
     assert [release.number for release in every(tables)] == [1, 2, 3]
 
 
+def test_the_same_files_that_mean_something_else_are_another_release(tables: Tables) -> None:
+    """As under a Tandem whose kernel computes otherwise, which has to be able to adopt them."""
+    store(tables, FILES, sources={"s": "d1"}, views={"v": "f1"}, by="test", at=AT)
+    assert store(tables, FILES, sources={"s": "d1"}, views={"v": "f2"}, by="test", at=AT).number == 2
+    assert store(tables, FILES, sources={"s": "d2"}, views={"v": "f2"}, by="test", at=AT).number == 3
+
+
 def test_a_release_that_is_not_stored_is_named(tables: Tables) -> None:
     with pytest.raises(NoRelease, match=r"release 7 is not stored in .*; stored: none"):
         load(tables, 7)

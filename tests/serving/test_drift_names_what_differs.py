@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from serving.drift import Drift, drift
+from serving.drift import Drift, drift, since_published
 from tests.serving.world import DEFINITIONS, World
 from views import project
 
 
 def compared(world: World, definitions: str) -> Drift:
     (world.folder / "definitions.py").write_text(definitions)
-    return drift(project.load(world.folder), world.project, world.live)
+    return drift(since_published(world.tables, world.live, project.load(world.folder)))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import pytest
 
 from ledger import commit_files, cuts, delta, publications, releases
 from ledger.commits import Commit
+from ledger.parts import Part
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from ledger.realtime import Writer
@@ -116,12 +117,11 @@ def adopt(world: World, cut: Position) -> int:
     release = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON).number
     handle = commit_files.open_or_create(world.tables, release, SOURCE)
     delta.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
-    for name in world.project.views:
-        world.write_version(name, 7, cut)
+    parts = {name: Part(7, world.write_version(name, 7, cut), cut) for name in world.project.views}
 
     def derive(parent: Publication | None) -> Publication:
         assert parent is not None
-        views = {name: replace(view, version=7) for name, view in parent.views.items()}
+        views = {name: replace(view, parts=(parts[name],)) for name, view in parent.views.items()}
         return replace(parent, kind="promote", release=release, cuts={SOURCE: cut}, views=views)
 
     assert publications.publish(world.tables, derive)

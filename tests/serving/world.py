@@ -13,8 +13,9 @@ from ledger import first, publications
 from ledger.commits import Commit
 from ledger.counts import Counts
 from ledger.labels import labels_below
+from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position, ranges
-from ledger.publications import BatchView, Publication
+from ledger.publications import Publication
 from ledger.realtime import Writer
 from ledger.tables import Tables
 from tests.views.logged import records
@@ -142,6 +143,7 @@ class World:
         """Fold everything below the cut into a batch version of every view, and publish it."""
         self._version += 1
         rows = {name: self.write_version(name, self._version, cut, files=files) for name in self.project.views}
+        parts = {name: Part(self._version, rows[name], cut) for name in rows}
         folded = self.fold(LOG_START, cut)
 
         def derive(parent: Publication | None) -> Publication:
@@ -163,7 +165,7 @@ class World:
                 "recompute",
                 parent.release,
                 {SOURCE: cut},
-                {name: BatchView(view.fingerprint, self._version, rows[name]) for name, view in parent.views.items()},
+                {name: BatchView(view.fingerprint, (parts[name],)) for name, view in parent.views.items()},
                 counts={SOURCE: folded.counts},
                 rejected={name: dict(folded.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
                 newest={SOURCE: folded.newest} if folded.newest else {},

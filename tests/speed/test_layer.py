@@ -17,8 +17,9 @@ from infra.settings import Settings
 from ledger import cuts, first, publications, releases
 from ledger.commits import Commit
 from ledger.fetched import LogChanged
+from ledger.parts import BatchView
 from ledger.positions import LOG_START
-from ledger.publications import BatchView, Publication
+from ledger.publications import Publication
 from ledger.realtime import Fenced
 from ledger.tables import Tables
 from ledger.tiling import chain

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from importlib import metadata, resources
+from importlib import resources
 from typing import Final, Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -69,9 +69,14 @@ class Calendar:
             merge=same(BOUNDS),
             events={_STARTS: _STARTS, _ENDS: _ENDS},
             objections=((f"{_STARTS} IS NULL", "out_of_range"),),
-            pinned=metadata.version(_ZONES),
+            begins=self._begins,
+            pinned=(_ZONES,),
             ends=_ENDS,
         )
+
+    def _begins(self, time: datetime) -> bool:
+        years = range(max(time.year - 1, _FIRST_YEAR), min(time.year + 1, _LAST_YEAR) + 1)
+        return any(since_1970(time) in _starts(self.unit, self.zone, year) for year in years)
 
     def _placed(self, events: pa.Table, event_time: str) -> pa.Table:
         """The events with the start and the end of their windows in microseconds since 1970, null beyond the calendar."""

@@ -155,6 +155,7 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
         arrange=None if every is None else _windows_of_slices(us, size // MICROSECOND, every // MICROSECOND),
         reach=size - slice_,
         slice=slice_,
+        begins=lambda time: not since_1970(time) % us,
         ends=end,
     )
 

@@ -79,8 +79,9 @@ class Placement:
     a prefix of the log smaller without changing what they say. `arrange` makes the rows of an answer from states; None
     means that they are the same. `alone` says that rows of different windows have nothing to do with each other; `reach`
     is then how long after a window's start its last states begin. `slice` is the length of states that are stretches of time
-    of one length. `reads` are the columns of the log that events need,
-    and `pinned` is the version of outside data that decides what is where.
+    of one length, and `begins` tells whether states of stretches of time begin at an instant; None where they are no such
+    stretches. `reads` are the columns of the log that events need, and `pinned` names the packages whose data decide what is
+    where, so that their versions count.
 
     `ends` is when the window that an event makes by itself ends, in microseconds, in SQL over the columns of `events`; None
     where no time ends windows. `grace` is how long after that it can still be in one with later events. `in_order` says that
@@ -98,8 +99,9 @@ class Placement:
     alone: bool = True
     reach: timedelta = timedelta(0)
     slice: timedelta | None = None
+    begins: Callable[[datetime], bool] | None = None
     reads: tuple[str, ...] = ()
-    pinned: str = ""
+    pinned: tuple[str, ...] = ()
     ends: str | None = None
     grace: timedelta = timedelta(0)
     in_order: bool = False

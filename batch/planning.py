@@ -1,0 +1,145 @@
+"""What a recompute does for one source: which views are built, from where in the log on, and what of theirs stays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from ledger.parts import Part, Windows
+from ledger.positions import LOG_START, Position, distance
+from ledger.publications import Publication
+from views.errors import TandemError, listed
+from views.project import Project
+from views.view import View, bind
+
+Mode = Literal["auto", "incremental", "full"]
+Kind = Literal["incremental", "full", "windows"]
+
+# A reader opens each part once; beyond these all become one.
+_MOST_PARTS: Final = 24
+
+
+class BadRequest(TandemError):
+    """A recompute that cannot be done as it was asked for."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked for.
+
+    `views` are rebuilt at the published cut, and all others stay; none means every view, up to a new cut. `windows` bounds
+    the starts of the windows that are rebuilt, at the published cut; other windows stay. `keep_cut` rebuilds every view at
+    the published cut. `adopt` makes the working tree the next release. `raw` reads the archive instead of the events
+    tables. `accepted` names gaps to count without; those of the live publication stay accepted.
+    """
+
+    mode: Mode = "auto"
+    views: tuple[str, ...] = ()
+    windows: Windows | None = None
+    keep_cut: bool = False
+    adopt: bool = False
+    raw: bool = False
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def at_published_cut(self) -> bool:
+        """Whether no cut moves."""
+        return self.keep_cut or bool(self.views) or self.windows is not None
+
+    def __post_init__(self) -> None:
+        if self.at_published_cut and self.adopt:
+            raise BadRequest("a new release is recomputed whole: --adopt goes without views, --from, --to and --keep-cut")
+        if self.at_published_cut and self.mode == "incremental":
+            raise BadRequest("views of a source move to a new cut together: --mode incremental goes without views and --keep-cut")
+        if self.raw and (self.mode == "incremental" or self.windows is not None):
+            raise BadRequest("--raw reads the whole archive: it goes with --mode full, without --from and --to")
+        if self.windows is not None and not self.windows[0] < self.windows[1]:
+            raise BadRequest(f"--to {self.windows[1].isoformat()} is not after --from {self.windows[0].isoformat()}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do for one source: fold the events from `start` to `cut`, a new one if that is None, into `views`.
+
+    `views` has the parts of each that stay, apart from those that are merged with what is folded.
+    """
+
+    source: str
+    kind: Kind
+    start: Position
+    cut: Position | None
+    views: Mapping[str, tuple[Part, ...]] = field(hash=False)
+
+
+def steps(project: Project, live: Publication | None, request: Request) -> list[Step]:
+    """What to do for each source that has something to do; `live` is None where another release is to be published.
+
+    Raises BadRequest for a view that does not exist or cannot be built in part.
+    """
+    for name in request.views:
+        if name not in project.views:
+            raise BadRequest(f"no view {name!r} is published; views: {listed(name, project.views)}")
+    chosen = {name: view for name, view in project.views.items() if not request.views or name in request.views}
+    if request.windows is not None:
+        chosen = _buildable(chosen, request.windows, named=bool(request.views))
+    of = {source: [name for name, view in chosen.items() if view.source.name == source] for source in project.sources}
+    found = (_step(source, views, live, request) for source, views in of.items())
+    return [step for step in found if step is not None]
+
+
+def _step(source: str, views: Sequence[str], live: Publication | None, request: Request) -> Step | None:
+    whole = dict.fromkeys(views, ())
+    if live is None:
+        return Step(source, "full", LOG_START, None, whole)
+    published = live.cut(source)
+    parts = {name: live.views[name].parts for name in views}
+    if request.at_published_cut:
+        if not views or not published.offsets:
+            return None
+        if request.windows is None:
+            return Step(source, "full", LOG_START, published, whole)
+        return Step(source, "windows", LOG_START, published, parts)
+    if request.mode == "full" or request.raw or not published.offsets:
+        return Step(source, "full", LOG_START, None, whole)
+    return Step(source, "incremental", published, None, parts)
+
+
+def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
+    """The newest of the parts, which are merged with what is folded of so many new offsets.
+
+    Each part that is left covers more than twice what the next one does, so that their number grows with the logarithm of
+    the history and a state is written about as often. What order makes of all events is one part.
+    """
+    if bind(view).placement.settle is not None or len(parts) >= _MOST_PARTS:
+        return parts
+    first, covered = len(parts), added
+    while first and parts[first - 1].windows is None:
+        before = parts[first - 2].end if first > 1 else LOG_START
+        covers = distance(before, parts[first - 1].end)
+        if covers > 2 * covered:
+            break
+        first, covered = first - 1, covered + covers
+    return parts[first:]
+
+
+def _buildable(views: Mapping[str, View], windows: Windows, *, named: bool) -> dict[str, View]:
+    """The views whose windows within the bounds can be built alone.
+
+    Raises BadRequest for a named one that has no such windows, and for bounds that cut one.
+    """
+    found = {}
+    for name, view in views.items():
+        begins = bind(view).placement.begins
+        if begins is None:
+            if named:
+                raise BadRequest(
+                    f"view {name!r} has window {view.window}: what is in one of its windows depends on more than the events' "
+                    "own times, so it is recomputed whole"
+                )
+            continue
+        for bound in windows:
+            if not begins(bound):
+                raise BadRequest(f"view {name!r} has window {view.window}, and none of its slices begins at {bound.isoformat()}")
+        found[name] = view
+    if not found:
+        raise BadRequest("no view has windows that can be recomputed alone")
+    return found

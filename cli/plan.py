@@ -1,0 +1,89 @@
+"""`tandem plan`: what the definitions in the project's folder change of what is published, and what that takes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cli.call import Call, Output
+from ledger import publications
+from ledger.publications import Publication
+from ledger.tables import Tables
+from serving.drift import since_published
+from views.changes import Change, Changes, SourceChanges, ViewChanges
+from views.project import Project
+
+CHANGES: Final = 3
+"""The exit code that says that there are some."""
+
+_MARKS: Final = {"unchanged": " ", "added": "+", "removed": "-", "changed": "~"}
+
+
+def run(call: Call) -> Output:
+    """Compare the definitions in the project's folder with those that are published, and say what each change means.
+
+    A change is of kind `none` (texts, units, formatting, labels: no number), `additive` (a new view or measure), `breaking` (a
+    number means something else, or is gone) or `source` (records become other events). Nothing is written, and nothing is
+    computed. Exit code 0: nothing differs; 3: something does; 1: it could not be compared.
+    """
+    tables, wanted = Tables(call.settings().state), call.definitions()
+    live = publications.latest(tables)
+    changes = since_published(tables, live, wanted)
+    document = _document(call, live, wanted, changes)
+    return Output(document, "\n".join(_lines(document)), CHANGES if changes.different else 0)
+
+
+def _document(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> dict[str, Any]:
+    return {
+        "project": str(call.project),
+        "publication": live.number if live else None,
+        "release": live.release if live else None,
+        "different": changes.different,
+        "sources": {source.name: _source(source) for source in changes.sources},
+        "views": {view.name: _view(view, wanted, changes) for view in changes.views},
+        "files": list(changes.files),
+    }
+
+
+def _source(source: SourceChanges) -> dict[str, Any]:
+    anew = "" if source.status == "added" else " anew"
+    work = f"build its events table{anew}, from the archive" if source.rebuilt else None
+    return {"status": source.status, "kind": source.kind, "changes": _told(source.changes), "work": work}
+
+
+def _view(view: ViewChanges, wanted: Project, changes: Changes) -> dict[str, Any]:
+    return {
+        "status": view.status,
+        "kind": view.kind,
+        "changes": _told(view.changes),
+        "added_measures": list(view.added_measures),
+        "computed_from": view.computed_from,
+        "work": None if view.computed_from == "nothing" else _work(wanted.views[view.name].source.name, changes),
+    }
+
+
+def _work(source: str, changes: Changes) -> str:
+    rebuilt = any(one.rebuilt for one in changes.sources if one.name == source)
+    return f"compute it from the events table of {source}{', once that is built' if rebuilt else ''}"
+
+
+def _told(changes: tuple[Change, ...]) -> list[dict[str, str]]:
+    return [{"words": change.words, "kind": change.kind} for change in changes]
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The document for a person."""
+    number = document["publication"]
+    yield f"compared with release {document['release']} of publication {number}" if number else "nothing is published yet"
+    for what in ("source", "view"):
+        for name, one in document[f"{what}s"].items():
+            kind = f", {one['kind']}" if one["status"] == "changed" else ""
+            yield f"{_MARKS[one['status']]} {what} {name}: {one['status']}{kind}"
+            if one["status"] in ("changed", "unchanged"):
+                yield from (f"      {change['kind']}: {change['words']}" for change in one["changes"])
+            if one["work"]:
+                yield f"      to do: {one['work']}"
+    if document["different"]:
+        yield "`tandem recompute --adopt` makes these definitions the next release"
+    elif document["files"]:
+        yield f"nothing differs but the text of {', '.join(document['files'])}"
+    else:
+        yield "nothing differs"

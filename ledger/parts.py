@@ -1,0 +1,111 @@
+"""What a batch view is made of: a base and what was added to it since, each a batch version of the view's table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from ledger.delta import Unreadable, open_table
+from ledger.positions import Position
+from ledger.tables import Tables
+from views.event import TIMESTAMP
+from views.windows import WINDOW_COLUMNS
+
+Windows = tuple[datetime, datetime]
+"""Half-open bounds of window starts."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One batch version of a view: `rows` states of the log from the end of the part before up to `end`.
+
+    One with `windows` stands in for what the parts before it have of windows that start in these bounds, and adds no log.
+    """
+
+    version: int
+    rows: int
+    end: Position
+    windows: Windows | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        windows = None if self.windows is None else [bound.isoformat() for bound in self.windows]
+        return {"version": self.version, "rows": self.rows, "end": self.end.to_json(), "windows": windows}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Part":
+        """Inverse of `to_json`."""
+        start, end = map(datetime.fromisoformat, document["windows"]) if document["windows"] else (None, None)
+        windows = None if start is None or end is None else (start, end)
+        return cls(document["version"], document["rows"], Position.from_json(document["end"]), windows)
+
+
+@dataclass(frozen=True)
+class BatchView:
+    """The parts of `views/<view>/<fingerprint>` that are live: a base and what was added to it, which merge makes one."""
+
+    fingerprint: str
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """The newest part's; 0 of the empty batch."""
+        return self.parts[-1].version if self.parts else 0
+
+    @property
+    def rows(self) -> int:
+        """The rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        return {"fingerprint": self.fingerprint, "parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "BatchView":
+        """Inverse of `to_json`."""
+        return cls(document["fingerprint"], tuple(map(Part.from_json, document["parts"])))
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One file of a part: its path in the view's table, how many states it holds, its size in bytes."""
+
+    path: str
+    rows: int
+    size: int
+
+
+def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list[PartFile]]:
+    """The view's table and, of it, the files of a part. Raises Unreadable if they do not hold the part's rows."""
+    handle = open_table(tables, address)
+    if handle is None:
+        raise Unreadable(f"table {address} is gone, and with it batch version {part.version}")
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    mine = actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), part.version))
+    columns = (mine[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
+    files = [PartFile(*row) for row in zip(*columns, strict=True)]
+    if (found := sum(file.rows for file in files)) != part.rows:
+        raise Unreadable(f"table {address} has {found} of the {part.rows} rows of batch version {part.version}; restore it")
+    return handle, files
+
+
+def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
+    """Of the states of a part those that no later part stands in for."""
+    for start, end in (part.windows for part in later if part.windows):
+        states = states.filter(~_starting_within(start, end))
+    return states
+
+
+def starting_within(states: pa.Table, windows: Windows) -> pa.Table:
+    """The states whose windows start within the bounds."""
+    return states.filter(_starting_within(*windows))
+
+
+def _starting_within(start: datetime, end: datetime) -> pc.Expression:
+    column = pc.field(WINDOW_COLUMNS[0])
+    return (column >= pa.scalar(start, TIMESTAMP)) & (column < pa.scalar(end, TIMESTAMP))

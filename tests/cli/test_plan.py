@@ -1,0 +1,111 @@
+"""`tandem plan` says what differs from what is published, and by its exit code whether anything does."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from ledger import publications, releases
+from tests.serving.world import DEFINITIONS, NOON, World
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("world"))
+
+
+def planned(capsys: pytest.CaptureFixture[str], folder: Path, definitions: str) -> tuple[int, dict[str, Any], str]:
+    """The exit code, the document, and what a person is shown."""
+    (folder / "definitions.py").write_text(definitions)
+    code = main(["plan", "--project", str(folder), "--json"])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert main(["plan", "--project", str(folder)]) == code
+    return code, document, capsys.readouterr().out
+
+
+def test_nothing_differs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document, shown = planned(capsys, world.folder, DEFINITIONS)
+    assert (code, document["different"], document["release"]) == (0, False, 1)
+    assert shown.endswith("nothing differs\n")
+
+
+def test_formatting_and_units_are_told_but_are_no_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    text = DEFINITIONS.replace("bytes > 0", "bytes   >  0").replace(
+        '"pages": distinct("page")}', '"pages": distinct("page")}, doc="x"'
+    )
+    code, document, shown = planned(capsys, world.folder, text)
+    assert code == 0
+    assert document["views"]["ever"]["changes"] == [
+        {"words": "doc of view: none -> x", "kind": "none"},
+        {"words": "filter, written otherwise", "kind": "none"},
+    ]
+    assert shown.endswith("nothing differs but the text of definitions.py\n")
+
+
+def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    text = DEFINITIONS.replace("bytes > 0", "bytes > 1").replace("inverse = ", "reverse = ").replace("inverse)", "reverse)")
+    text = text.replace('"mean": mean("bytes")', '"mean": mean("bytes"), "least": mean("-bytes")')
+    code, document, shown = planned(capsys, world.folder, text)
+    assert code == 3
+    assert document["views"]["per_page"] == {
+        "status": "changed",
+        "kind": "additive",
+        "changes": [{"words": "measure 'least' added: mean(\"-bytes\")", "kind": "additive"}],
+        "added_measures": ["least"],
+        "computed_from": "events",
+        "work": "compute it from the events table of hits",
+    }
+    told = {name: (view["status"], view["kind"], view["computed_from"]) for name, view in document["views"].items()}
+    assert told["ever"] == ("changed", "breaking", "events")
+    assert told["reverse"] == ("added", "additive", "events")
+    assert told["inverse"] == ("removed", "breaking", "nothing")
+    assert (
+        "\n~ view ever: changed, breaking\n      breaking: filter: bytes > 0 -> bytes > 1\n      to do: compute it from" in shown
+    )
+    assert "\n+ view reverse: added\n" in shown
+    assert "\n- view inverse: removed\n" in shown
+
+
+def test_other_events_come_from_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document, shown = planned(capsys, world.folder, DEFINITIONS.replace("page: str | None", "page: str"))
+    assert code == 3
+    assert document["sources"]["hits"]["work"] == "build its events table anew, from the archive"
+    assert {view["kind"] for view in document["views"].values()} == {"source"}
+    assert "      source: event type Hit: field 'page': str | None -> str\n" in shown
+
+
+def test_definitions_that_cannot_be_read_cannot_be_planned(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, document, _ = planned(capsys, world.folder, DEFINITIONS.replace("bytes > 0", "byte > 0"))
+    assert code == 1
+    assert "names a field 'byte' that Hit has not" in document["error"]
+
+
+def test_where_nothing_is_published_everything_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tandem.toml").touch()
+    code, document, shown = planned(capsys, tmp_path, DEFINITIONS)
+    assert (code, document["publication"], document["release"]) == (3, None, None)
+    assert {one["status"] for one in (*document["sources"].values(), *document["views"].values())} == {"added"}
+    assert shown.startswith("nothing is published yet\n+ source hits: added\n")
+    assert not (tmp_path / ".tandem").exists()
+
+
+def test_what_another_tandem_computed_is_computed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same definitions, which an older kernel gave other fingerprints."""
+    world = World(tmp_path)
+    release = releases.load(world.tables, 1)
+    views = {**release.views, "ever": "0" * 16}
+    old = releases.store(world.tables, release.files, sources=release.sources, views=views, by="test", at=NOON)
+    live = publications.latest(world.tables)
+    assert live is not None
+    publications.publish(world.tables, lambda parent: parent and replace(parent, release=old.number, cuts={}))
+    code, document, shown = planned(capsys, tmp_path, DEFINITIONS)
+    assert (code, document["release"]) == (3, 2)
+    assert {name: view["kind"] for name, view in document["views"].items()} == {
+        "per_page": "none",
+        "ever": "breaking",
+        "inverse": "none",
+    }
+    assert "another version of Tandem" in shown
