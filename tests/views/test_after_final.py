@@ -71,6 +71,12 @@ def test_an_event_that_fails_the_whole_statement_is_not_counted() -> None:
     assert after_final(view, table(rows), us(START) + 10**9) == 2
 
 
+def test_a_window_is_final_exactly_its_lateness_after_its_end() -> None:
+    view = View(SOURCE, window=tumbling(seconds=10), measures={"n": count()})
+    final = us(START + 20 * SECOND)
+    assert [after_final(view, table([{"at": START}]), reached) for reached in (final - 1, final)] == [0, 1]
+
+
 def test_no_lateness_is_too_long() -> None:
     patient = Source(topic="samples", event=Sample, event_time="at", name="samples", lateness=timedelta.max)
     assert after_final(View(patient, window=tumbling(seconds=7), measures={"n": count()}), table([{"at": START}]), 0) == 0
