@@ -7,13 +7,16 @@ for equal identities have equal hashes. The few events whose hash does occur twi
 
 Where only the newest stretch of the log is searched, the hashes of what came before do not travel: each task compares its
 part of the history with those of the new events, and gives the few events that match.
+
+Both steps take what comes in pieces and keep of it what differs, so that an event sent a million times costs no more than
+one sent twice.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +35,17 @@ from batch.table_file import TableFile
 from views import engine, kernel, project
 from views.ranges import Ranges
 from views.source import Source, events_schema
-from views.unique import identity_columns
+from views.unique import contents, identity_columns
 from views.wire import from_ipc, to_ipc
 
 Hashes = npt.NDArray[np.uint64]
+Piece = TypeVar("Piece", bound=Sized)
 
-# How many hashes, and how many whole events, one bucket is meant to hold.
-_HASHES: Final = 8_000_000
-_EVENTS: Final = 500_000
+HASHES: Final = 8_000_000
+"""How many hashes one bucket is meant to hold."""
+EVENTS_HELD: Final = 500_000
+"""How many whole events."""
+
 _SCAN_ROWS: Final = 1 << 20
 _TABLE: Final = "batch_identities"
 _ROW: Final = "_row"
@@ -77,7 +83,7 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
-class _Repeated:
+class Repeated:
     """A scratch file of the hashes of one bucket that occur more than once, and how many events have them."""
 
     file: str
@@ -89,31 +95,31 @@ class _Met:
     """A scratch file of events of the history whose hash a new event has, and one of these hashes."""
 
     events: str
-    hashes: _Repeated
+    hashes: Repeated
 
 
 def find(
     session: SparkSession, search: Search, slices: Sequence[Slice], *, history: Sequence[Slice] = (), parallelism: int
 ) -> Duplicates:
     """The duplicates among the events of the slices, and of events of the history. Raises jobs.TaskFailed."""
-    buckets = max(parallelism, ceil(sum(part.rows for part in slices) / _HASHES))
-    found = jobs.each_then(session, partial(_hashes, search, buckets), partial(_sorted, search), slices, buckets)
-    repeated = [one for one in found if isinstance(one, _Repeated)]
+    buckets = max(parallelism, ceil(sum(part.rows for part in slices) / HASHES))
+    found = jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
+    repeated = [one for one in found if isinstance(one, Repeated)]
     new = tuple(one for one in found if isinstance(one, str))
     met = [one for one in jobs.each(session, partial(_met, search, new), history) if one] if new else []
     repeated += [one.hashes for one in met]
     if not repeated:
         return Duplicates()
     files = tuple(one.file for one in repeated)
-    buckets = max(parallelism, ceil(sum(one.events for one in repeated) / _EVENTS))
+    buckets = max(parallelism, ceil(sum(one.events for one in repeated) / EVENTS_HELD))
     suspects = [*slices, *(one.events for one in met)]
-    judged = jobs.each_then(session, partial(_suspects, search, files, buckets), partial(_judged, search), suspects, buckets)
+    decided = jobs.each_then(session, partial(_suspects, search, files, buckets), partial(judged, search), suspects, buckets)
     return Duplicates(
-        files=tuple(file for one in judged for file in one.files),
-        duplicates=sum(one.duplicates for one in judged),
-        conflicts=sum(one.conflicts for one in judged),
-        displaced=sum(one.displaced for one in judged),
-        contested=sum(one.contested for one in judged),
+        files=tuple(file for one in decided for file in one.files),
+        duplicates=sum(one.duplicates for one in decided),
+        conflicts=sum(one.conflicts for one in decided),
+        displaced=sum(one.displaced for one in decided),
+        contested=sum(one.contested for one in decided),
     )
 
 
@@ -129,15 +135,20 @@ def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, by
             yield bucket, some.tobytes()
 
 
-def _sorted(search: Search, pieces: Iterator[bytes]) -> Iterator[_Repeated | str]:
+def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeated | str]:
     """The hashes of a bucket that occur more than once and, for a search with a history, a scratch file of all."""
-    hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *(np.frombuffer(piece, np.uint64) for piece in pieces)]))
-    same = hashes[1:] == hashes[:-1]
-    if same.any():
-        often = np.unique(hashes[1:][same])
-        yield _Repeated(_stored(search, pa.table({"hash": often})), int(same.sum()) + len(often))
-    if search.searched is not None and len(hashes):
-        yield _stored(search, pa.table({"hash": hashes}))
+    held = often = np.empty(0, np.uint64)
+    events = 0
+    for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
+        events += sum(map(len, some))
+        hashes = np.sort(np.concatenate([held, *some]))
+        again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
+        often = np.union1d(often, hashes[again])
+        held = hashes[~again]
+    if len(often):
+        yield Repeated(_stored(search, pa.table({"hash": often})), events - len(held) + len(often))
+    if search.searched is not None and len(held):
+        yield _stored(search, pa.table({"hash": held}))
 
 
 def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
@@ -145,12 +156,10 @@ def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
     source = project.load_files(search.definitions).sources[search.source]
     columns = identity_columns(source)
     among = _read_hashes(search, new)
-    matches = [
-        np.unique(hashes[contained(hashes, among)])
-        for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS)
-        for hashes in (_hashed(events, columns),)
-    ]
-    common = np.unique(np.concatenate([np.empty(0, np.uint64), *matches]))
+    common = np.empty(0, np.uint64)
+    for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
+        hashes = _hashed(events, columns)
+        common = np.union1d(common, hashes[contained(hashes, among)])
     if not len(common):
         return None
     chosen = [
@@ -159,7 +168,7 @@ def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
     ]
     events = pa.concat_tables(chosen)
     # As many new events may match as old ones: each bucket of suspects is made for both.
-    return _Met(_stored(search, events), _Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
+    return _Met(_stored(search, events), Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
 
 
 def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
@@ -181,34 +190,45 @@ def _events(search: Search, source: Source, part: Slice | str) -> Iterator[pa.Ta
         yield pq.read_table(part, filesystem=search.scratch.file_system(), use_threads=False).cast(events_schema(source))
 
 
-def _judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
-    """Which of a bucket's suspects are duplicates: of all, or of those that are searched."""
+def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
+    """Which of a bucket's suspects are duplicates, of those that are searched; the others are what they are copies of."""
     source = project.load_files(search.definitions).sources[search.source]
-    suspects = pa.concat_tables([events_schema(source).empty_table(), *map(from_ipc, pieces)]).combine_chunks()
-    whole = kernel.unique(source, suspects, generations=search.generations)
-    if search.searched is None:
-        yield from _dropped(search, suspects, whole.events, Duplicates((), whole.duplicates, whole.conflicts))
-        return
-    new = within(suspects, EVENTS, search.searched)
-    before = kernel.unique(source, suspects.filter(pc.invert(new)), generations=search.generations)
-    fresh = suspects.filter(new)
-    kept = kernel.unique(source, fresh, before.events, generations=search.generations)
-    displaced = _without(before.events, whole.events)
-    counted = Duplicates(
-        duplicates=kept.duplicates,
-        conflicts=whole.conflicts - before.conflicts,
-        displaced=displaced.num_rows,
-        contested=kernel.unique(source, pa.concat_tables([displaced, whole.events]), generations=search.generations).conflicts,
-    )
-    yield from _dropped(search, fresh, kept.events, counted)
+    first = partial(kernel.unique, source, generations=search.generations)
+    before = fresh = events_schema(source).empty_table()
+    old = both = contents(source, before)
+    duplicates = 0
+    file = TableFile(search.scratch, before.select(EVENTS.names).schema)
+    with file:
+        for some in _together(map(from_ipc, pieces), EVENTS_HELD):
+            suspects = pa.concat_tables(some).combine_chunks()
+            history, new = _parted(suspects, search.searched)
+            both = contents(source, pa.concat_tables([both, suspects.select(both.column_names)]))
+            old = contents(source, pa.concat_tables([old, history.select(old.column_names)]))
+            before = first(pa.concat_tables([before, history]).combine_chunks()).events
+            candidates = pa.concat_tables([fresh, new]).combine_chunks()
+            result = first(candidates)
+            file.write(_without(candidates, result.events).select(EVENTS.names))
+            fresh, duplicates = result.events, duplicates + result.duplicates
+        kept = first(fresh, before)
+        file.write(_without(fresh, kept.events).select(EVENTS.names))
+    winners = first(pa.concat_tables([before, fresh]).combine_chunks()).events
+    displaced = _without(before, winners)
+    if file.written is not None or displaced.num_rows:
+        yield Duplicates(
+            files=() if file.written is None else (file.written.path,),
+            duplicates=duplicates + kept.duplicates,
+            conflicts=both.num_rows - winners.num_rows - (old.num_rows - before.num_rows),
+            displaced=displaced.num_rows,
+            contested=first(pa.concat_tables([displaced, winners]).combine_chunks()).conflicts,
+        )
 
 
-def _dropped(search: Search, suspects: pa.Table, kept: pa.Table, counted: Duplicates) -> Iterator[Duplicates]:
-    """What was counted, with a file of the suspects that are not kept."""
-    if counted.duplicates:
-        yield replace(counted, files=(_stored(search, _without(suspects, kept).select(EVENTS.names)),))
-    elif counted.displaced:
-        yield counted
+def _parted(suspects: pa.Table, searched: Ranges | None) -> tuple[pa.Table, pa.Table]:
+    """The events that have been searched before, and the others."""
+    if searched is None:
+        return suspects.slice(0, 0), suspects
+    new = within(suspects, EVENTS, searched)
+    return suspects.filter(pc.invert(new)), suspects.filter(new)
 
 
 def _without(events: pa.Table, others: pa.Table) -> pa.Table:
@@ -233,6 +253,18 @@ def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
     tables = [pq.read_table(file, filesystem=scratch, use_threads=False) for file in files]
     hashes: Hashes = np.sort(pa.concat_tables(tables)["hash"].to_numpy())
     return hashes
+
+
+def _together(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
+    """Pieces in lists of at least so much, the last one apart."""
+    held: list[Piece] = []
+    for piece in pieces:
+        held.append(piece)
+        if sum(map(len, held)) >= most:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:

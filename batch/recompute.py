@@ -33,6 +33,7 @@ from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position, distance
 from ledger.publications import Publication
 from ledger.releases import Release
+from ledger.repaired import repaired
 from views import project
 from views.project import Project
 from views.source import Source
@@ -192,7 +193,7 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
     )
     cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
     rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
-    watermarks, after_final = dict(base.watermarks), dict(base.after_final)
+    watermarks, after_final, copies = dict(base.watermarks), dict(base.after_final), dict[str, int]()
     for one in built:
         name, done = one.done.source, one.done
         rows: Counter[str] = Counter()
@@ -213,6 +214,8 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
             after_final |= labels.after_final
             if labels.watermark is not None:
                 watermarks[name] = labels.watermark
+            found = repaired(work.batch.tables, parent, work.release.number, name, cut=done.cut, below=counts[name])
+            copies |= {name: found} if found is not None else {}
             times = [found for found in (newest.get(name), one.views.newest) if found is not None]
             newest |= {name: max(times)} if times else {}
     return Publication(
@@ -230,6 +233,7 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
         maxima=maxima,
         watermarks=watermarks,
         after_final=after_final,
+        repaired=copies,
         gaps=lacking,
     )
 

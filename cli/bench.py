@@ -1,4 +1,4 @@
-"""`tandem bench`: what the same answers cost with Spark alone; bench/README.md says how to read it."""
+"""`tandem bench`: what the same answers cost with Spark alone, and what Tandem itself costs; bench/README.md explains it."""
 
 import time
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group
 
+from bench import duplicates
 from bench.stock import report
 from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.call import Call, Output
@@ -22,7 +23,10 @@ _MEMORY = "2g"
 
 def run(
     call: Call,
-    peers: Annotated[Literal["stock"], typer.Argument(help="Whom to compare with: stock is Spark, as four jobs.")] = "stock",
+    what: Annotated[
+        Literal["stock", "duplicates"],
+        typer.Argument(help="stock compares with Spark, as four jobs; duplicates measures the memory that finding them takes."),
+    ] = "stock",
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One short round in at most twenty minutes.")] = False,
 ) -> Output:
@@ -30,11 +34,21 @@ def run(
 
     All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
     machine that does nothing else. Succeeds only if all answers agreed;
-    interrupted, it shows what it has measured.
+    interrupted, it shows what it has measured. `duplicates` measures Tandem alone, in some minutes.
     """
+    if what == "duplicates":
+        figures = []
+        for one in duplicates.measure(duplicates.QUICK if quick else duplicates.FULL):
+            call.say(f"{one.what}: {one.size} measured")
+            figures.append(one)
+        return Output(duplicates.document(figures), duplicates.table(figures))
+    return _stock(call, quick=quick)
+
+
+def _stock(call: Call, *, quick: bool) -> Output:
     start = time.monotonic()
     scale = QUICK if quick else FULL
-    state = own_state(call.environ, "bench", peers)
+    state = own_state(call.environ, "bench", "stock")
 
     def say(text: str) -> None:
         call.say(f"[{(time.monotonic() - start) / 60:5.1f} min] {text}")

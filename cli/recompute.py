@@ -1,5 +1,6 @@
 """`tandem recompute`: fold the log into new batch views, and publish them."""
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -77,11 +78,19 @@ def run(
         "counts": {source: counts.to_json() for source, counts in live.counts.items()},
         "rejected": {view: dict(reasons) for view, reasons in live.rejected.items()},
         "views": {name: {"fingerprint": view.fingerprint, "batch_version": view.version} for name, view in live.views.items()},
+        "repaired": {source: live.repaired.get(source) for source in live.cuts},
         "gaps": [gap.name for gap in found.gaps],
     }
     was = "" if found.done else "nothing new; still "
     return Output(
-        document, "\n".join([f"{was}publication {live.number} of release {live.release}", *map(_sentence, live.counts.items())])
+        document,
+        "\n".join(
+            [
+                f"{was}publication {live.number} of release {live.release}",
+                *map(_sentence, live.counts.items()),
+                *_repairs(live.repaired),
+            ]
+        ),
     )
 
 
@@ -89,3 +98,9 @@ def _sentence(counted: tuple[str, Counts]) -> str:
     source, counts = counted
     quarantined = sum(counts.quarantined.values())
     return f"{source}: {counts.events} events, {counts.duplicates} duplicates and {quarantined} rejects below the cut"
+
+
+def _repairs(repaired: Mapping[str, int]) -> Iterator[str]:
+    for source, number in repaired.items():
+        if number:
+            yield f"{source}: {number} copies that came beyond the horizon had counted as events until now"

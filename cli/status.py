@@ -25,11 +25,11 @@ def run(call: Call) -> Output:
 
     `decoded` and `quarantined` count each record once, by whichever layer has come further; `duplicates` and `conflicts` are
     among what merged answers count, `late` too: it is the speed layer's label, since it alone sees events in their order.
-    `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows that
-    answers had labelled final.
-    `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
-    not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem`
-    says why, while the broker does not tell.
+    `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
+    tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
+    that answers had labelled final. `positions` are where merged answers stand; `behind_bridge` says that the speed layer went
+    on beyond a stretch that it did not read, and that answers follow once a recompute has published it. `log_end` and `lag`
+    are null, and `log_end_problem` says why, while the broker does not tell.
     """
     settings = call.settings()
     tables = Tables(settings.state)
@@ -54,6 +54,7 @@ def run(call: Call) -> Output:
             snapshot.tails[name],
             archived(tables, name, decoders[name]),
             end,
+            repaired=publication.repaired.get(name),
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
         for name, end in ends.items()
@@ -63,7 +64,7 @@ def run(call: Call) -> Output:
     return Output({**document, "definitions": drift.to_json()}, _shown(document))
 
 
-def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd) -> dict[str, Any]:
+def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired: int | None = None) -> dict[str, Any]:
     stands, answered = standing(below, tail, there), plus(below, tail.counts)
     return {
         "decoded": stands.decoded,
@@ -71,6 +72,7 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd) -> dict[str
         "late": answered.late,
         "duplicates": answered.duplicates,
         "conflicts": answered.conflicts,
+        "repaired": repaired,
         "archived": there.records,
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,

@@ -11,7 +11,8 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content differed. events + duplicates + quarantined + holes make the length of the range.
+    those among them whose content none of their identity had before (views.unique). events + duplicates + quarantined +
+    holes make the length of the range.
     """
 
     events: int = 0

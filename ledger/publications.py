@@ -36,7 +36,9 @@ class Publication:
     `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
     by view name and reason, `maxima` by source. At the cut: `watermarks` by source, in microseconds since 1970, and
     `after_final`, by view name how many events came into windows that answers had labelled final, of the labels that answers
-    of this fingerprint ever had. `gaps` names the gaps that the batch views were built in spite of. `parent` is 0 of number 1.
+    of this fingerprint ever had. `repaired` has, by source, how many of the events that the tail had counted since the cut
+    before the batch found to be copies; nothing of a source where nobody can tell (ledger.repaired). `gaps` names the gaps
+    that the batch views were built in spite of. `parent` is 0 of number 1.
     """
 
     number: int
@@ -53,6 +55,7 @@ class Publication:
     maxima: Mapping[str, Maxima] = field(default_factory=dict, hash=False)
     watermarks: Mapping[str, int] = field(default_factory=dict, hash=False)
     after_final: Mapping[str, int] = field(default_factory=dict, hash=False)
+    repaired: Mapping[str, int] = field(default_factory=dict, hash=False)
     gaps: tuple[str, ...] = ()
 
     def cut(self, source: str) -> Position:
@@ -75,6 +78,7 @@ SCHEMA: Final = pa.schema(
         ("maxima", pa.string()),
         ("watermarks", pa.string()),
         ("after_final", pa.string()),
+        ("repaired", pa.string()),
         ("gaps", pa.string()),
     ]
 )
@@ -220,6 +224,7 @@ def _to_row(publication: Publication) -> Row:
         "maxima": each(publication.maxima, maxima_to_json),
         "watermarks": each(publication.watermarks, int),
         "after_final": each(publication.after_final, int),
+        "repaired": each(publication.repaired, int),
         "gaps": json.dumps(publication.gaps),
     }
 
@@ -243,5 +248,6 @@ def _from_row(row: Row) -> Publication:
         maxima=each("maxima", maxima_from_json),
         watermarks=each("watermarks", int),
         after_final=each("after_final", int),
+        repaired=each("repaired", int),
         gaps=tuple(json.loads(row["gaps"])),
     )

@@ -36,7 +36,8 @@ class Task:
 
     `files` is the release's project, which workers of a cluster cannot see otherwise; `views` gives the fingerprints of
     the source's views by name. `maxima` and `watermark` are how far the partitions and the source had come before the
-    micro-batch. `drops` are copies that only the driver could see.
+    micro-batch. `drops` are copies that only the driver could see. `generations` are the ids of the source's topics, the
+    oldest first.
     """
 
     files: Mapping[str, bytes]
@@ -45,6 +46,7 @@ class Task:
     maxima: Maxima = field(default_factory=dict)
     watermark: int | None = None
     drops: Drops = field(default_factory=dict)
+    generations: tuple[str, ...] = ()
 
     def definitions(self) -> tuple[Source, dict[str, View]]:
         """The source, and one view of each fingerprint."""
@@ -64,7 +66,6 @@ class Share(msgspec.Struct, frozen=True):
     events: int
     quarantined: dict[str, int]
     duplicates: int
-    conflicts: int
     late: int
     after_final: dict[str, int]
     maxima: list[tuple[Partition, Newest]]
@@ -84,14 +85,14 @@ def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     """Like `fold`, for the identities alone, as Arrow IPC streams: one for every so many records, however many there are."""
     source, _ = task.definitions()
     for records in _pieces(batches):
-        yield _row(to_ipc(identities(source, unique(source, decode(source, records).events).events)))
+        yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))
 
 
 def share_of(task: Task, records: pa.Table) -> Share:
     """Decode, drop copies, label late events, prepare what is left and fold every view."""
     source, views = task.definitions()
     decoded = decode(source, records)
-    single = unique(source, decoded.events)
+    single = unique(source, decoded.events, generations=task.generations)
     events = without(single.events, task.drops)
     labelled = late(source, events, event_times(task.maxima))
     prepared = prepare(source, events)
@@ -102,13 +103,12 @@ def share_of(task: Task, records: pa.Table) -> Share:
         events=events.num_rows,
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
-        conflicts=single.conflicts,
         late=labelled.count,
         after_final={fingerprint: after_final(view, prepared.events, task.watermark) for fingerprint, view in views.items()},
         maxima=list(maxima_of(source, events).items()),
         rejected={fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
         partials={fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
-        identities=to_ipc(identities(source, events)),
+        identities=to_ipc(identities(source, decoded.events, task.generations)),
     )
 
 

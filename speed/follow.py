@@ -177,7 +177,7 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
     writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
     fingerprints = {name: release.views[name] for name in views}
     tail = Tail(
-        task=Task(release.files, source.name, fingerprints),
+        task=Task(release.files, source.name, fingerprints, generations=archive.generations(around.tables, source.name)),
         source=source,
         views={fingerprints[name]: view for name, view in views.items()},
         writer=writer,

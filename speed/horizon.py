@@ -1,7 +1,8 @@
 """The identities that were counted lately: what makes the speed layer drop a copy of an event of an earlier micro-batch.
 
-Exact within a span of log time, in memory that the span and the log's rate bound: 24 bytes an identity, twice that at
-the worst. Runs are sorted and merged level by level, so adding costs little whatever is held.
+Exact within a span of log time, in memory that the span and the log's rate bound: 32 bytes for each content of an
+identity, up to three times that while runs are merged (bench/README.md has measured it). Runs are sorted and merged level
+by level, so adding costs little whatever is held.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from speed.identities import Digests, Identities, Times
+from speed.identities import Identities, Keys, Times
 
 
 @dataclass(frozen=True)
@@ -19,34 +20,35 @@ class Horizon:
     span: int
     runs: tuple[Identities, ...] = ()
 
-    def holds(self, digests: Digests) -> npt.NDArray[np.bool_]:
-        """Which of the digests were counted within the span, or somewhat longer ago."""
-        held = np.zeros(len(digests), dtype=bool)
+    def holds(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which of the keys were counted within the span, or somewhat longer ago; asked with identities alone, which of these."""
+        held = np.zeros(len(keys), dtype=bool)
         for run in self.runs:
-            places = np.searchsorted(run.digests, digests)
-            held |= run.digests[np.minimum(places, len(run.digests) - 1)] == digests
+            # The first key at or after an identity is the identity's own, if there is one: its content comes last.
+            places = np.searchsorted(run.keys, keys)
+            held |= run.keys[np.minimum(places, len(run.keys) - 1)].astype(keys.dtype) == keys
         return held
 
     def extended(self, added: Identities) -> "Horizon":
-        """With these identities too, none of which it holds yet; what has left the span goes as runs are merged."""
-        if not len(added.digests) or not self.span:
+        """With these keys too, none of which it need hold twice; what has left the span goes as runs are merged."""
+        if not len(added.keys) or not self.span:
             return self
-        runs = [*self.runs, _sorted(added.digests, added.times)]
+        runs = [*self.runs, _sorted(added.keys, added.times)]
         oldest = max(int(run.times.max()) for run in runs) - self.span
-        while len(runs) > 1 and len(runs[-2].digests) < 2 * len(runs[-1].digests):
+        while len(runs) > 1 and len(runs[-2].keys) < 2 * len(runs[-1].keys):
             upper = runs.pop()
             runs[-1] = _merged(runs[-1], upper, oldest)
-        kept = (run for run in runs if len(run.digests) and int(run.times.max()) >= oldest)
+        kept = (run for run in runs if len(run.keys) and int(run.times.max()) >= oldest)
         return Horizon(self.span, tuple(kept))
 
 
 def _merged(lower: Identities, upper: Identities, oldest: int) -> Identities:
-    digests = np.concatenate([lower.digests, upper.digests])
-    times = np.concatenate([lower.times, upper.times])
-    kept = times >= oldest
-    return _sorted(digests[kept], times[kept])
+    lower_kept, upper_kept = lower.times >= oldest, upper.times >= oldest
+    keys = np.concatenate([lower.keys[lower_kept], upper.keys[upper_kept]])
+    times = np.concatenate([lower.times[lower_kept], upper.times[upper_kept]])
+    return _sorted(keys, times)
 
 
-def _sorted(digests: Digests, times: Times) -> Identities:
-    order = np.argsort(digests, kind="stable")
-    return Identities(digests[order], times[order])
+def _sorted(keys: Keys, times: Times) -> Identities:
+    order = np.argsort(keys, kind="stable")
+    return Identities(keys[order], times[order])

@@ -1,10 +1,10 @@
-"""What tells an event from its copies, in 16 bytes, so that copies are found across tasks and micro-batches.
+"""What tells an event from its copies, and a copy's content from other contents, in 24 bytes: a key.
 
 A task drops the copies inside its own share with the kernel's `unique`. What it cannot see, copies that another task
-read or that an earlier micro-batch counted, the driver finds by these digests and has dropped by position.
+read or that an earlier micro-batch counted, the driver finds by these keys and has dropped by position.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,67 +18,73 @@ from views.event import TIMESTAMP
 from views.log_order import log_order
 from views.ranges import Partition
 from views.source import Source
-from views.unique import identity_columns
+from views.unique import content_columns, identity_columns
 
-Digests = npt.NDArray[np.bytes_]
+Keys = npt.NDArray[np.bytes_]
 Times = npt.NDArray[np.int64]
 Drops = dict[Partition, npt.NDArray[np.int64]]
 """Offsets of copies by partition, in order."""
 
-WIDTH: Final = 16
-DIGEST: Final = np.dtype(f"S{WIDTH}")  # numpy ignores trailing zero bytes of it, which changes nothing at one width
+IDENTITY_WIDTH: Final = 16
+KEY_WIDTH: Final = 24
+# numpy ignores trailing zero bytes of these, which changes nothing at one width.
+IDENTITY: Final = np.dtype(f"S{IDENTITY_WIDTH}")
+KEY: Final = np.dtype(f"S{KEY_WIDTH}")
 SCHEMA: Final = pa.schema(
     [
         ("_topic_id", pa.dictionary(pa.int32(), pa.string())),
         ("_partition", pa.int32()),
         ("_offset", pa.int64()),
         ("_append_time", TIMESTAMP),
-        ("digest", pa.binary(WIDTH)),
+        ("key", pa.binary(KEY_WIDTH)),
+        ("first", pa.bool_()),
     ]
 )
 
 
 @dataclass(frozen=True)
 class Identities:
-    """Digests and append times (microseconds) of events, row by row."""
+    """Keys and append times (microseconds) of events, row by row."""
 
-    digests: Digests
+    keys: Keys
     times: Times
 
 
-def identities(source: Source, events: pa.Table) -> pa.Table:
-    """Position, append time and digest of each event, as SCHEMA has them; no rows for a source without identity.
+def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
+    """Position, append time and key of the first event of each identity and content, as SCHEMA has them.
 
-    A digest is the first 128 bits of SHA-256 over identity and event time, the same in every process: nobody finds two
-    events that share one, not even on purpose.
+    A key is the identity's 16 bytes and the content's 8: the first bits of SHA-256 over identity and event time, and of MD5
+    over the fields that are neither. It is the same in every process. Nobody finds two identities that share their part, not
+    even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted.
+
+    `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a source without
+    identity.
     """
     columns = identity_columns(source)
     if not columns or not events.num_rows:
         return SCHEMA.empty_table()
-    texts = ", ".join(_text(events.schema.field(column)) for column in columns)
-    digest = f"unhex(left(sha256(CAST(to_json([{texts}]) AS VARCHAR)), {2 * WIDTH}))"
-    positions = ", ".join(quoted(name) for name in SCHEMA.names[:-1])
-    found = query(f"SELECT {positions}, {digest} AS digest FROM identified", {"identified": events})
+    identity = f"left(sha256({_json(events.schema, columns)}), {2 * IDENTITY_WIDTH})"
+    content = f"left(md5({_json(events.schema, content_columns(source, events))}), {2 * (KEY_WIDTH - IDENTITY_WIDTH)})"
+    positions = ", ".join(quoted(name) for name in SCHEMA.names[:-2])
+    sql = f"SELECT {positions}, unhex({identity} || {content}) AS key FROM identified"
+    found = query(sql, {"identified": events})
     take_back("identified")
-    return found.cast(SCHEMA)
+    order = log_order(found, generations)
+    keys = keys_of(found)[order]
+    _, firsts = np.unique(keys, return_index=True)
+    _, leading = np.unique(keys.astype(IDENTITY), return_index=True)
+    first = np.isin(firsts, leading)
+    return found.take(pa.array(order[firsts])).append_column("first", pa.array(first)).cast(SCHEMA)
+
+
+def keys_of(found: pa.Table) -> Keys:
+    """The keys of what `identities` gave, as a numpy array."""
+    return np.frombuffer(b"".join(found["key"].to_pylist()), KEY)
 
 
 def values(found: pa.Table) -> Identities:
-    """The digests and times of what `identities` gave, as numpy arrays."""
-    digests = found["digest"].combine_chunks()
-    times = found["_append_time"].cast(pa.int64()).to_numpy()
-    return Identities(np.frombuffer(b"".join(digests.to_pylist()), DIGEST), times)
-
-
-def copies(found: pa.Table, known: npt.NDArray[np.bool_]) -> Drops:
-    """The positions to drop: rows that are `known`, and all but the first of equal digests in the order of the log."""
-    if not found.num_rows:
-        return {}
-    order = log_order(found)
-    _, firsts = np.unique(values(found).digests[order], return_index=True)
-    dropped = np.ones(found.num_rows, dtype=bool)
-    dropped[order[firsts]] = False
-    return _by_partition(found.filter(pa.array(dropped | known)))
+    """The keys and times of what `identities` gave, as numpy arrays."""
+    return Identities(keys_of(found), found["_append_time"].cast(pa.int64()).to_numpy())
 
 
 def without(events: pa.Table, drops: Drops) -> pa.Table:
@@ -98,17 +104,24 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *tables]).unify_dictionaries()
 
 
-def _by_partition(found: pa.Table) -> Drops:
-    plain = found.select(["_topic_id", "_partition", "_offset"]).set_column(0, "_topic_id", found["_topic_id"].cast(pa.string()))
-    grouped = plain.group_by(["_topic_id", "_partition"], use_threads=False).aggregate([("_offset", "list")]).to_pylist()
-    return {
-        (group["_topic_id"], group["_partition"]): np.sort(np.array(group["_offset_list"], dtype=np.int64)) for group in grouped
-    }
+def _json(schema: pa.Schema, columns: Iterable[str]) -> str:
+    """SQL for a text of the columns that only equal values share."""
+    return _array(_text(quoted(name), schema.field(name).type) for name in columns)
 
 
-def _text(field: pa.Field) -> str:
-    """The column as a text that only equal values share."""
-    name = quoted(field.name)
-    if pa.types.is_binary(field.type):
-        return f"hex({name})"
-    return f"CAST(epoch_us({name}) AS VARCHAR)" if pa.types.is_timestamp(field.type) else f"CAST({name} AS VARCHAR)"
+def _array(texts: Iterable[str]) -> str:
+    return f"CAST(to_json([{', '.join(texts)}]::VARCHAR[]) AS VARCHAR)"
+
+
+def _text(value: str, kind: pa.DataType, depth: int = 0) -> str:
+    """SQL for a text of the value that only equal values share."""
+    if pa.types.is_list(kind):
+        item = f"item{depth}"
+        texts = f"list_transform({value}, lambda {item}: {_text(item, kind.value_type, depth + 1)})"
+        return f"CAST(to_json({texts}) AS VARCHAR)"
+    if pa.types.is_struct(kind):
+        texts = _array(_text(f"struct_extract({value}, '{field.name}')", field.type, depth) for field in kind)
+        return f"CASE WHEN {value} IS NOT NULL THEN {texts} END"
+    if pa.types.is_binary(kind):
+        return f"hex({value})"
+    return f"CAST(epoch_us({value}) AS VARCHAR)" if pa.types.is_timestamp(kind) else f"CAST({value} AS VARCHAR)"

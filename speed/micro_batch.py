@@ -1,6 +1,6 @@
 """One micro-batch on the driver: have Spark fold it, drop the copies that no task could see, unite what the tasks found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -8,9 +8,10 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from ledger.counts import Counts, add
+from speed.copies import copies
 from speed.fold import SCHEMA, Share, Task, fold, partial_of, shares
 from speed.horizon import Horizon
-from speed.identities import Identities, copies, joined, values
+from speed.identities import Identities
 from views.errors import TandemError
 from views.kernel import merge
 from views.ranges import Ranges
@@ -27,7 +28,7 @@ class Torn(TandemError):
 
 @dataclass(frozen=True)
 class Folded:
-    """What a micro-batch adds: the content of its commit, and the identities that it counted."""
+    """What a micro-batch adds: the content of its commit, and what the horizon has not held yet."""
 
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]]
@@ -44,21 +45,26 @@ def fold_records(records: DataFrame, task: Task, views: Mapping[str, View], rang
     `views` are the source's by fingerprint. A hole is an offset of the ranges without a record. Raises Torn if a record lies
     outside the ranges, DefinitionError, and what Spark raises.
     """
-    found = _run(records, task)
-    identities = joined([from_ipc(share.identities) for share in found])
-    drops = copies(identities, horizon.holds(values(identities).digests))
-    if drops:
-        found = _run(records, replace(task, drops=drops))
-        identities = joined([from_ipc(share.identities) for share in found])
+    return fold_shares(partial(_run, records), task, views, ranges, horizon)
+
+
+def fold_shares(
+    run: Callable[[Task], Sequence[Share]], task: Task, views: Mapping[str, View], ranges: Ranges, horizon: Horizon
+) -> Folded:
+    """The same of what `run` gives for a task: one share of each part of the records, always of the same parts."""
+    found = run(task)
+    judged = copies([from_ipc(share.identities) for share in found], horizon, task.generations)
+    if judged.drops:
+        found = run(replace(task, drops=judged.drops))
     maxima = newest(dict(share.maxima) for share in found)
     return Folded(
-        counts=_counts(found, ranges),
+        counts=replace(_counts(found, ranges), conflicts=judged.conflicts),
         rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
         after_final=add(*(share.after_final for share in found)),
         maxima=maxima,
         newest=_time(append_time(maxima)),
         partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
-        identities=values(identities),
+        identities=judged.added,
     )
 
 
@@ -84,7 +90,6 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         holes=ranges.length - read,
         late=sum(share.late for share in found),
         duplicates=sum(share.duplicates for share in found),
-        conflicts=sum(share.conflicts for share in found),
     )
 
 

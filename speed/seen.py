@@ -34,7 +34,7 @@ def seen(
     beginning: Beginning,
     newest: datetime | None,
 ) -> Horizon:
-    """The horizon at `start`: identities of the records that the log received at most `source.horizon` before `newest`.
+    """The horizon at `start`: the keys of the records that the log received at most `source.horizon` before `newest`.
 
     `newest` is an append time that no event below `start` is known to exceed by much: an earlier one loads more than is
     needed, never less. None: all below `start` are loaded. Reads Kafka, and the archive for what Kafka no longer has.

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
@@ -54,8 +55,16 @@ def new_topic(connection: kafka.Connection, *, partitions: int = 2) -> kafka.Top
     return kafka.create(connection, [name], Settings(kafka=Kafka(partitions=partitions)))[name]
 
 
-def produce(connection: kafka.Connection, topic: kafka.Topic, values: Sequence[bytes | None], *, partition: int = 0) -> None:
-    """Append the values to one partition, in order, all acknowledged."""
+def produce(
+    connection: kafka.Connection,
+    topic: kafka.Topic,
+    values: Sequence[bytes | None],
+    *,
+    partition: int = 0,
+    at: datetime | None = None,
+) -> None:
+    """Append the values to one partition, in order, all acknowledged; `at` is their append time, now unless given."""
+    timed = {} if at is None else {"timestamp": int(at.timestamp() * 1000)}
     with kafka.Sender(connection.address) as sender:
         for value in values:
-            sender._producer.produce(topic.name, value, partition=partition, on_delivery=sender._delivered)
+            sender._producer.produce(topic.name, value, partition=partition, on_delivery=sender._delivered, **timed)

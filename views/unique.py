@@ -2,29 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.log_order import Rows, log_order
+from views.engine import query, quoted, take_back
+from views.log_order import log_order
 from views.source import APPEND_TIME, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, *METADATA_SCHEMA.names})
 
-Mask = npt.NDArray[np.bool_]
-
 _RANK, _GROUP = "_rank", "_group"  # no field's name starts with an underscore
+_COPIES = "_copies"
 
 
 @dataclass(frozen=True)
 class Unique:
     """The events that count, in the order they came in; how many copies were dropped, and how many of them differed.
 
-    A conflict is a dropped copy whose content differs from that of the event kept in its place. Copies of an event in
-    `known` are duplicates whose content cannot be compared.
+    A conflict is a dropped copy whose content neither the event kept nor an earlier copy of it had: of contents A, B, B there
+    is one. So `conflicts` are the contents that were dropped, the same number whatever the order in which copies come and
+    however the log is cut. Copies of an event in `known` are duplicates whose content cannot be compared.
     """
 
     events: pa.Table
@@ -39,6 +38,12 @@ def identity_columns(source: Source) -> list[str]:
     """
     columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
     return [name for name in columns if name != APPEND_TIME]
+
+
+def content_columns(source: Source, events: pa.Table) -> list[str]:
+    """The columns in which copies may differ: neither position nor metadata nor identity."""
+    identity = identity_columns(source)
+    return [name for name in events.column_names if name not in identity and name not in _AROUND]
 
 
 def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
@@ -62,11 +67,23 @@ def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, g
     kept = np.zeros(events.num_rows, dtype=bool)
     kept[order[firsts]] = True
     copies = groups[f"{_RANK}_list"].combine_chunks()
-    ranks = copies.flatten().to_numpy()
-    winners = np.repeat(firsts, copies.value_lengths().to_numpy())
-    others = ranks != winners
-    conflicts = _conflicts(events, columns, order[ranks[others]], order[winners[others]])
+    repeated = copies.filter(pc.greater(copies.value_lengths(), 1))
+    conflicts = 0
+    if len(repeated):
+        conflicts = contents(source, events.take(pa.array(order[repeated.flatten().to_numpy()]))).num_rows - len(repeated)
     return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts)
+
+
+def contents(source: Source, events: pa.Table) -> pa.Table:
+    """Identity and content of the events, each different pair once; a null equals another. The source has an identity.
+
+    There are as many conflicts among events as these have rows beyond one for each identity.
+    """
+    columns = [*identity_columns(source), *content_columns(source, events)]
+    names = ", ".join(quoted(name) for name in columns)
+    different = query(f"SELECT DISTINCT {names} FROM {_COPIES}", {_COPIES: events})
+    take_back(_COPIES)
+    return different.cast(events.select(columns).schema)
 
 
 def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
@@ -77,21 +94,3 @@ def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
     seen = seen.filter(pc.is_in(seen[columns[0]], value_set=groups[columns[0]]))
     fresh = keys.join(seen, keys=columns, join_type="left anti", use_threads=False)
     return groups.take(fresh[_GROUP])
-
-
-def _conflicts(events: pa.Table, columns: list[str], copies: Rows, winners: Rows) -> int:
-    """How many of the copies differ from their winner in a column that is neither position nor metadata nor identity."""
-    content = [name for name in events.column_names if name not in columns and name not in _AROUND]
-    if not len(copies) or not content:
-        return 0
-    mine, theirs = events.take(pa.array(copies)), events.take(pa.array(winners))
-    return int(reduce(np.logical_or, (_differs(mine[name], theirs[name]) for name in content)).sum())
-
-
-def _differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Mask:
-    if pa.types.is_nested(left.type):
-        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-        return np.array([mine != theirs for mine, theirs in pairs], dtype=bool)
-    unequal = pc.fill_null(pc.not_equal(left, right), False)
-    differs: Mask = pc.or_(unequal, pc.xor(pc.is_null(left), pc.is_null(right))).to_numpy()
-    return differs

@@ -4,6 +4,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -80,7 +81,33 @@ def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids
 def test_strangers_whose_hashes_met_are_told_apart(tmp_path: Path) -> None:
     search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
 
-    assert list(duplicates._judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
+    assert list(duplicates.judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
+
+
+def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither hashes nor events need be in memory at once; what was kept gives way to what is earlier in the log."""
+    monkeypatch.setattr(duplicates, "EVENTS_HELD", 40)
+    monkeypatch.setattr(duplicates, "HASHES", 40)
+    dice = random.Random(6)
+    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
+    whole = sales([(f"i{dice.randrange(60)}", dice.randrange(2)) for _ in range(400)])
+    cents = pa.array([dice.randrange(3) for _ in range(400)])
+    whole = whole.set_column(whole.column_names.index("cents"), "cents", cents)
+    expected = kernel.unique(SOURCE, whole)
+    order = list(range(0, 400, 10))
+    dice.shuffle(order)
+
+    (found,) = duplicates.judged(search, iter([to_ipc(whole.slice(start, 10)) for start in order]))
+    assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
+    assert expected.conflicts
+    kept = read_drops(Place(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
+    assert kept == expected.events
+
+    hashes = duplicates._hashed(whole, ["id", "at"])
+    (repeated,) = duplicates.repeated_hashes(search, iter([hashes[start : start + 10].tobytes() for start in order]))
+    often, counts = np.unique(hashes, return_counts=True)
+    assert pq.read_table(tmp_path / repeated.file)["hash"].to_pylist() == often[counts > 1].tolist()
+    assert repeated.events == counts[counts > 1].sum()
 
 
 def test_of_two_topics_the_older_one_keeps_its_event(tmp_path: Path) -> None:
@@ -89,5 +116,5 @@ def test_of_two_topics_the_older_one_keeps_its_event(tmp_path: Path) -> None:
     suspects = pa.concat_tables([one.set_column(0, "_topic_id", topic) for one, topic in zip((old, new), topics, strict=True)])
     search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)), generations=("Z", "A"))
 
-    (found,) = duplicates._judged(search, iter([to_ipc(suspects)]))
+    (found,) = duplicates.judged(search, iter([to_ipc(suspects)]))
     assert pq.read_table(tmp_path / found.files[0])["_topic_id"].to_pylist() == ["A"]

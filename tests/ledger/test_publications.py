@@ -73,6 +73,7 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
         maxima={SOURCE: {("T", 0): Newest(5, 7)}},
         watermarks={SOURCE: 5},
         after_final={"a": 3},
+        repaired={SOURCE: 3},
         gaps=("numbers-gap-1",),
     )
     assert publish(tables, lambda _: full) == replace(full, number=2, parent=1)

@@ -1,20 +1,23 @@
-"""Identities: equal digests for copies and for nothing else; the first of them in the log stays."""
+"""Identities: equal keys for copies and for nothing else; the first of them in the log stays."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from speed.copies import copies
 from speed.horizon import Horizon
-from speed.identities import DIGEST, Identities, copies, identities, joined, values, without
+from speed.identities import IDENTITY, KEY, Identities, identities, keys_of, values, without
 from views.event import Event, Scale
 from views.source import Source, events_schema
+from views.unique import unique
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -49,10 +52,6 @@ def table(*rows: dict[str, object]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=events_schema(MOVES))
 
 
-def none_known(found: pa.Table) -> np.ndarray:
-    return np.zeros(found.num_rows, dtype=bool)
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -69,8 +68,11 @@ def none_known(found: pa.Table) -> np.ndarray:
     ids="+".join,
 )
 def test_another_value_is_another_identity(changed: dict[str, object]) -> None:
-    digests = identities(MOVES, table(move(0), move(1), move(2, **changed)))["digest"].to_pylist()
-    assert digests[0] == digests[1] != digests[2]
+    alike = identities(MOVES, table(move(0), move(1)))
+    assert (alike["_offset"].to_pylist(), alike["first"].to_pylist()) == ([0], [True])
+    found = identities(MOVES, table(move(0), move(1), move(2, **changed)))
+    assert found["first"].to_pylist() == [True, True]
+    assert len(set(keys_of(found).astype(IDENTITY).tolist())) == 2
 
 
 def test_of_copies_in_several_shares_the_first_in_the_log_stays() -> None:
@@ -79,16 +81,60 @@ def test_of_copies_in_several_shares_the_first_in_the_log_stays() -> None:
         table(move(7, topic="S")),
         table(move(3), move(4, a="other")),
     ]
-    found = joined([identities(MOVES, share) for share in shares])
-    drops = copies(found, none_known(found))
+    drops = copies([identities(MOVES, share) for share in shares], Horizon(1)).drops
     assert {partition: list(offsets) for partition, offsets in drops.items()} == {("T", 0): [3], ("T", 1): [5, 9]}
     assert [without(share, drops)["_offset"].to_pylist() for share in shares] == [[], [7], [4]]
+
+
+class Inner(msgspec.Struct, frozen=True):
+    """A struct with what is hard to tell apart as a text."""
+
+    words: list[str] | None = None
+    raw: bytes | None = None
+
+
+class Note(Event):
+    """Content of every sort beside the identity."""
+
+    id: int
+    at: datetime
+    text: str | None = None
+    number: float | None = None
+    price: Annotated[Decimal, Scale(18)] | None = None
+    inner: Inner | None = None
+    many: list[Inner] | None = None
+    lists: list[list[int]] | None = None
+
+
+NOTES = Source(topic="notes", event=Note, event_time="at", identity=("id",))
+PLACED = {"_topic_id": "T", "_partition": 0, "_append_time": AT, "id": 1, "at": AT}
+CONTENTS: list[dict[str, object]] = [
+    {},
+    {"text": "null"}, {"text": ""}, {"text": '"'}, {"text": "1.0"}, {"number": 1.0}, {"number": 0.1}, {"number": 0.1 + 2**-56},
+    {"price": Decimal("12345678901234567.123456789012345678")}, {"price": Decimal("12345678901234567.123456789012345679")},
+    {"inner": {}}, {"inner": {"words": []}}, {"inner": {"words": [None]}}, {"inner": {"words": ["null"]}},
+    {"inner": {"words": ["a", "b"]}}, {"inner": {"words": ["a, b"]}}, {"inner": {"words": ['a","b']}},
+    {"inner": {"raw": b"\x00"}}, {"inner": {"raw": b"\\x00"}}, {"inner": {"raw": b""}},
+    {"many": []}, {"many": [None]}, {"many": [{}]}, {"many": [{"words": ["x"]}, {}]}, {"many": [{}, {"words": ["x"]}]},
+    {"lists": []}, {"lists": [[]]}, {"lists": [None]}, {"lists": [[0]]}, {"lists": [[1], [2]]}, {"lists": [[1, 2]]},
+]  # fmt: skip
+
+
+def test_a_content_has_a_key_of_its_own_and_equal_ones_share_it() -> None:
+    rows = [PLACED | {"_offset": offset} | content for offset, content in enumerate([*CONTENTS, *CONTENTS])]
+    events = pa.Table.from_pylist(rows, schema=events_schema(NOTES))
+    found = identities(NOTES, events)
+    firsts = dict(zip(found["_offset"].to_pylist(), found["first"].to_pylist(), strict=True))
+    assert firsts == {offset: offset == 0 for offset in range(len(CONTENTS))}
+    assert len(set(keys_of(found).tolist())) == found.num_rows == len(CONTENTS)
+    kept = unique(NOTES, events)
+    assert (kept.duplicates, kept.conflicts) == (2 * len(CONTENTS) - 1, len(CONTENTS) - 1)
 
 
 def test_a_source_without_identity_has_none() -> None:
     found = identities(Source(topic="moves", event=Move, event_time="at"), table(move(0), move(0)))
     assert found.num_rows == 0
-    assert copies(joined([found]), none_known(found)) == {}
+    assert copies([found], Horizon(1)).drops == {}
 
 
 SPAN = 10
@@ -102,14 +148,15 @@ def test_the_horizon_holds_what_was_counted_within_its_span(added: list[tuple[se
     horizon, last, now = Horizon(SPAN), {}, 0
     for numbers, pause in added:
         now += pause
-        digests = np.array([number.to_bytes(16, "big") for number in sorted(numbers)], DIGEST)
-        fresh = ~horizon.holds(digests)
+        keys = np.array([number.to_bytes(16, "big") + b"content." for number in sorted(numbers)], KEY)
+        fresh = ~horizon.holds(keys)
+        assert (horizon.holds(keys.astype(IDENTITY)) == ~fresh).all()
         for number, new in zip(sorted(numbers), fresh, strict=True):
             assert new or number in last
             assert not new or now - last.get(number, now - SPAN - 1) > SPAN
-        horizon = horizon.extended(Identities(digests[fresh], np.full(int(fresh.sum()), now)))
+        horizon = horizon.extended(Identities(keys[fresh], np.full(int(fresh.sum()), now)))
         last |= {number: now for number, new in zip(sorted(numbers), fresh, strict=True) if new}
-    held = sum(len(run.digests) for run in horizon.runs)
+    held = sum(len(run.keys) for run in horizon.runs)
     assert len(horizon.runs) <= 1 + np.log2(1 + held)
 
 

@@ -1,7 +1,8 @@
 """The speed layer on a real broker: whatever happens to it or to the log, every event is answered once."""
 
 import random
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import sleep
 
@@ -11,6 +12,7 @@ from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
 from batch import archive as archiving
+from batch import recompute as recomputing
 from batch.session import Run
 from infra import kafka
 from infra.settings import Settings
@@ -129,9 +131,9 @@ def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, s
     produce(broker, topic, some(range(10)))
     cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
     with running(spark, settings, topic):
-        produce(broker, topic, some(range(5, 15)))
+        produce(broker, topic, [*some(range(5, 15)), sale(7, seconds=49, amount=-7)])
         wait_until_folded(settings, broker, topic)
-    assert (total(settings, "events"), total(settings, "duplicates")) == (5, 5)
+    assert (total(settings, "events"), total(settings, "duplicates"), total(settings, "conflicts")) == (5, 6, 1)
 
 
 def test_what_the_log_lost_is_read_from_the_archive(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
@@ -175,6 +177,61 @@ def test_copies_of_what_was_counted_before_a_restart_are_known(
     assert (states[0], states[-1]) == ("final", "open")
     per_shop = given(Reader(Tables(settings.state)).answer("per_shop"))
     assert (per_shop.provenance.after_final, {row["window_state"] for row in per_shop.rows()}) == (0, {"open"})
+
+
+def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
+    """In a micro-batch, in another, after the cut, after a restart, in another release; beyond the horizon by the batch.
+
+    Everywhere some copies differ from their event, and both layers count as many conflicts.
+    """
+    settings, topic = settings_for(broker, tmp_path), new_topic(broker)
+    project, early = load_files(project_files(topic.name)), datetime.now(UTC) - timedelta(hours=2)
+    conflicts = 0
+
+    def send(numbers: Sequence[int], *, at: datetime | None = early, release: int = 1) -> None:
+        """Copies, one of which has a content of its own, in both partitions; then wait until they are folded."""
+        nonlocal conflicts
+        for partition in (0, 1):
+            conflicts += 1
+            differing = sale(numbers[0], seconds=numbers[0] * 7 % 600, amount=-conflicts)
+            produce(broker, topic, [*some(numbers), differing, *some(numbers), differing], partition=partition, at=at)
+        wait_until_folded(settings, broker, topic, release)
+
+    def recompute(*, adopt: bool = False) -> Publication:
+        runs = [Run(settings, name, lambda: datetime.now(UTC), lambda _: None, environ()) for name in ("archive", "recompute")]
+        archiving.run(runs[0], lambda: project)
+        return recomputing.run(runs[1], lambda: project, adopt=adopt).publication
+
+    with running(spark, settings, topic):
+        produce(broker, topic, some(range(20)), at=early)
+        send([0, 1])
+        send([2, 1])
+        live = recompute()
+        assert live.cut("sales") == log_end(broker, topic)
+        assert (live.counts["sales"].events, live.counts["sales"].conflicts, live.repaired) == (20, conflicts, {"sales": 0})
+        send([3, 4])
+        assert answered(settings) == per_minute(range(20))
+    with running(spark, settings, topic) as layer:
+        send([5, 4])
+        assert answered(settings) == per_minute(range(20))
+        assert (total(settings, "events"), total(settings, "conflicts")) == (20, conflicts)
+        files = project_files(topic.name)
+        project = load_files(files | {"definitions.py": files["definitions.py"].replace(b'"most": maximum', b'"top": maximum')})
+        assert recompute(adopt=True).release == 2
+        send([6, 3], release=2)
+        assert layer.said == ["release 2 is live: going on with its definitions"]
+        assert answered(settings) == per_minute(range(20))
+        assert sum(commit.counts.events for commit in commits(settings, 2)) == 0
+
+        produce(broker, topic, some([20]))
+        wait_until_folded(settings, broker, topic, release=2)
+        produce(broker, topic, some(range(10)))
+        wait_until_folded(settings, broker, topic, release=2)
+        assert sum(n for n, _ in answered(settings).values()) == 21 + 10
+        live = recompute()
+        assert live.repaired == {"sales": 10}
+        assert (live.counts["sales"].events, live.counts["sales"].conflicts) == (21, conflicts)
+        assert answered(settings) == per_minute(range(21))
 
 
 def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:

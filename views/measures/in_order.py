@@ -1,7 +1,9 @@
 """Values of the events that come first or last: by event time, or by another expression.
 
 Order is total: events of one time come in the order of topic id, partition and offset. So there is one answer, the same for
-every split and order of the events.
+every split and order of the events, in every layer. A topic that was made anew has another id; which of two ids comes first
+is chance, but settled by the records themselves, so that states are merged by readers that do not know the topics' ages.
+Within one topic, ties go by partition and offset.
 """
 
 from collections.abc import Sequence
@@ -41,7 +43,7 @@ class One:
     facts: ClassVar = Facts(
         merge="one comparison",
         inverse="no",
-        source="an order of all events: by time, then by position",
+        source="an order of all events: by time, then by topic id, partition, offset",
         varying="the value and some 50 for its place",
     )
 
@@ -79,7 +81,7 @@ class Several:
     facts: ClassVar = Facts(
         merge="the values of both sorted by place",
         inverse="no",
-        source="an order of all events: by what decides, by time, then by position",
+        source="an order of all events: by what decides, by time, then by topic id, partition, offset",
         varying="at most `k` values and some 50 each for their places",
     )
 

@@ -1,0 +1,55 @@
+"""What no task of a micro-batch can see: copies that another task read, or that were counted before, and new contents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from speed.horizon import Horizon
+from speed.identities import IDENTITY, Drops, Identities, Keys, joined, values
+from views.log_order import log_order
+
+
+@dataclass(frozen=True)
+class Copies:
+    """`drops` are the positions that the tasks kept and must not; `added` is what the horizon has not held yet.
+
+    `conflicts` are the copies of this micro-batch whose content no event of their identity had before.
+    """
+
+    drops: Drops
+    added: Identities
+    conflicts: int
+
+
+def copies(shares: Sequence[pa.Table], horizon: Horizon, generations: Sequence[str] = ()) -> Copies:
+    """Judge all tasks' identities at once: the first of an identity in the log stays, unless the horizon holds it."""
+    found = joined(shares)
+    found = found.take(pa.array(log_order(found, generations)))
+    rows = values(found)
+    identity = rows.keys.astype(IDENTITY)
+    fresh, new = ~horizon.holds(identity), ~horizon.holds(rows.keys)
+    stays = fresh & _first(identity)
+    new &= _first(rows.keys)
+    return Copies(
+        drops=_by_partition(found.filter(pa.array(found["first"].to_numpy() & ~stays))),
+        added=Identities(rows.keys[new], rows.times[new]),
+        conflicts=int(new.sum() - stays.sum()),
+    )
+
+
+def _first(keys: Keys) -> npt.NDArray[np.bool_]:
+    """Per key, whether none before is equal."""
+    first = np.zeros(len(keys), dtype=bool)
+    first[np.unique(keys, return_index=True)[1]] = True
+    return first
+
+
+def _by_partition(found: pa.Table) -> Drops:
+    plain = found.select(["_topic_id", "_partition", "_offset"]).set_column(0, "_topic_id", found["_topic_id"].cast(pa.string()))
+    grouped = plain.group_by(["_topic_id", "_partition"], use_threads=False).aggregate([("_offset", "list")]).to_pylist()
+    return {
+        (group["_topic_id"], group["_partition"]): np.sort(np.array(group["_offset_list"], dtype=np.int64)) for group in grouped
+    }

@@ -1,0 +1,20 @@
+"""The benchmark of duplicates does the layers' own work, and says what each identity took."""
+
+import pytest
+
+from bench import duplicates
+
+
+def test_a_horizon_takes_32_bytes_for_each_key() -> None:
+    figure = duplicates.horizon(30_000)
+    assert (figure.size, figure.steady) == (30_000, 32 * 30_000)
+    (row,) = duplicates.document([figure])["figures"]
+    assert row["peak_bytes_each"] == round(figure.peak / 30_000, 1)
+
+
+@pytest.mark.parametrize("step", [duplicates.hashes, duplicates.one_hash, duplicates.suspects, duplicates.one_event])
+def test_every_step_of_the_batch_search_is_done(step: object) -> None:
+    figure = step(40_000)  # type: ignore[operator]
+    assert figure.size == 40_000
+    assert figure.seconds > 0
+    assert duplicates.table([figure]).row_count == 1

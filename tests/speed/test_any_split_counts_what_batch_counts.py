@@ -1,0 +1,81 @@
+"""However the log is cut into tasks and micro-batches: the events, duplicates and conflicts that `unique` finds in all of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speed.fold import Share, Task, share_of
+from speed.horizon import Horizon
+from speed.identities import identities, values
+from speed.micro_batch import fold_shares
+from tests.speed.sales import START, project_files, sale
+from views.kernel import Partial, decode, merge, present, unique
+from views.project import load_files
+from views.ranges import EMPTY, Ranges
+from views.source import RECORDS_SCHEMA
+from views.wire import from_ipc
+
+FILES = project_files()
+PROJECT = load_files(FILES)
+SALES, VIEW = PROJECT.sources["sales"], PROJECT.views["per_shop"]
+COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")
+SCHEMA = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
+
+VALUES = st.builds(sale, st.integers(0, 3), seconds=st.integers(0, 1), shop=st.sampled_from("ab"), amount=st.integers(0, 1))
+PARTITIONS = 2
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[list[list[bytes]]]:
+    """Micro-batches of the values that each partition adds."""
+    chunk = st.lists(st.one_of(VALUES, st.just(b"no sale")), max_size=5)
+    return draw(st.lists(st.lists(chunk, min_size=PARTITIONS, max_size=PARTITIONS), min_size=1, max_size=4))
+
+
+def records(values: Sequence[bytes], partition: int, first: int) -> pa.Table:
+    rows = [("T", partition, first + row, START, value) for row, value in enumerate(values)]
+    return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], SCHEMA)
+
+
+def tasks(tables: Sequence[pa.Table], cut: int) -> Iterator[pa.Table]:
+    """Each partition's records as one task, or as two: Spark may divide a partition."""
+    for table in tables:
+        yield from (part for part in (table.slice(0, cut), table.slice(cut)) if part.num_rows)
+
+
+@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]))
+def test_within_the_horizon_any_split_counts_the_same(log: list[list[list[bytes]]], cut: int, restart: int) -> None:
+    """`restart` is before which micro-batch the layer forgets, and loads what was counted from the log again."""
+    task = Task(FILES, "sales", {"per_shop": "f"})
+    horizon, ends, counted, states, before = Horizon(600_000_000), [0] * PARTITIONS, Counter[str](), [], []
+    for number, chunks in enumerate(log):
+        if number == restart:
+            horizon = again(task, before)
+        tables = [records(values, partition, ends[partition]) for partition, values in enumerate(chunks)]
+        ranges = Ranges.of({("T", p): (ends[p], ends[p] + len(values)) for p, values in enumerate(chunks) if values})
+
+        def run(task: Task, tables: list[pa.Table] = tables) -> list[Share]:
+            return [share_of(task, part) for part in tasks(tables, cut)]
+
+        folded = fold_shares(run, task, {"f": VIEW}, ranges, horizon)
+        horizon = horizon.extended(folded.identities)
+        counted.update(events=folded.counts.events, duplicates=folded.counts.duplicates, conflicts=folded.counts.conflicts)
+        states.append(Partial(from_ipc(folded.partials["f"]), EMPTY, {}))
+        ends = [end + len(values) for end, values in zip(ends, chunks, strict=True)]
+        before += tables
+
+    whole = unique(SALES, decode(SALES, pa.concat_tables(before)).events)
+    assert counted == Counter(events=whole.events.num_rows, duplicates=whole.duplicates, conflicts=whole.conflicts)
+    answered = present(VIEW, merge(VIEW, states)).to_pylist()
+    assert sum(row["n"] for row in answered) == whole.events.num_rows
+
+
+def again(task: Task, tables: Sequence[pa.Table]) -> Horizon:
+    """What a layer that starts loads of the log so far."""
+    horizon = Horizon(600_000_000)
+    for table in tables:
+        horizon = horizon.extended(values(identities(SALES, decode(SALES, table).events, task.generations)))
+    return horizon
