@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from batch import archive as archiving
 from batch import recompute as recomputing
+from batch.planning import Request
 from batch.session import Run
 from infra import kafka
 from infra.settings import Settings
@@ -200,7 +201,7 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
     def recompute(*, adopt: bool = False) -> Publication:
         runs = [Run(settings, name, lambda: datetime.now(UTC), lambda _: None, environ()) for name in ("archive", "recompute")]
         archiving.run(runs[0], lambda: project)
-        return recomputing.run(runs[1], lambda: project, adopt=adopt).publication
+        return recomputing.run(runs[1], lambda: project, Request(adopt=adopt)).publication
 
     with running(spark, settings, topic):
         produce(broker, topic, some(range(20)), at=early)
