@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from batch import commits, decoding, duplicates, folding
@@ -26,9 +26,11 @@ from views.ranges import Ranges
 from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 from views.unique import identity_columns
 from views.view import View
+from views.watermark import Maxima, append_time, newest
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Displaced(TandemError):
@@ -55,12 +57,18 @@ class Below:
 
 @dataclass(frozen=True)
 class BatchViews:
-    """The files of the views' batch version, and what was counted on the way. `newest` is an append time."""
+    """The files of the views' batch version, and what was counted on the way."""
 
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    newest: datetime | None
+    maxima: Maxima = field(hash=False)
+
+    @property
+    def newest(self) -> datetime | None:
+        """The append time of the newest event."""
+        time = append_time(self.maxima)
+        return None if time is None else _EPOCH + timedelta(microseconds=time)
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         files=tuple(built),
         counts=replace(counts, holes=holes, others=others),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
-        newest=max((one.newest for one in folded if one.newest is not None), default=None),
+        maxima=newest(one.maxima for one in folded),
     )
 
 

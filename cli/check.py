@@ -68,6 +68,7 @@ def _source(source: Source) -> dict[str, Any]:
         "many": source.many,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
+        "idle_s": source.idle.total_seconds(),
         "prepare": None if source.prepare is None else _prepare(source, source.prepare),
     }
 

@@ -16,6 +16,7 @@ from views.ranges import Ranges
 from views.source import REJECTS_SCHEMA
 from views.unique import identity_columns
 from views.view import View
+from views.watermark import maxima_of, newest, watermark
 
 TOPIC = "file"
 SHOWN_REJECTS = 20
@@ -24,7 +25,7 @@ _LINES = 50_000  # bounds what is in memory at once: these lines, the states, an
 
 @dataclass(frozen=True)
 class Trial:
-    """The states of a view over a file, and what became of its lines.
+    """The states of a view over a file, its watermark, and what became of its lines.
 
     They are `records`, one each unless the source's format has it otherwise; of these `decoded` became events and
     duplicates, `others` are another source's, the rest is `quarantined` by reason. `rejects` are the first of these, as the
@@ -32,6 +33,7 @@ class Trial:
     """
 
     partial: Partial
+    watermark: int | None
     lines: int
     records: int
     events: int
@@ -53,7 +55,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
     """
     # A line has no headers, by which it could be told from others'.
     source = replace(view.source, only=None) if isinstance(view.source.only, ByHeader) else view.source
-    states, known = [], None
+    states, maxima, known = [], [], None
     events = duplicates = others = records = 0
     bundles = Bundles.of(source)
     quarantined: dict[str, int] = {}
@@ -65,6 +67,7 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
         kept = unique(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
         states.append(partial(view, prepared.events, ranges, prepared.failed))
+        maxima.append(maxima_of(source, kept.events))
         if identity := identity_columns(source):
             seen = kept.events.select(identity)
             known = seen if known is None else pa.concat_tables([known, seen])
@@ -74,7 +77,8 @@ def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
         others += decoded.others
         quarantined = add(quarantined, _by_reason(decoded.rejects))
         rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
-    return Trial(merge(view, states), bundles.seen, records, events, duplicates, quarantined, rejects, others)
+    reached = watermark(newest(maxima), source.idle)
+    return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others)
 
 
 def _chunks(values: Iterator[Value], size: int) -> Iterator[list[Value]]:

@@ -28,7 +28,7 @@ def run(
     if view not in views:
         raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
     tried = trial(views[view], lines(file), at=datetime.now(UTC))
-    rows = to_rows(views[view], present(views[view], tried.partial))
+    rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     rejects = [_reject(reject) for reject in tried.rejects.to_pylist()]
     document = {
         "view": view,

@@ -79,7 +79,10 @@ class Source:
     log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
     half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
     that every record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it
-    counts all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
+    counts all the same. The source's watermark is the least of the partitions' newest event times, without those of partitions
+    whose newest event the log received more than `idle` before the newest of all: answers label windows by it and by
+    `lateness` (see docs/windows.md).
+    The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
     all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
     records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views may use these as they
     may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
@@ -102,6 +105,7 @@ class Source:
     decoder: Decoder = "json"
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
+    idle: timedelta = timedelta(minutes=1)
     horizon: timedelta = timedelta(minutes=10)
     metadata: tuple[str, ...] = ()
     prepare: Prepare | None = None
@@ -174,7 +178,7 @@ class Source:
         zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
         if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
-        for name, span in (("lateness", self.lateness), ("horizon", self.horizon)):
+        for name, span in (("lateness", self.lateness), ("idle", self.idle), ("horizon", self.horizon)):
             if not isinstance(span, timedelta) or span < timedelta(0):
                 raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
 

@@ -14,6 +14,7 @@ from views.ranges import EMPTY
 from views.rows import to_rows
 from views.source import INDEX, Source, metadata_schema, position_schema
 from views.view import View
+from views.watermark import maxima_of, watermark
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -23,12 +24,14 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
 
     Copies by the source's identity are dropped, as everywhere; records that do not decode have no place here.
     """
-    return to_rows(view, present(view, _folded(view, list(events))))
+    counted = _counted(view, list(events))
+    reached = watermark(maxima_of(view.source, counted), view.source.idle)
+    return to_rows(view, present(view, _folded(view, counted), reached))
 
 
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
     """How many of the events the view cannot look at, by reason."""
-    return _folded(view, list(events)).rejected
+    return _folded(view, _counted(view, list(events))).rejected
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
@@ -46,7 +49,10 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     return table
 
 
-def _folded(view: View, events: Sequence[Event]) -> Partial:
-    counted = unique(view.source, events_table(view.source, events)).events
+def _counted(view: View, events: Sequence[Event]) -> pa.Table:
+    return unique(view.source, events_table(view.source, events)).events
+
+
+def _folded(view: View, counted: pa.Table) -> Partial:
     prepared = prepare(view.source, counted)
     return merge(view, [partial(view, prepared.events, EMPTY, prepared.failed)])

@@ -20,6 +20,7 @@ from views.measures.measure import EVENT_TIME, PLACE, POSITION, Aggregate, Appro
 from views.prepare import prepared_schema
 from views.source import Source
 from views.windows import AllTime, Placement, Window
+from views.windows.placement import COMPLETE, WINDOW_STATE
 
 _PLACE_KINDS: Final = {TIMESTAMP: "time", pa.string(): "text", pa.int64(): "integer"}
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -173,7 +174,7 @@ def bind(view: View) -> BoundView:
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, measure {name!r}: {measure.expression!r} {error}") from error
             measures[name] = BoundMeasure(name, aggregate, derived=derived)
-    reserved = {_VERSION, *(column.name for column in (*placement.states, *placement.answers))}
+    reserved = {_VERSION, WINDOW_STATE.name, *(column.name for column in (*placement.states, *placement.answers))}
     _check_columns(place, reserved, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
     return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
 
@@ -187,14 +188,16 @@ def state_schema(view: View) -> pa.Schema:
 def arranged_schema(view: View) -> pa.Schema:
     """The columns of states that are arranged as the rows of an answer."""
     bound = bind(view)
-    return _schema(view, bound.placement.answers, [(name, state.type) for one in bound.measures for name, state in one.states])
+    placed = (*bound.placement.answers, *((COMPLETE,) if bound.placement.in_order else ()))
+    return _schema(view, placed, [(name, state.type) for one in bound.measures for name, state in one.states])
 
 
 def answer_schema(view: View) -> pa.Schema:
-    """The columns of the view's answers: keys, window, measures; a field's metadata says its `kind`, and `unit` and `doc`."""
+    """The columns of the view's answers: keys, window with its state, measures; metadata says `kind`, `unit` and `doc`."""
     bound = bind(view)
     keys = [pa.field(name, key.type.arrow, metadata=_metadata(view, name, key.type.kind)) for name, key in bound.keys]
-    window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in bound.placement.answers]
+    start, end, *others = bound.placement.answers
+    window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in (start, end, WINDOW_STATE, *others)]
     measures = [
         pa.field(measure.name, measure.aggregate.answer, metadata=_metadata(view, measure.name, measure.aggregate.kind))
         for measure in bound.measures

@@ -17,7 +17,18 @@ from ledger.commits import Commit
 from ledger.counts import Counts
 from ledger.fetched import Unclosed
 from ledger.tiling import chain
-from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, answers, assert_true, records, together, truth
+from tests.batch.shop import (
+    DEFINITIONS,
+    MALFORMED,
+    Shop,
+    answers,
+    assert_labelled,
+    assert_true,
+    records,
+    together,
+    truth,
+    watermark,
+)
 from tests.stack import new_topic, produce
 from views.errors import TandemError
 
@@ -31,6 +42,8 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
 
     first = recompute.run(shop.run("recompute"), shop.project).publication
     assert_true(shop, first, log)
+    assert first.watermarks["sales"] == watermark(log)
+    assert_labelled(shop, watermark(log))
     # Nobody follows: the batch bridged from the log's start to the archive's end.
     assert {span.kind for span in spans_of(shop.tables, 1, "sales")} == {"bridge", "cut"}
 
@@ -40,6 +53,9 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
     second = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=True)).publication
 
     assert_true(shop, second, together(log, more))
+    # The later sales happened at the same times, and new ones of a partition may end earlier.
+    assert second.watermarks["sales"] == max(watermark(log), watermark(together(log, more)))
+    assert_labelled(shop, second.watermarks["sales"])
     assert (second.number, second.parent, second.kind) == (3, 2, "recompute")
     assert not list(Path(shop.tables.root, "scratch").iterdir())
 

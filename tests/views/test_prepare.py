@@ -118,7 +118,7 @@ def test_an_event_that_fails_is_rejected_by_every_view_beside_its_own_rejections
     assert rejected(View(LINES, measures={"n": total("CAST(word AS INT)")}), lines) == {"expression": 1, "prepare": 1}
     assert rejected(View(LINES, measures={"n": count()}), [line("fail")]) == {"prepare": 1}
     assert answer(View(LINES, measures={"n": count()}), lines) == [
-        {"window_start": None, "window_end": None, "n": 3},
+        {"window_start": None, "window_end": None, "window_state": "open", "n": 3},
     ]
 
 
