@@ -75,9 +75,8 @@ def decoder_meaning(source: Source) -> Meaning:
             "many": Meaning("many", source.many, "one event a value" if source.many is None else f"{source.many} events a value"),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
-            # These only where there are any, so that no other source has another fingerprint than before there were such.
-            **{f"version {number}": _version(number, version) for number, version in enumerate(source.versions)},
-            **({} if source.only is None else {"only": _only(source.only)}),
+            "only": _only(source.only),
+            "versions": _versions(source.versions),
         },
     )
 
@@ -171,18 +170,23 @@ def _function(name: str, function: FunctionType) -> Meaning:
     return Meaning(name, called, f"function {function.__qualname__}", reached_by_function(function))
 
 
-def _only(only: Only) -> Meaning:
+def _only(only: Only | None) -> Meaning:
+    if only is None:
+        return Meaning("only", None, "every record")
     if isinstance(only, FunctionType):
         return _function("only", only)
     return Meaning("only", only_value(only), only_name(only))
 
 
-def _version(number: int, version: Version) -> Meaning:
-    name = f"version {version.event.__name__}"
+def _versions(versions: tuple[Version, ...]) -> Meaning:
+    """Earlier versions are tried in their order."""
+    parts = {str(number): _version(version) for number, version in enumerate(versions)}
+    return Meaning("versions", len(parts), _listed([version.event.__name__ for version in versions]), parts, tuple(parts))
+
+
+def _version(version: Version) -> Meaning:
     return Meaning(
-        name,
-        number,
-        version.event.__name__,
+        f"version {version.event.__name__}",
         parts={
             "decoder": _decoder(version.decoder),
             "event": event_meaning(version.event),
