@@ -19,9 +19,9 @@ _LONGEST: Final = 160
 class Meaning:
     """One part of a definition: a filter, a measure, a field of the event type, a function of the project that is reached.
 
-    What counts is `value`, which JSON can hold, the meaning of the `parts` below it, and, where it is given, their `order`.
-    `canonical` is the value as the JSON that tells it from others. The rest is for readers and counts for nothing: `name` says what the part is, `text` how a definition writes it (empty for
-    code), `notes` what is said about it, such as its unit.
+    What counts is `value`, which JSON can hold, the meaning of the `parts` below it, and, where it is given, their `order`;
+    `canonical` is the value as JSON. The rest is for readers and counts for nothing: `name` says what the part is, `text` how
+    a definition writes it (empty for code), `notes` what is said about it, such as its unit.
     """
 
     name: str = field(compare=False)
