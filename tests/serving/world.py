@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from ledger import first, publications
 from ledger.commits import Commit
@@ -164,6 +164,10 @@ class World:
             some = rows.take(pa.array(range(n, len(rows), files), pa.int64()))
             write_deltalake(self.tables.view(view, fingerprint), some, mode="append", partition_by=["batch_version"])
         return len(rows)
+
+    def drop_version(self, view: str, version: int) -> None:
+        """Take a batch version out of one view's table."""
+        DeltaTable(self.tables.view(view, self.live.views[view].fingerprint)).delete(f"batch_version = {version}")
 
     def records(self, start: Position, end: Position) -> pa.Table:
         """The log's records of a range."""
