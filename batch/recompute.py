@@ -15,9 +15,8 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
-from pyarrow.fs import FileType
 
-from batch import commits, planning
+from batch import commits, planning, scratch
 from batch.archive import decode_archived
 from batch.below_cut import BatchViews, Below, Displaced, build
 from batch.cutting import take_cut
@@ -41,7 +40,6 @@ from views.source import Source
 from views.view import state_schema
 from views.windows import WINDOW_COLUMNS
 
-_SCRATCH: Final = "scratch"
 _ALL: Final = Request()
 
 
@@ -93,11 +91,11 @@ def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL
     version = (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
     work = _Work(batch, live, release, definitions, version, request)
     steps = planning.steps(definitions, live if release.number == live.release else None, request)
-    _sweep(work)
+    scratch.clear(tables)
     try:
         built = [one for one in (_build(work, step) for step in steps) if one is not None]
     finally:
-        _sweep(work)
+        scratch.clear(tables)
     if not built:
         return Recomputed(live, (), tuple(found))
     _commit(work, built)
@@ -120,7 +118,7 @@ class _Work:
     @property
     def scratch(self) -> Place:
         """Where tasks leave files for each other."""
-        return commits.place(self.batch.tables, f"{self.batch.tables.root.rstrip('/')}/{_SCRATCH}")
+        return scratch.scratch(self.batch.tables)
 
 
 @dataclass(frozen=True)
@@ -224,10 +222,3 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
         repaired=copies,
         gaps=lacking,
     )
-
-
-def _sweep(work: _Work) -> None:
-    """Remove scratch files, also those that a killed run left: the lock says that nobody else has any."""
-    places = work.scratch.file_system()
-    if places.get_file_info(["."])[0].type == FileType.Directory:
-        places.delete_dir_contents(".", accept_root_dir=True)

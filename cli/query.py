@@ -43,10 +43,12 @@ def run(
         typer.Option(help="What to count: the log below the cut, the log from the cut on, or both; both unless --publication."),
     ] = None,
     publication: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="What this publication has below its cut (layer batch), while it is kept.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="What this publication has below its cut (layer batch), while it is kept."),
     ] = None,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", metavar="TIME", help="The same of the publication that was live then (ISO 8601, UTC).")
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="The same of the publication that was live then (ISO 8601, UTC)."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the first N rows.")] = None,
 ) -> Output:

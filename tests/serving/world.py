@@ -85,6 +85,8 @@ class World:
     definitions: str = DEFINITIONS
     places: tuple[Partition, ...] = ONE_TOPIC
     """Which partition of which topic each of the log's is."""
+    clock: datetime = NOON
+    """When what happens next does."""
 
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
@@ -140,7 +142,7 @@ class World:
             return Publication(
                 0,
                 0,
-                NOON,
+                self.clock,
                 "test",
                 "recompute",
                 parent.release,
