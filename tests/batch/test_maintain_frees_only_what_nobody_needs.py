@@ -193,6 +193,23 @@ def test_what_is_freed_is_told_and_off_the_disk(world: World) -> None:
     assert kept_up(world).freed.files == 0
 
 
+def test_what_a_reader_has_pinned_outlives_its_publication_by_the_hours_that_are_set(world: World) -> None:
+    def pinned() -> Reader:
+        reader = Reader(world.tables)
+        reader.refresh()
+        return reader
+
+    expected = oracle.per_page(world.values(LOG_START, world.writer.end))
+    readers = [pinned() for _ in range(2)]
+    world.recompute(world.writer.end)
+    for age, publication in ((timedelta(minutes=59), 5), (timedelta(minutes=2), 6)):
+        world.clock += age
+        assert kept_up(world, publications=1, hours=1).retained[-1] == 6
+        reader = readers.pop()
+        assert asked(reader) == expected
+        assert reader.snapshot().publication.number == publication
+
+
 def test_an_expired_publication_is_refused_and_those_that_are_kept_are_named(world: World) -> None:
     log = logged(world)
     done = kept_up(world)
