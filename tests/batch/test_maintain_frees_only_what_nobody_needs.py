@@ -104,7 +104,7 @@ def logged(world: World) -> dict[str, list[dict[str, Any]]]:
 def asked(reader: Reader) -> list[dict[str, Any]]:
     answer = reader.answer("per_page", layer="merged" if reader.publication is None else "batch")
     assert isinstance(answer, Value | Absent), answer
-    return answer.rows()
+    return oracle.unlabelled(answer.rows())
 
 
 def assert_whole(world: World, retained: tuple[int, ...], log: dict[str, list[dict[str, Any]]]) -> None:
