@@ -96,8 +96,8 @@ def logged(world: World) -> dict[str, list[dict[str, Any]]]:
     found = {}
     for address, where in log_tables(world).items():
         if (handle := delta.open_table(world.tables, address)) is not None:
-            rows = pa.concat_tables([delta.read_file(handle, path) for path in delta.files(handle)])
-            found[address] = rows.sort_by([(name, "ascending") for name in where.names]).to_pylist()
+            rows = [row for path in delta.files(handle) for row in delta.read_file(handle, path).to_pylist()]
+            found[address] = sorted(rows, key=lambda row: [row[name] for name in where.names])
     return found
 
 
