@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -10,6 +10,7 @@ from batch import commits, decoding, duplicates, folding
 from batch.columns import columns
 from batch.place import Place
 from batch.scan import inside, scan
+from batch.served import Served
 from batch.session import Run
 from batch.sizes import FEW_ROWS, buckets, slices
 from batch.slices import Slice, cut, even_rows
@@ -21,6 +22,7 @@ from ledger.parts import Part, Windows, files_of
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
 from views import project
+from views.compare import MeasureDifference, plus
 from views.errors import TandemError
 from views.ranges import Ranges
 from views.source import METADATA_SCHEMA, POSITION_SCHEMA, Source
@@ -29,6 +31,8 @@ from views.view import View
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
+_COMMITS: Final = 32
+"""Files of the realtime table that one task reads."""
 
 
 class Displaced(TandemError):
@@ -51,16 +55,21 @@ class Below:
     version: int
     raw: bool = False
     windows: Windows | None = None
+    served: Served | None = None
 
 
 @dataclass(frozen=True)
 class BatchViews:
-    """The files of the views' batch version, and what was counted on the way. `newest` is an append time."""
+    """The files of the views' batch version, and what was counted on the way. `newest` is an append time.
+
+    `differences` from what was served are by view, if it was given.
+    """
 
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     newest: datetime | None
+    differences: Mapping[str, tuple[MeasureDifference, ...]] = field(hash=False)
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         )
     places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
     stored = [file for view, merged in below.views.items() for file in _parts(batch, below, view, merged)]
+    served = [] if below.served is None else list(_served(batch, below, below.served))
     rows = sum(part.rows for part in parts) + sum(file.rows for file in stored)
     work = folding.Folding(
         below.release.files,
@@ -106,8 +116,9 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         below.version,
         buckets=buckets(rows, [views[view] for view in below.views], parallelism=batch.parallelism),
         windows=below.windows,
+        audited=() if below.served is None else tuple(below.views),
     )
-    folded, built = folding.fold(batch.session, work, parts, stored)
+    folded, built, compared = folding.fold(batch.session, work, parts, [*stored, *served])
     counted = sum(one.events for one in folded)
     left = covered.length - counted - found.duplicates - sum(events.quarantined.values())
     holes = left if events.records is None else covered.length - events.records
@@ -119,7 +130,23 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts, others=others),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         newest=max((one.newest for one in folded if one.newest is not None), default=None),
+        differences={view: _added([one.differences for one in compared if one.view == view]) for view in work.audited},
     )
+
+
+def _added(buckets: Sequence[Sequence[MeasureDifference]]) -> tuple[MeasureDifference, ...]:
+    """The differences of each measure, of all buckets."""
+    return tuple(plus(*parts) for parts in zip(*buckets, strict=True))
+
+
+def _served(batch: Run, below: Below, served: Served) -> Iterator[folding.Stored | folding.Commits]:
+    """The files of what was served."""
+    for view, parts in served.parts.items():
+        yield from (replace(file, served=True) for file in _parts(batch, below, view, parts))
+    table = commits.place(batch.tables, batch.tables.realtime(below.release.number, below.source.name))
+    fingerprints = {view: below.release.views[view] for view in below.views}
+    for start in range(0, len(served.commits), _COMMITS):
+        yield folding.Commits(table, served.commits[start : start + _COMMITS], fingerprints)
 
 
 def _slices(batch: Run, files: Sequence[Span], covered: Ranges) -> list[Slice]:

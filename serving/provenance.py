@@ -1,6 +1,6 @@
 """Where an answer comes from: what was counted, up to where, how fresh it is and how exact."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -58,16 +58,3 @@ class Provenance:
 def age(newest: datetime | None, *, now: datetime) -> float | None:
     """Seconds from an append to `now`; never negative, since the log's clock may run ahead of the reader's."""
     return None if newest is None else max(0.0, round((now - newest).total_seconds(), 3))
-
-
-def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -> tuple[Gap, ...]:
-    """The gaps of a source that have an offset in `[start, end)`."""
-
-    def touches(gap: Gap) -> bool:
-        return any(
-            first < end.get(partition, 0) and to > start.get(partition, 0)
-            for partition, intervals in gap.ranges.intervals
-            for first, to in intervals
-        )
-
-    return tuple(gap for gap in gaps if gap.source == source and touches(gap))
