@@ -202,14 +202,15 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
     """What micro-batches have added to the views, on its way to the buckets."""
     files = part.table.file_system()
-    for name, view in _definitions(work)[1].items():
-        held = _Held(view)
-        for path in part.paths:
-            rows = pq.read_table(path, ["fingerprint", "partial"], filesystem=files, page_checksum_verification=True)
-            mine = rows.filter(pc.equal(rows["fingerprint"], part.fingerprints[name]))
-            for states in mine["partial"].to_pylist():
-                held.add(Partial(from_ipc(states)))
-        yield from _sent(work, view, held.take(), EMPTY, "served")
+    held = {name: _Held(view) for name, view in _definitions(work)[1].items()}
+    for path in part.paths:
+        with pq.ParquetFile(files.open_input_file(path), page_checksum_verification=True) as opened:
+            rows = opened.read(["fingerprint", "partial"], use_threads=False)
+        partials = dict(zip(rows["fingerprint"].to_pylist(), rows["partial"].to_pylist(), strict=True))
+        for name, one in held.items():
+            one.add(Partial(from_ipc(partials[part.fingerprints[name]])))
+    for one in held.values():
+        yield from _sent(work, one.view, one.take(), EMPTY, "served")
 
 
 def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Compared]:
