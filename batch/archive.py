@@ -192,7 +192,8 @@ def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> C
         commits.place(tables, tables.quarantine(name, decoder)),
     )
     decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
-    counts = Counts(decoded.event_rows, decoded.quarantined, covered.length - decoded.records, others=decoded.others)
+    holes = covered.length - decoded.records
+    counts = Counts(decoded.event_rows, decoded.quarantined, holes, further=decoded.further, others=decoded.others)
     refuse_unclosed(covered, counts)
     if counts.holes < 0:
         raise Unclosed(f"the archive of source {name!r} holds {decoded.records} records in {covered.length} offsets")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from batch import commits, decoding, duplicates, folding
@@ -25,14 +25,16 @@ from views import project
 from views.compare import MeasureDifference, plus
 from views.errors import TandemError
 from views.ranges import Ranges
-from views.source import METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 from views.unique import identity_columns
 from views.view import View
+from views.watermark import Maxima, append_time, newest
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
 _COMMITS: Final = 32
 """Files of the realtime table that one task reads."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Displaced(TandemError):
@@ -44,7 +46,7 @@ class Below:
     """What to build from: the events of `[start, cut)` of a release's source, and states that there are.
 
     `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. With
-    `windows` only windows that start in these bounds are built.
+    `windows` only windows that start in these bounds are built. What is folded is compared with what was `served`.
     """
 
     release: Release
@@ -60,7 +62,7 @@ class Below:
 
 @dataclass(frozen=True)
 class BatchViews:
-    """The files of the views' batch version, and what was counted on the way. `newest` is an append time.
+    """The files of the views' batch version, and what was counted on the way.
 
     `differences` from what was served are by view, if it was given.
     """
@@ -68,8 +70,14 @@ class BatchViews:
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    newest: datetime | None
+    maxima: Maxima = field(hash=False)
     differences: Mapping[str, tuple[MeasureDifference, ...]] = field(hash=False)
+
+    @property
+    def newest(self) -> datetime | None:
+        """The append time of the newest event."""
+        time = append_time(self.maxima)
+        return None if time is None else _EPOCH + timedelta(microseconds=time)
 
 
 @dataclass(frozen=True)
@@ -120,16 +128,23 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     )
     folded, built, compared = folding.fold(batch.session, work, parts, [*stored, *served])
     counted = sum(one.events for one in folded)
-    left = covered.length - counted - found.duplicates - sum(events.quarantined.values())
+    counts = Counts(
+        counted,
+        events.quarantined,
+        duplicates=found.duplicates,
+        conflicts=found.conflicts,
+        further=sum(one.further for one in folded),
+    )
+    left = covered.length - counts.records - sum(counts.quarantined.values())
     holes = left if events.records is None else covered.length - events.records
     others = left - holes
     if below.windows is None:
         _refuse_unexplained(batch, below, holes, others)
     return BatchViews(
         files=tuple(built),
-        counts=Counts(counted, events.quarantined, holes, duplicates=found.duplicates, conflicts=found.conflicts, others=others),
+        counts=replace(counts, holes=holes, others=others),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
-        newest=max((one.newest for one in folded if one.newest is not None), default=None),
+        maxima=newest(one.maxima for one in folded),
         differences={view: _added([one.differences for one in compared if one.view == view]) for view in work.audited},
     )
 
@@ -190,7 +205,7 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
 
 def _sees_positions(view: View) -> bool:
     """Whether it makes a difference which of several equal copies is counted."""
-    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, *METADATA_SCHEMA.names))
+    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names))
 
 
 def _parts(batch: Run, below: Below, view: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:

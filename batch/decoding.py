@@ -20,6 +20,7 @@ from batch.slices import Slice
 from batch.spans import EVENTS, RECORDS, Span
 from batch.table_file import GROUP_ROWS, TableFile, Written
 from views import kernel, project
+from views.log_order import further
 from views.source import REJECTS_SCHEMA, events_schema, record_columns
 
 _APPEND_TIME: Final = "_append_time"
@@ -38,9 +39,13 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What became of some records: `events` and `rejects` are files, `quarantined` counts rejects by reason."""
+    """What became of some records: `events` and `rejects` are files, `quarantined` counts the rejects by reason.
+
+    `further` are the events that are not the first of their record, `others` the records of other sources.
+    """
 
     records: int
+    further: int
     events: tuple[Written, ...]
     rejects: tuple[Written, ...]
     quarantined: Mapping[str, int] = field(hash=False)
@@ -48,7 +53,7 @@ class Decoded:
 
     @property
     def event_rows(self) -> int:
-        """How many records became events."""
+        """How many events the records became."""
         return sum(file.rows for file in self.events)
 
     @property
@@ -66,6 +71,7 @@ def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice]) -> De
     done = jobs.each(session, partial(_decode_slice, work), slices)
     return Decoded(
         records=sum(one.records for one in done),
+        further=sum(one.further for one in done),
         events=tuple(file for one in done for file in one.events),
         rejects=tuple(file for one in done for file in one.rejects),
         quarantined=sum((Counter(one.quarantined) for one in done), Counter()),
@@ -77,16 +83,18 @@ def _decode_slice(work: Decoding, part: Slice) -> Decoded:
     source = project.load_files(work.definitions).sources[work.source]
     events = TableFile(work.events, events_schema(source), tuple(dict.fromkeys((*EVENTS.names, _APPEND_TIME, source.event_time))))
     rejects = TableFile(work.quarantine, REJECTS_SCHEMA, RECORDS.names)
-    records, others, reasons = 0, 0, Counter[str]()
+    records, beside, others, reasons = 0, 0, 0, Counter[str]()
     with events, rejects:
-        for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=GROUP_ROWS):
+        most = max(1, GROUP_ROWS // (source.many or 1))
+        for rows in scan(work.archive, part, RECORDS, record_columns(source), rows=most):
             decoded = kernel.decode(source, rows)
             events.write(decoded.events)
             rejects.write(decoded.rejects)
             records += rows.num_rows
+            beside += further(decoded.events)
             others += decoded.others
             reasons.update(decoded.rejects["reason"].to_pylist())
-    return Decoded(records, _files(events), _files(rejects), dict(reasons), others)
+    return Decoded(records, beside, _files(events), _files(rejects), dict(reasons), others)
 
 
 def _files(file: TableFile) -> tuple[Written, ...]:

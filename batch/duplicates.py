@@ -34,7 +34,7 @@ from batch.spans import EVENTS
 from batch.table_file import TableFile
 from views import engine, kernel, project
 from views.ranges import Ranges
-from views.source import Source, events_schema
+from views.source import Source, events_schema, position_columns
 from views.unique import contents, identity_columns
 from views.wire import from_ipc, to_ipc
 
@@ -197,7 +197,8 @@ def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
     before = fresh = events_schema(source).empty_table()
     old = both = contents(source, before)
     duplicates = 0
-    file = TableFile(search.scratch, before.select(EVENTS.names).schema)
+    place = list(position_columns(source))
+    file = TableFile(search.scratch, before.select(place).schema)
     with file:
         for some in _together(map(from_ipc, pieces), EVENTS_HELD):
             suspects = pa.concat_tables(some).combine_chunks()
@@ -207,12 +208,12 @@ def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
             before = first(pa.concat_tables([before, history]).combine_chunks()).events
             candidates = pa.concat_tables([fresh, new]).combine_chunks()
             result = first(candidates)
-            file.write(_without(candidates, result.events).select(EVENTS.names))
+            file.write(_without(source, candidates, result.events).select(place))
             fresh, duplicates = result.events, duplicates + result.duplicates
         kept = first(fresh, before)
-        file.write(_without(fresh, kept.events).select(EVENTS.names))
+        file.write(_without(source, fresh, kept.events).select(place))
     winners = first(pa.concat_tables([before, fresh]).combine_chunks()).events
-    displaced = _without(before, winners)
+    displaced = _without(source, before, winners)
     if file.written is not None or displaced.num_rows:
         yield Duplicates(
             files=() if file.written is None else (file.written.path,),
@@ -231,10 +232,11 @@ def _parted(suspects: pa.Table, searched: Ranges | None) -> tuple[pa.Table, pa.T
     return suspects.filter(pc.invert(new)), suspects.filter(new)
 
 
-def _without(events: pa.Table, others: pa.Table) -> pa.Table:
+def _without(source: Source, events: pa.Table, others: pa.Table) -> pa.Table:
     """The events that are not among others, by position."""
-    numbered = events.select(EVENTS.names).append_column(_ROW, pa.array(np.arange(events.num_rows)))
-    left = numbered.join(others.select(EVENTS.names), keys=EVENTS.names, join_type="left anti", use_threads=False)
+    place = list(position_columns(source))
+    numbered = events.select(place).append_column(_ROW, pa.array(np.arange(events.num_rows)))
+    left = numbered.join(others.select(place), keys=place, join_type="left anti", use_threads=False)
     return events.take(left[_ROW])
 
 

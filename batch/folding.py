@@ -8,7 +8,6 @@ and window; a bucket merges each view's states and writes them as a file of that
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import Final, Literal, get_args
 
@@ -32,9 +31,11 @@ from views.compare import MeasureDifference, compare
 from views.event import TIMESTAMP
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
-from views.ranges import EMPTY, Ranges
-from views.source import Source
+from views.log_order import further
+from views.ranges import EMPTY, Partition, Ranges
+from views.source import Source, position_columns
 from views.view import View, shared_columns, state_schema
+from views.watermark import Maxima, Newest, maxima_of, newest
 from views.windows import WINDOW_COLUMNS
 from views.wire import from_ipc, to_ipc
 
@@ -95,12 +96,16 @@ class Commits:
 
 @dataclass(frozen=True)
 class Folded:
-    """What was counted over `ranges`: events, those that views rejected by view and reason, the newest append time."""
+    """What was counted over `ranges`: events, those that views rejected by view and reason, the partitions' newest times.
+
+    `further` are the events, dropped ones too, that are not the first of their record.
+    """
 
     ranges: Ranges
     events: int
+    further: int
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    newest: datetime | None
+    maxima: Maxima = field(hash=False)
 
 
 @dataclass(frozen=True)
@@ -158,14 +163,16 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
     source, views = _definitions(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
-    needed |= set(EVENTS.names) if drops.offsets else set()
+    needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
+    needed |= set(position_columns(source)) if drops.places or source.many else set()
     held = {name: _Held(view) for name, view in views.items()}
-    count, newest = 0, []
+    count, beside, maxima = 0, 0, []
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
+        beside += further(scanned)
         events = drops.keep(scanned)
         count += events.num_rows
-        newest.append(pc.max(events[_APPEND_TIME]).as_py())
+        maxima.append(_maxima(source, events, part.ranges))
         prepared = kernel.prepare(source, _of_windows(work, source, events))
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
@@ -176,7 +183,21 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges, "folded")
         rejected[name] = one.rejected
-    yield work.buckets, Folded(part.ranges, count, rejected, max((time for time in newest if time), default=None))
+    yield work.buckets, Folded(part.ranges, count, beside, rejected, newest(maxima))
+
+
+def _alone(ranges: Ranges) -> Partition | None:
+    """The partition of the ranges if they have but one: then no column has to be read to know it."""
+    return ranges.intervals[0][0] if len(ranges.intervals) == 1 else None
+
+
+def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
+    partition = _alone(ranges)
+    if partition is None:
+        return maxima_of(source, events)
+    if not events.num_rows:
+        return {}
+    return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.event_time, _APPEND_TIME)))}
 
 
 def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:

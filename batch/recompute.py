@@ -31,7 +31,7 @@ from ledger import archive, audits, first, gaps, publications, releases
 from ledger.audits import Audit, Obstacle
 from ledger.counts import NOTHING, add, plus
 from ledger.gaps import Gap
-from ledger.late import late_below
+from ledger.labels import Labels, labels_below
 from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position, distance
 from ledger.publications import Publication
@@ -42,6 +42,8 @@ from views.evolution import refuse_breaks
 from views.project import Project
 from views.source import Source
 from views.view import state_schema
+from views.watermark import Maxima
+from views.watermark import newest as united
 from views.windows import WINDOW_COLUMNS
 
 _SCRATCH: Final = "scratch"
@@ -223,9 +225,14 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
     of_release = work.release.number == work.live.release
     publications.refuse_stale(parent, work.live, extends=work.definitions.views if of_release else ())
     assert parent is not None  # else it is stale
-    base = parent if of_release else replace(parent, cuts={}, views={}, counts={}, rejected={}, newest={})
+    base = (
+        parent
+        if of_release
+        else replace(parent, cuts={}, views={}, counts={}, rejected={}, newest={}, maxima={}, watermarks={}, after_final={})
+    )
     cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
-    rejected, newest, copies = dict(base.rejected), dict(base.newest), dict[str, int]()
+    rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
+    watermarks, after_final, copies = dict(base.watermarks), dict(base.after_final), dict[str, int]()
     for one in built:
         name, done = one.done.source, one.done
         rows: Counter[str] = Counter()
@@ -240,8 +247,12 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
                 rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
         if not work.request.at_published_cut:
             before = counts.get(name, NOTHING) if extends else NOTHING
-            late = late_below(work.batch.tables, parent, name, done.cut)
-            cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=late)
+            maxima[name] = united([maxima.get(name, {}) if extends else {}, one.views.maxima])
+            labels = _labels(work, name, done.cut, maxima[name], parent)
+            cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=labels.late)
+            after_final |= labels.after_final
+            if labels.watermark is not None:
+                watermarks[name] = labels.watermark
             found = repaired(work.batch.tables, parent, work.release.number, name, cut=done.cut, below=counts[name])
             copies |= {name: found} if found is not None else {}
             times = [found for found in (newest.get(name), one.views.newest) if found is not None]
@@ -258,8 +269,27 @@ def _candidate(work: _Work, built: Sequence[_Built], lacking: tuple[str, ...], p
         counts=counts,
         rejected=rejected,
         newest=newest,
+        maxima=maxima,
+        watermarks=watermarks,
+        after_final=after_final,
         repaired=copies,
         gaps=lacking,
+    )
+
+
+def _labels(work: _Work, source: str, cut: Position, maxima: Maxima, parent: Publication) -> Labels:
+    tables, release = work.batch.tables, work.release
+    before = release if parent.release == release.number else releases.load(tables, parent.release)
+    return labels_below(
+        tables,
+        parent,
+        source,
+        cut,
+        views={name: release.views[name] for name, view in work.definitions.views.items() if view.source.name == source},
+        maxima=maxima,
+        idle=work.definitions.sources[source].idle,
+        # Another decoder may give the same records other event times.
+        same_times=before.sources.get(source) == release.sources[source],
     )
 
 

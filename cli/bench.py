@@ -10,6 +10,7 @@ import typer
 from rich.console import Group
 
 from bench import duplicates
+from bench.scale import measuring as scaling
 from bench.stock import report
 from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.call import Call, Output
@@ -24,8 +25,11 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "duplicates"],
-        typer.Argument(help="stock compares with Spark, as four jobs; duplicates measures the memory that finding them takes."),
+        Literal["stock", "scale", "duplicates"],
+        typer.Argument(
+            help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; duplicates measures "
+            "the memory that finding them takes."
+        ),
     ] = "stock",
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One short round in at most twenty minutes.")] = False,
@@ -34,7 +38,7 @@ def run(
 
     All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
     machine that does nothing else. Succeeds only if all answers agreed;
-    interrupted, it shows what it has measured. `duplicates` measures Tandem alone, in some minutes.
+    interrupted, it shows what it has measured. `scale` and `duplicates` measure Tandem alone, in some minutes.
     """
     if what == "duplicates":
         figures = []
@@ -42,7 +46,15 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return _stock(call, quick=quick)
+    return _scale(call, quick=quick) if what == "scale" else _stock(call, quick=quick)
+
+
+def _scale(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "scale")
+    with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
+        place = scaling.Place(state, connection, cores(), _MEMORY)
+        found = list(scaling.measure(place, scaling.QUICK if quick else scaling.FULL, call.say))
+    return Output(scaling.document(found), Group(*scaling.tables(found)))
 
 
 def _stock(call: Call, *, quick: bool) -> Output:

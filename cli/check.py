@@ -20,7 +20,7 @@ from views.measures.filtered import Filtered
 from views.only import only_name
 from views.prepare import prepared_schema
 from views.project import Project
-from views.source import POSITION_SCHEMA, Prepare, Source
+from views.source import Prepare, Source, position_schema
 from views.view import BoundMeasure, View, bind, described
 
 
@@ -65,14 +65,18 @@ def _source(source: Source) -> dict[str, Any]:
         "event_time": source.event_time,
         "identity": list(source.identity),
         "key": source.key,
+        "many": source.many,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
+        "idle_s": source.idle.total_seconds(),
         "prepare": None if source.prepare is None else _prepare(source, source.prepare),
     }
 
 
 def _prepare(source: Source, function: Prepare) -> dict[str, Any]:
-    columns = {field.name: str(field.type) for field in prepared_schema(source) if field.name not in POSITION_SCHEMA.names}
+    columns = {
+        field.name: str(field.type) for field in prepared_schema(source) if field.name not in position_schema(source).names
+    }
     return {"function": function.__name__, "columns": columns}
 
 
@@ -110,6 +114,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"  of its topic only {source['only']}"
         if source["versions"]:
             yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
+        if source["many"] is not None:
+            yield f"  a value holds 1 to {source['many']} events"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
         for field, kind in source["fields"].items():

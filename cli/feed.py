@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from cli.bundles import Bundles, Value
 from cli.call import Call, Output
 from cli.follow import followed
 from cli.keyed import PIECE
@@ -40,6 +41,10 @@ def run(
 ) -> Output:
     """Send each line of FILE, without its line end, as one record; blank lines too.
 
+    Where the source's decoder is CSV with a header, FILE's first line is sent with every row; where its values hold many
+    events of a line each, a record has as many lines, up to half a megabyte, if the source has no key. Blank lines are left
+    out then.
+
     Lines are sent as they are; the source's decoder reads them later, and now only if the source has a key, which a line that
     decodes is sent with: lines then wait until there are a thousand, or no more. A line ends with a line feed, or a carriage
     return and a line feed. Succeeds only if all replicas acknowledged every record. Needs the broker, not the speed layer.
@@ -59,9 +64,9 @@ def run(
         _shown(call, file, follow=follow) as show,
     ):
         waiting = _Waiting(to, found.name, file, sender, show)
-        for line in followed(file, stop, idle=waiting.send) if follow else lines(file):
+        for line in followed(file, stop, idle=waiting.flush) if follow else lines(file):
             waiting.add(line)
-        waiting.send()
+        waiting.flush()
         sender.finish()
     positions = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
@@ -70,32 +75,40 @@ def run(
 
 @dataclass
 class _Waiting:
-    """Lines that are not sent yet, because their keys are computed together."""
+    """Lines that are not sent yet, because they share a record, or their keys are computed together."""
 
     source: Source
     topic: str
     file: Path
     sender: kafka.Sender
     show: Callable[[int, int], None]
-    lines: list[bytes] = field(default_factory=list)
+    bundles: Bundles = field(init=False)
+    values: list[Value] = field(default_factory=list)
     sent: int = 0
 
-    def add(self, line: bytes) -> None:
-        """Send the line with those before it, if they are enough; at once if the source has no key."""
-        self.lines.append(line)
-        if self.source.key is None or len(self.lines) >= PIECE:
-            self.send()
+    def __post_init__(self) -> None:
+        self.bundles = Bundles.of(self.source)
 
-    def send(self) -> None:
+    def add(self, line: bytes) -> None:
+        """Send the line with those before it, if they are enough."""
+        self.values += self.bundles.add(line)
+        if self.values and (self.source.key is None or len(self.values) >= PIECE):
+            self._send()
+
+    def flush(self) -> None:
         """Send all lines there are, and look at what was acknowledged."""
-        for key, line in zip(record_keys(self.source, self.lines), self.lines, strict=True):
+        self.values += self.bundles.rest()
+        self._send()
+
+    def _send(self) -> None:
+        for key, one in zip(record_keys(self.source, [one.value for one in self.values]), self.values, strict=True):
             self.sent += 1
             try:
-                self.sender.send(self.topic, line, key)
+                self.sender.send(self.topic, one.value, key)
             except kafka.NotSent as error:
-                raise kafka.NotSent(f"line {self.sent} of {self.file}: {error}") from None
-            self.show(self.sent, len(line) + 1)
-        self.lines.clear()
+                raise kafka.NotSent(f"line {one.line} of {self.file}: {error}") from None
+            self.show(self.sent, one.size)
+        self.values.clear()
         self.sender.poll()
 
 

@@ -12,7 +12,7 @@ from cli.listing import listing
 from ledger.positions import distance
 from ledger.tables import Tables
 from serving.outcome import Absent, Value, document, given
-from serving.provenance import Layer, age
+from serving.provenance import Layer, age, written
 from serving.reader import Reader
 from serving.selection import BadSelection, last, parse_keys, parse_span, parse_time
 from views.measures.measure import Approximation
@@ -71,6 +71,9 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {counted}; {newest}"
     for name, how in whence.approximate.items():
         yield f"{name} is approximate: {_approximately(how)}"
+    if whence.watermark is not None:
+        late = f"; {whence.after_final} of the view's events came into windows that were final" if whence.after_final else ""
+        yield f"event time has come to {written(whence.watermark)}{late}"
     if whence.horizon is not None:
         yield f"copies that came more than {whence.horizon} after their event are dropped by the next recompute"
     if whence.rejected:

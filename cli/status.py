@@ -12,25 +12,25 @@ from cli.log_ends import LogEnd, log_ends
 from ledger import publications, releases
 from ledger.counts import NOTHING, Counts, plus
 from ledger.positions import LOG_START
-from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.following import UNPUBLISHED
-from serving.provenance import age
+from serving.provenance import age, written
 from serving.reader import Reader
-from serving.snapshot import Tail
+from serving.snapshot import Snapshot, Tail
 from serving.standing import Archived, archived, standing
 
 
 def run(call: Call) -> Output:
     """Show what runs, and for each source and view how far it has come.
 
-    `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, by whichever
-    layer has come further; `duplicates` and `conflicts` are
-    among what merged answers count, `late` too: it is the speed layer's label, since it alone sees events in their order.
+    `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, also one that
+    holds several events, by whichever layer has come further; `duplicates` and `conflicts` are events among what merged answers
+    count, `late` too: it is the speed layer's label, since it alone sees events in their order.
     `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
-    tell. `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that
-    it did not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and
-    `log_end_problem` says why, while the broker does not tell.
+    tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
+    that answers had labelled final. `positions` are where merged answers stand; `behind_bridge` says that the speed layer went
+    on beyond a stretch that it did not read, and that answers follow once a recompute has published it. `log_end` and `lag`
+    are null, and `log_end_problem` says why, while the broker does not tell.
     """
     settings = call.settings()
     tables = Tables(settings.state)
@@ -38,7 +38,8 @@ def run(call: Call) -> Output:
     if publications.latest(tables) is None:
         call.say(UNPUBLISHED)
         ends = log_ends(settings, call.definitions().sources.values())
-        sources = {name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) for name, end in ends.items()}
+        times = {"age_s": None, "watermark": None}
+        sources = {name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times for name, end in ends.items()}
         document |= {"publication": None, "release": None, "sources": sources, "views": {}, "definitions": None}
         return Output(document, _shown(document))
 
@@ -54,22 +55,17 @@ def run(call: Call) -> Output:
             snapshot.tails[name],
             archived(tables, name, decoders[name]),
             end,
-            age(snapshot.newest(name), now=now),
             repaired=publication.repaired.get(name),
         )
+        | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
         for name, end in ends.items()
     }
-    views = {
-        name: _view(publication, name, snapshot.tails[view.source.name], ends[view.source.name])
-        for name, view in project.views.items()
-    }
+    views = {name: _view(snapshot, name, view.source.name, ends[view.source.name]) for name, view in project.views.items()}
     document |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
     return Output({**document, "definitions": drift.to_json()}, _shown(document))
 
 
-def _source(
-    below: Counts, tail: Tail, there: Archived, end: LogEnd, age_s: float | None = None, *, repaired: int | None = None
-) -> dict[str, Any]:
+def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired: int | None = None) -> dict[str, Any]:
     stands, answered = standing(below, tail, there), plus(below, tail.counts)
     return {
         "decoded": stands.decoded,
@@ -82,20 +78,20 @@ def _source(
         "archived": there.records,
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,
-        "age_s": age_s,
         "behind_bridge": tail.behind_bridge,
         "problem": tail.problem,
     }
 
 
-def _view(publication: Publication, name: str, tail: Tail, end: LogEnd) -> dict[str, Any]:
-    live = publication.views[name]
+def _view(snapshot: Snapshot, name: str, source: str, end: LogEnd) -> dict[str, Any]:
+    live, tail = snapshot.publication.views[name], snapshot.tails[source]
     return {
         "fingerprint": live.fingerprint,
         "batch_version": live.version,
         "cut": tail.cut.to_json(),
         "positions": tail.end.to_json(),
         "lag": None if tail.problem else end.lag(tail.end),
+        "after_final": snapshot.after_final(name, source),
     }
 
 
@@ -112,6 +108,7 @@ def _shown(document: dict[str, Any]) -> str:
             "archived": source["archived"],
             "log end": _total(source["log_end"]),
             "newest": None if source["age_s"] is None else f"{source['age_s']:.1f} s ago",
+            "watermark": source["watermark"],
         }
         for name, source in document["sources"].items()
     ]
@@ -122,6 +119,7 @@ def _shown(document: dict[str, Any]) -> str:
             "cut": _total(view["cut"]),
             "position": _total(view["positions"]),
             "lag": view["lag"],
+            "after final": view["after_final"],
         }
         for name, view in document["views"].items()
     ]

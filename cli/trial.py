@@ -7,6 +7,7 @@ from itertools import islice
 
 import pyarrow as pa
 
+from cli.bundles import Bundles, Value
 from ledger.counts import add
 from views.decode.unlogged import as_records
 from views.kernel import Partial, decode, merge, partial, prepare, unique
@@ -15,6 +16,7 @@ from views.ranges import Ranges
 from views.source import REJECTS_SCHEMA
 from views.unique import identity_columns
 from views.view import View
+from views.watermark import maxima_of, newest, watermark
 
 TOPIC = "file"
 SHOWN_REJECTS = 20
@@ -23,48 +25,64 @@ _LINES = 50_000  # bounds what is in memory at once: these lines, the states, an
 
 @dataclass(frozen=True)
 class Trial:
-    """The states of a view over a file, and what became of the lines: lines = events + duplicates + quarantined + others.
+    """The states of a view over a file, its watermark, and what became of its lines.
 
-    `rejects` are the first of them, as the quarantine table has them; an offset is a line's number, counted from 0.
+    They are `records`, one each unless the source's format has it otherwise; of these `decoded` became events and
+    duplicates, `others` are another source's, the rest is `quarantined` by reason. `rejects` are the first of these, as the
+    quarantine table has them; an offset is the number of a record's first line, counted from 0.
     """
 
     partial: Partial
+    watermark: int | None
     lines: int
+    records: int
     events: int
     duplicates: int
     quarantined: dict[str, int]
     rejects: pa.Table
     others: int
 
+    @property
+    def decoded(self) -> int:
+        """The records that are events, or lists of them."""
+        return self.records - self.others - sum(self.quarantined.values())
+
 
 def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
-    """Count lines as the layers would count a topic of one partition that holds them; `at` stands for their append time."""
+    """Count lines as the layers would count a topic of one partition that holds them as `tandem feed` sends them.
+
+    `at` stands for their append time.
+    """
     # A line has no headers, by which it could be told from others'.
     source = replace(view.source, only=None) if isinstance(view.source.only, ByHeader) else view.source
-    states, known = [], None
-    events = duplicates = others = read = 0
+    states, maxima, known = [], [], None
+    events = duplicates = others = records = 0
+    bundles = Bundles.of(source)
     quarantined: dict[str, int] = {}
     rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
-    for values in _chunks(lines):
-        decoded = decode(source, as_records(source, values, topic_id=TOPIC, first=read, at=at))
+    for values in _chunks(bundles.values(lines), max(1, _LINES // bundles.layout.lines)):
+        offsets = [one.line - 1 for one in values]
+        given = as_records(source, [one.value for one in values], topic_id=TOPIC, offsets=offsets, at=at)
+        decoded = decode(source, given)
         kept = unique(source, decoded.events, known)
-        prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (read, read + len(values))})
+        prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
         states.append(partial(view, prepared.events, ranges, prepared.failed))
+        maxima.append(maxima_of(source, kept.events))
         if identity := identity_columns(source):
             seen = kept.events.select(identity)
             known = seen if known is None else pa.concat_tables([known, seen])
-        read += len(values)
+        records += len(values)
         events += kept.events.num_rows
         duplicates += kept.duplicates
         others += decoded.others
         quarantined = add(quarantined, _by_reason(decoded.rejects))
         rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
-    return Trial(merge(view, states), read, events, duplicates, quarantined, rejects, others)
+    reached = watermark(newest(maxima), source.idle)
+    return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others)
 
 
-def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    iterator = iter(lines)
-    while chunk := list(islice(iterator, _LINES)):
+def _chunks(values: Iterator[Value], size: int) -> Iterator[list[Value]]:
+    while chunk := list(islice(values, size)):
         yield chunk
 
 

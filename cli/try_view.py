@@ -21,20 +21,22 @@ from views.view import approximations
 def run(
     call: Call,
     view: Annotated[str, typer.Argument(help="The view's name.")],
-    file: Annotated[Path, typer.Argument(help="A file of one record a line; .gz is unpacked, - is standard input.")],
+    file: Annotated[Path, typer.Argument(help="A file as `tandem feed` sends it; .gz is unpacked, - is standard input.")],
 ) -> Output:
     """Answer a view from a file's lines, and show the lines that are no events. Needs no Java, no Kafka and no tables."""
     views = call.definitions().views
     if view not in views:
         raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
     tried = trial(views[view], lines(file), at=datetime.now(UTC))
-    rows = to_rows(views[view], present(views[view], tried.partial))
+    rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     rejects = [_reject(reject) for reject in tried.rejects.to_pylist()]
     document = {
         "view": view,
         "rows": rows,
         "lines": tried.lines,
-        "decoded": tried.events + tried.duplicates,
+        "records": tried.records,
+        "decoded": tried.decoded,
+        "events": tried.events,
         "duplicates": tried.duplicates,
         "quarantined": tried.quarantined,
         "others": tried.others,

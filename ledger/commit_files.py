@@ -15,6 +15,7 @@ from ledger.commits import Commit, Span
 from ledger.counts import Counts
 from ledger.positions import Position
 from ledger.tables import Tables
+from views.watermark import maxima_from_json, maxima_to_json
 
 SCHEMA: Final = pa.schema(
     [
@@ -28,6 +29,8 @@ SCHEMA: Final = pa.schema(
         ("rejected", pa.string()),
         ("maxima", pa.string()),
         ("newest", pa.timestamp("us", "UTC")),
+        ("watermark", pa.int64()),
+        ("after_final", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("by", pa.string()),
         ("partial", pa.binary()),
@@ -76,8 +79,10 @@ def read_commit(handle: DeltaTable, path: str) -> Commit:
         **_span_values(first),
         counts=Counts.from_json(json.loads(first["counts"])),
         rejected={row["fingerprint"]: json.loads(row["rejected"]) for row in views if row["rejected"] != "{}"},
-        maxima=_offsets(first["maxima"]),
+        maxima=maxima_from_json(json.loads(first["maxima"])),
         newest=first["newest"],
+        watermark=first["watermark"],
+        after_final={row["fingerprint"]: row["after_final"] for row in views if row["after_final"]},
         partials={row["fingerprint"]: row["partial"] for row in views},
         at=first["at"],
         by=first["by"],
@@ -97,8 +102,10 @@ def to_rows(commit: Commit) -> pa.Table:
         "batches": [commit.batches] * number,
         "counts": [_text(commit.counts.to_json())] * number,
         "rejected": [_text(dict(commit.rejected.get(name or "", {}))) for name in fingerprints],
-        "maxima": [_text([[topic, partition, time] for (topic, partition), time in sorted(commit.maxima.items())])] * number,
+        "maxima": [_text(maxima_to_json(commit.maxima))] * number,
         "newest": [commit.newest] * number,
+        "watermark": [commit.watermark] * number,
+        "after_final": [commit.after_final.get(name or "", 0) for name in fingerprints],
         "at": [commit.at] * number,
         "by": [commit.by] * number,
         "partial": [commit.partials.get(name or "") for name in fingerprints],
@@ -121,10 +128,6 @@ def _span_values(row: Mapping[str, Any]) -> dict[str, Any]:
         "kind": row["kind"],
         "batches": row["batches"],
     }
-
-
-def _offsets(text: str) -> dict[tuple[str, int], int]:
-    return {(topic, partition): time for topic, partition, time in json.loads(text)}
 
 
 def _text(document: object) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 from ledger.counts import NOTHING, Counts
 from ledger.positions import Position
 from views.errors import TandemError
-from views.ranges import Offsets
+from views.watermark import Maxima
 
 Kind = Literal["fold", "bridge", "epoch", "cut"]
 """fold: the partials of a range. bridge: a range without contributions, which only a batch view covering it may cross.
@@ -51,15 +51,19 @@ class Commit(Span):
     """A span with its content.
 
     `partials` holds, by view fingerprint, the partial as Arrow IPC bytes; a fold has one for every view of the source, be
-    its range empty of events or not. `rejected` counts by fingerprint and reason. `maxima` are the largest event times of
-    the range by partition, in microseconds. `newest` is the append time of its newest event. `at` is the time of the
-    commit and `by` says who made it.
+    its range empty of events or not. `rejected` counts by fingerprint and reason. `maxima` are the newest event and append
+    times of the range by partition, and `newest` is the append time of its newest event. `watermark` is how far event time
+    has come at its end, in microseconds since 1970, None without events; `after_final` counts, by fingerprint, the events
+    that came into windows that were final at its start, where it is not 0. `at` is the time of the commit and `by` says who
+    made it.
     """
 
     counts: Counts = NOTHING
     rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
-    maxima: Offsets = field(default_factory=dict, hash=False)
+    maxima: Maxima = field(default_factory=dict, hash=False)
     newest: datetime | None = None
+    watermark: int | None = None
+    after_final: Mapping[str, int] = field(default_factory=dict, hash=False)
     partials: Mapping[str, bytes] = field(default_factory=dict, hash=False)
     at: datetime | None = None
     by: str = ""

@@ -12,6 +12,7 @@ from ledger.commits import Commit, Span
 from ledger.counts import add, plus
 from ledger.positions import Position, distance
 from views.errors import TandemError
+from views.watermark import later, newest
 
 Merge = Callable[[str, Sequence[bytes]], bytes]
 """A view's fingerprint and partials of disjoint ranges as Arrow IPC bytes, to one partial's bytes."""
@@ -56,11 +57,10 @@ def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
             for view in folds[0].partials
             if any(commit.rejected.get(view) for commit in folds)
         },
-        maxima={
-            partition: max(commit.maxima[partition] for commit in folds if partition in commit.maxima)
-            for partition in {partition for commit in folds for partition in commit.maxima}
-        },
+        maxima=newest(commit.maxima for commit in folds),
         newest=max((commit.newest for commit in folds if commit.newest), default=None),
+        watermark=later(*(commit.watermark for commit in folds)),
+        after_final=add(*(commit.after_final for commit in folds)),
         partials={view: merge(view, [commit.partials[view] for commit in folds]) for view in folds[0].partials},
         at=folds[-1].at,
         by=folds[-1].by,

@@ -12,7 +12,8 @@ class Counts:
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
     those among them whose content none of their identity had before (views.unique), `others` records of other sources in the
-    same topics. events + duplicates + quarantined + others + holes make the length of the range.
+    same topics. `further` are the events and duplicates that are not the first of their record, which only a record of a list
+    has: records + quarantined + others + holes make the length of the range.
     """
 
     events: int = 0
@@ -22,6 +23,12 @@ class Counts:
     duplicates: int = 0
     conflicts: int = 0
     others: int = 0
+    further: int = 0
+
+    @property
+    def records(self) -> int:
+        """The records that decoded."""
+        return self.events + self.duplicates - self.further
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -33,6 +40,7 @@ class Counts:
             "duplicates": self.duplicates,
             "conflicts": self.conflicts,
             "others": self.others,
+            "further": self.further,
         }
 
     @classmethod
@@ -54,6 +62,7 @@ def plus(*several: Counts) -> Counts:
         duplicates=sum(counts.duplicates for counts in several),
         conflicts=sum(counts.conflicts for counts in several),
         others=sum(counts.others for counts in several),
+        further=sum(counts.further for counts in several),
     )
 
 

@@ -21,13 +21,13 @@ class LogChanged(TandemError):
 
 
 def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
-    """Raise Unclosed unless events, duplicates, quarantined and others' records and explained holes make the ranges' length."""
-    outcomes = counts.events + counts.duplicates + sum(counts.quarantined.values()) + counts.others + counts.holes
+    """Raise Unclosed unless decoded records, quarantined ones, others' and explained holes make the ranges' length."""
+    outcomes = counts.records + sum(counts.quarantined.values()) + counts.others + counts.holes
     if outcomes != ranges.length:
         raise Unclosed(
-            f"{outcomes} outcomes were counted for {ranges.length} offsets: {counts.events} events, {counts.duplicates} "
-            f"duplicates, {sum(counts.quarantined.values())} quarantined, {counts.others} others', "
-            f"{counts.holes} holes; nothing was committed"
+            f"{outcomes} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
+            f"events and {counts.duplicates} duplicates, {sum(counts.quarantined.values())} quarantined, {counts.others} "
+            f"others', {counts.holes} holes; nothing was committed"
         )
 
 

@@ -20,6 +20,7 @@ from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
 from views.errors import TandemError
+from views.watermark import Maxima, maxima_from_json, maxima_to_json
 
 Kind = Literal["initial", "recompute", "promote"]
 
@@ -33,9 +34,11 @@ class Publication:
     """One numbered record: what is live from now on, until the next.
 
     `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
-    by view name and reason. `repaired` has, by source, how many of the events that the tail had counted since the cut before
-    the batch found to be copies; nothing of a source where nobody can tell (ledger.repaired). `gaps` names the gaps that the
-    batch views were built in spite of. `parent` is 0 of number 1.
+    by view name and reason, `maxima` by source. At the cut: `watermarks` by source, in microseconds since 1970, and
+    `after_final`, by view name how many events came into windows that answers had labelled final, of the labels that answers
+    of this fingerprint ever had. `repaired` has, by source, how many of the events that the tail had counted since the cut
+    before the batch found to be copies; nothing of a source where nobody can tell (ledger.repaired). `gaps` names the gaps
+    that the batch views were built in spite of. `parent` is 0 of number 1.
     """
 
     number: int
@@ -49,6 +52,9 @@ class Publication:
     counts: Mapping[str, Counts] = field(default_factory=dict, hash=False)
     rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
     newest: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    maxima: Mapping[str, Maxima] = field(default_factory=dict, hash=False)
+    watermarks: Mapping[str, int] = field(default_factory=dict, hash=False)
+    after_final: Mapping[str, int] = field(default_factory=dict, hash=False)
     repaired: Mapping[str, int] = field(default_factory=dict, hash=False)
     gaps: tuple[str, ...] = ()
 
@@ -69,6 +75,9 @@ SCHEMA: Final = pa.schema(
         ("counts", pa.string()),
         ("rejected", pa.string()),
         ("newest", pa.string()),
+        ("maxima", pa.string()),
+        ("watermarks", pa.string()),
+        ("after_final", pa.string()),
         ("repaired", pa.string()),
         ("gaps", pa.string()),
     ]
@@ -212,6 +221,9 @@ def _to_row(publication: Publication) -> Row:
         "counts": each(publication.counts, Counts.to_json),
         "rejected": each(publication.rejected, dict),
         "newest": each(publication.newest, datetime.isoformat),
+        "maxima": each(publication.maxima, maxima_to_json),
+        "watermarks": each(publication.watermarks, int),
+        "after_final": each(publication.after_final, int),
         "repaired": each(publication.repaired, int),
         "gaps": json.dumps(publication.gaps),
     }
@@ -233,6 +245,9 @@ def _from_row(row: Row) -> Publication:
         counts=each("counts", Counts.from_json),
         rejected=each("rejected", dict),
         newest=each("newest", datetime.fromisoformat),
+        maxima=each("maxima", maxima_from_json),
+        watermarks=each("watermarks", int),
+        after_final=each("after_final", int),
         repaired=each("repaired", int),
         gaps=tuple(json.loads(row["gaps"])),
     )

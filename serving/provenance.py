@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
 
 from ledger.gaps import Gap
 from ledger.positions import Position
 from views.measures.measure import Approximation
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Layer = Literal["batch", "speed", "merged"]
 """What is counted: the log below the cut, the log from the cut on, or both."""
@@ -19,7 +21,9 @@ class Provenance:
 
     `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
     time of the newest event counted, None without events. `horizon` is within what time of the event the tail has dropped
-    copies, None where no copy can be in it. `approximate` has the measures that are not exact. `rejected`
+    copies, None where no copy can be in it. `watermark` is how far event time has come there, in microseconds since 1970, and
+    `after_final` how many of the view's events came into windows that answers had labelled final before, whatever was
+    selected. `approximate` has the measures that are not exact. `rejected`
     counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the offsets in the
     counted range that the log lost.
     """
@@ -33,6 +37,8 @@ class Provenance:
     realtime: Position
     newest: datetime | None
     horizon: timedelta | None
+    watermark: int | None
+    after_final: int
     approximate: Mapping[str, Approximation]
     rejected: Mapping[str, int]
     gaps: tuple[Gap, ...] = ()
@@ -49,6 +55,8 @@ class Provenance:
             "realtime": self.realtime.to_json(),
             "age_s": age(self.newest, now=now),
             "horizon_s": None if self.horizon is None else self.horizon.total_seconds(),
+            "watermark": written(self.watermark),
+            "after_final": self.after_final,
             "approximate": {name: asdict(how) for name, how in self.approximate.items()},
             "rejected": dict(self.rejected),
             "gaps": [{"name": gap.name, "reason": gap.reason, "ranges": gap.ranges.to_json()} for gap in self.gaps],
@@ -58,3 +66,8 @@ class Provenance:
 def age(newest: datetime | None, *, now: datetime) -> float | None:
     """Seconds from an append to `now`; never negative, since the log's clock may run ahead of the reader's."""
     return None if newest is None else max(0.0, round((now - newest).total_seconds(), 3))
+
+
+def written(watermark: int | None) -> str | None:
+    """A watermark in ISO 8601, in UTC."""
+    return None if watermark is None else (_EPOCH + timedelta(microseconds=watermark)).isoformat().replace("+00:00", "Z")

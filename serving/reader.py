@@ -136,7 +136,7 @@ class Reader:
         rows = _rows(view, merged.states, selection)
         if not rows.num_rows:
             return Absent(view, provenance)
-        table = present_arranged(view, ordered(view, rows).slice(0, limit))
+        table = present_arranged(view, ordered(view, rows).slice(0, limit), provenance.watermark)
         return Value(view, table, rows.num_rows, provenance)
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
@@ -185,6 +185,8 @@ def _provenance(view: View, snapshot: Snapshot, layer: Layer, rejected: Mapping[
         realtime=end,
         newest=newest,
         horizon=view.source.horizon if view.source.identity and layer != "batch" and tail.end != tail.cut else None,
+        watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
+        after_final=snapshot.after_final(view.name, source, layer=layer),
         approximate=approximations(view),
         rejected=rejected,
         gaps=touching(snapshot.gaps, source, start, end),

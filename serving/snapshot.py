@@ -10,6 +10,8 @@ from ledger.gaps import Gap
 from ledger.positions import Position
 from ledger.publications import Publication
 from ledger.tiling import boundary, chain
+from serving.provenance import Layer
+from views.watermark import later
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,15 @@ class Tail:
         """The append time of the newest event of `[cut, end)`; None without events."""
         return max((commit.newest for commit in self.commits if commit.newest), default=None)
 
+    @property
+    def watermark(self) -> int | None:
+        """The watermark at `end`, as far as the commits know it, in microseconds since 1970."""
+        return later(*(commit.watermark for commit in self.commits))
+
+    def after_final(self, fingerprint: str) -> int:
+        """How many events of a view came into windows that had been labelled final, of those in `[cut, end)`."""
+        return sum(commit.after_final.get(fingerprint, 0) for commit in self.commits)
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -59,6 +70,19 @@ class Snapshot:
         """The append time of the newest event of a source that is counted; None without events."""
         times = (self.publication.newest.get(source), self.tails[source].newest)
         return max((time for time in times if time is not None), default=None)
+
+    def watermark(self, source: str, *, at_the_cut: bool = False) -> int | None:
+        """The source's watermark at its position, or at the cut, in microseconds since 1970; None without events.
+
+        It never is less than in an earlier snapshot of the same reader, or of another one of the same release.
+        """
+        return later(self.publication.watermarks.get(source), None if at_the_cut else self.tails[source].watermark)
+
+    def after_final(self, view: str, source: str, *, layer: Layer = "merged") -> int:
+        """How many events of a view came into windows that had been labelled final, of those that a layer counts."""
+        below = 0 if layer == "speed" else self.publication.after_final.get(view, 0)
+        fingerprint = self.publication.views[view].fingerprint
+        return below + (0 if layer == "batch" else self.tails[source].after_final(fingerprint))
 
 
 def tail(commits: Sequence[Commit], cut: Position) -> Tail:

@@ -20,7 +20,7 @@ class Archived:
     @property
     def records(self) -> int:
         """How many records the archive holds below `end`."""
-        return self.counts.events + self.counts.duplicates + sum(self.counts.quarantined.values()) + self.counts.others
+        return self.counts.records + sum(self.counts.quarantined.values()) + self.counts.others
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Standing:
 
     @property
     def decoded(self) -> int:
-        """The records that are events, copies too: with those in quarantine and those of others, all records."""
-        return self.counts.events + self.counts.duplicates
+        """The records that are events, or a list of them, copies too: with those in quarantine and those of others, all."""
+        return self.counts.records
 
 
 def standing(below_the_cut: Counts, tail: Tail, archived: Archived) -> Standing:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from speed.horizon import Horizon
 from speed.identities import IDENTITY, Drops, Identities, Keys, joined, values
-from views.log_order import log_order
+from views.log_order import log_order, places
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ def _first(keys: Keys) -> npt.NDArray[np.bool_]:
 
 
 def _by_partition(found: pa.Table) -> Drops:
-    plain = found.select(["_topic_id", "_partition", "_offset"]).set_column(0, "_topic_id", found["_topic_id"].cast(pa.string()))
-    grouped = plain.group_by(["_topic_id", "_partition"], use_threads=False).aggregate([("_offset", "list")]).to_pylist()
-    return {
-        (group["_topic_id"], group["_partition"]): np.sort(np.array(group["_offset_list"], dtype=np.int64)) for group in grouped
-    }
+    topics, partitions = found["_topic_id"].cast(pa.string()), found["_partition"].to_numpy()
+    names, where = np.array(topics.to_pylist(), dtype=object), places(found)
+    there = set(zip(names.tolist(), partitions.tolist(), strict=True))
+    return {(topic, number): np.sort(where[(names == topic) & (partitions == number)]) for topic, number in sorted(there)}

@@ -15,11 +15,13 @@ import pyarrow as pa
 from speed.identities import Drops, identities, without
 from views.engine import take_back
 from views.fold import EVENTS
-from views.kernel import Partial, decode, late, partial, prepare, unique
+from views.kernel import Partial, after_final, decode, late, partial, prepare, unique
+from views.log_order import further
 from views.project import load_files
-from views.ranges import EMPTY, Offsets, Partition
+from views.ranges import EMPTY, Partition
 from views.source import Source
 from views.view import View
+from views.watermark import Maxima, Newest, event_times, maxima_of
 from views.wire import from_ipc, to_ipc
 
 SCHEMA: Final = "share binary"
@@ -34,15 +36,16 @@ class Task:
     """What a task needs to know; travels to the workers inside Spark's closure.
 
     `files` is the release's project, which workers of a cluster cannot see otherwise; `views` gives the fingerprints of
-    the source's views by name. `maxima` is the newest event time of each partition before the micro-batch, in
-    microseconds. `drops` are copies that only the driver could see. `generations` are the ids of the source's topics, the
+    the source's views by name. `maxima` and `watermark` are how far the partitions and the source had come before the
+    micro-batch. `drops` are copies that only the driver could see. `generations` are the ids of the source's topics, the
     oldest first.
     """
 
     files: Mapping[str, bytes]
     source: str
     views: Mapping[str, str]
-    maxima: Offsets = field(default_factory=dict)
+    maxima: Maxima = field(default_factory=dict)
+    watermark: int | None = None
     drops: Drops = field(default_factory=dict)
     generations: tuple[str, ...] = ()
 
@@ -56,8 +59,8 @@ class Share(msgspec.Struct, frozen=True):
     """What one task found in its records; the counts of shares add up.
 
     `records` are the partitions read, each with its number of records, lowest and highest offset. `rejected` counts by
-    fingerprint and reason, `maxima` are the newest event times by partition and `newest` is the newest append time of an
-    event, in microseconds. `partials` (by fingerprint) and `identities` are Arrow IPC streams.
+    fingerprint and reason, `after_final` by fingerprint; `maxima` are the newest times by partition. `partials` (by
+    fingerprint) and `identities` are Arrow IPC streams.
     """
 
     records: list[tuple[Partition, int, int, int]]
@@ -65,9 +68,10 @@ class Share(msgspec.Struct, frozen=True):
     quarantined: dict[str, int]
     duplicates: int
     others: int
+    further: int
     late: int
-    maxima: list[tuple[Partition, int]]
-    newest: int | None
+    after_final: dict[str, int]
+    maxima: list[tuple[Partition, Newest]]
     rejected: dict[str, dict[str, int]]
     partials: dict[str, bytes]
     identities: bytes
@@ -83,7 +87,7 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Like `fold`, for the identities alone, as Arrow IPC streams: one for every so many records, however many there are."""
     source, _ = task.definitions()
-    for records in _pieces(batches):
+    for records in _pieces(batches, _PIECE_ROWS // (source.many or 1)):
         yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))
 
 
@@ -93,20 +97,20 @@ def share_of(task: Task, records: pa.Table) -> Share:
     decoded = decode(source, records)
     single = unique(source, decoded.events, generations=task.generations)
     events = without(single.events, task.drops)
-    labelled = late(source, events, task.maxima)
+    labelled = late(source, events, event_times(task.maxima))
     prepared = prepare(source, events)
     partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
     take_back(EVENTS)
-    times = events["_append_time"].cast(pa.int64()).to_numpy()
     return Share(
         records=_by_partition(records),
         events=events.num_rows,
         quarantined=dict(Counter(decoded.rejects["reason"].to_pylist())),
         duplicates=decoded.events.num_rows - events.num_rows,
         others=decoded.others,
+        further=further(decoded.events),
         late=labelled.count,
-        maxima=_newest_times(source, events),
-        newest=int(times.max()) if len(times) else None,
+        after_final={fingerprint: after_final(view, prepared.events, task.watermark) for fingerprint, view in views.items()},
+        maxima=list(maxima_of(source, events).items()),
         rejected={fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
         partials={fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
         identities=to_ipc(identities(source, decoded.events, task.generations)),
@@ -130,11 +134,11 @@ def _collected(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     return pa.Table.from_batches(some) if some else None
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     piece: list[pa.RecordBatch] = []
     for batch in batches:
         piece.append(batch)
-        if sum(each.num_rows for each in piece) >= _PIECE_ROWS:
+        if sum(each.num_rows for each in piece) >= rows:
             yield pa.Table.from_batches(piece)
             piece = []
     if any(each.num_rows for each in piece):
@@ -151,9 +155,3 @@ def _by_partition(records: pa.Table) -> list[tuple[Partition, int, int, int]]:
     return [
         ((topic, number), count, low, high) for topic, number, count, low, high in zip(*found.to_pydict().values(), strict=True)
     ]
-
-
-def _newest_times(source: Source, events: pa.Table) -> list[tuple[Partition, int]]:
-    times = events.select(["_topic_id", "_partition"]).append_column("time", events[source.event_time].cast(pa.int64()))
-    found = times.group_by(["_topic_id", "_partition"], use_threads=False).aggregate([("time", "max")])
-    return [((topic, number), time) for topic, number, time in zip(*found.to_pydict().values(), strict=True)]

@@ -24,7 +24,6 @@ from ledger.releases import Release
 from ledger.tables import Tables
 from speed import records
 from speed.beginning import Beginning, beginning, steps
-from speed.event_times import newest_times
 from speed.fold import Task
 from speed.log import Log
 from speed.query import Query
@@ -34,6 +33,7 @@ from speed.upkeep import tend
 from views.errors import TandemError
 from views.source import Source
 from views.view import View
+from views.watermark import later, newest
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class Follow:
     release: Release
     source: Source
     tail: Tail
-    live: Publication
     checkpoints: Path
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
@@ -95,7 +94,7 @@ class Follow:
         settings = around.settings.speed
         self._query = Query(tail, self.source, begun.log, self.checkpoints / uuid4().hex, self._committed)
         self._streaming = self._query.start(
-            around.spark, around.options, starts=begun.starts, most=settings.max_events, pause_ms=settings.trigger_ms
+            around.spark, around.options, starts=begun.starts, most=self._most, pause_ms=settings.trigger_ms
         )
 
     def check(self) -> None:
@@ -116,10 +115,15 @@ class Follow:
             self._streaming.stop()
         shutil.rmtree(self.checkpoints, ignore_errors=True)
 
+    @property
+    def _most(self) -> int:
+        """How many records surely hold no more events than a micro-batch may have."""
+        return max(1, self.around.settings.speed.max_events // (self.source.many or 1))
+
     def _catch_up(self, begun: Beginning) -> None:
         around, tail = self.around, self.tail
         start = tail.writer.end
-        for position in steps(start, begun.archived, begun.firsts, most=around.settings.speed.max_events):
+        for position in steps(start, begun.archived, begun.firsts, most=self._most):
             if around.stopping():
                 return
             covered = ranges(tail.writer.end, position, begun.firsts)
@@ -137,9 +141,8 @@ class Follow:
         summaries = archive.summaries(around.tables, name, self.release.sources[name])
         times = [each.newest for each in commits]
         times += [each.newest for each in summaries if each.run in runs]
-        if self.live.cuts.get(name, tail.writer.end).at_or_below(tail.writer.end):
-            times.append(self.live.newest.get(name))
-        newest = max((time for time in times if time), default=None)
+        if tail.live.cuts.get(name, tail.writer.end).at_or_below(tail.writer.end):
+            times.append(tail.live.newest.get(name))
         tail.horizon = seen(
             around.spark,
             around.tables,
@@ -148,9 +151,10 @@ class Follow:
             tail.task,
             start=tail.writer.end,
             beginning=begun,
-            newest=newest,
+            newest=max((time for time in times if time), default=None),
         )
-        tail.maxima = newest_times(each.maxima for each in commits)
+        tail.maxima = newest(each.maxima for each in commits)
+        tail.watermark = later(*(each.watermark for each in commits))
         tail.known = tail.writer.end
 
     def _committed(self) -> None:
@@ -182,11 +186,13 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
     fingerprints = {name: release.views[name] for name in views}
     tail = Tail(
         task=Task(release.files, source.name, fingerprints),
+        source=source,
         views={fingerprints[name]: view for name, view in views.items()},
         writer=writer,
+        live=live,
         by=around.by,
         now=around.now,
     )
-    following = Follow(around, release, source, tail, live, around.checkpoints / f"{source.name}-{writer.epoch}")
+    following = Follow(around, release, source, tail, around.checkpoints / f"{source.name}-{writer.epoch}")
     following.begin()
     return following

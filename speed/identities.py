@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 from views.engine import query, quoted, take_back
 from views.event import TIMESTAMP
-from views.log_order import log_order
+from views.log_order import Places, log_order, places
 from views.ranges import Partition
-from views.source import Source
+from views.source import INDEX, Source
 from views.unique import content_columns, identity_columns
 
 Keys = npt.NDArray[np.bytes_]
 Times = npt.NDArray[np.int64]
-Drops = dict[Partition, npt.NDArray[np.int64]]
-"""Offsets of copies by partition, in order."""
+Drops = dict[Partition, Places]
+"""Where copies are by partition: `views.log_order.places`."""
 
 IDENTITY_WIDTH: Final = 16
 KEY_WIDTH: Final = 24
@@ -58,14 +58,14 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
     even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted.
 
     `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a source without
-    identity.
+    identity. Events of a `many` source have their index too.
     """
-    columns = identity_columns(source)
+    columns, schema = identity_columns(source), _schema(source)
     if not columns or not events.num_rows:
-        return SCHEMA.empty_table()
+        return schema.empty_table()
     identity = f"left(sha256({_json(events.schema, columns)}), {2 * IDENTITY_WIDTH})"
     content = f"left(md5({_json(events.schema, content_columns(source, events))}), {2 * (KEY_WIDTH - IDENTITY_WIDTH)})"
-    positions = ", ".join(quoted(name) for name in SCHEMA.names[:-2])
+    positions = ", ".join(quoted(name) for name in schema.names[:-2])
     sql = f"SELECT {positions}, unhex({identity} || {content}) AS key FROM identified"
     found = query(sql, {"identified": events})
     take_back("identified")
@@ -74,7 +74,7 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
     _, firsts = np.unique(keys, return_index=True)
     _, leading = np.unique(keys.astype(IDENTITY), return_index=True)
     first = np.isin(firsts, leading)
-    return found.take(pa.array(order[firsts])).append_column("first", pa.array(first)).cast(SCHEMA)
+    return found.take(pa.array(order[firsts])).append_column("first", pa.array(first)).cast(schema)
 
 
 def keys_of(found: pa.Table) -> Keys:
@@ -92,16 +92,20 @@ def without(events: pa.Table, drops: Drops) -> pa.Table:
     if not drops or not events.num_rows:
         return events
     kept = np.ones(events.num_rows, dtype=bool)
-    topics, partitions, offsets = events["_topic_id"], events["_partition"].to_numpy(), events["_offset"].to_numpy()
+    topics, partitions, where = events["_topic_id"], events["_partition"].to_numpy(), places(events)
     for (topic, partition), dropped in drops.items():
         here = (partitions == partition) & pc.equal(topics, topic).to_numpy()
-        kept &= ~(here & np.isin(offsets, dropped))
+        kept &= ~(here & np.isin(where, dropped))
     return events.filter(pa.array(kept))
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of several of `identities`' tables, in one."""
-    return pa.concat_tables([SCHEMA.empty_table(), *tables]).unify_dictionaries()
+    return pa.concat_tables(tables).unify_dictionaries() if tables else SCHEMA.empty_table()
+
+
+def _schema(source: Source) -> pa.Schema:
+    return SCHEMA if source.many is None else SCHEMA.insert(3, pa.field(INDEX, pa.int32()))
 
 
 def _json(schema: pa.Schema, columns: Iterable[str]) -> str:

@@ -84,10 +84,13 @@ def _follow_release(around: Surroundings, live: Publication, stop: Event, ready:
                 each.check()
             looks += 1
             if looks % _LOOKS_PER_PUBLICATION == 0:
-                newest = publications.latest(around.tables)
-                if newest is not None and newest.release != live.release:
+                newest = publications.latest(around.tables) or live
+                if newest.release != live.release:
                     around.say(f"release {newest.release} is live: going on with its definitions")
                     return newest
+                for each in following:
+                    # It may know what this layer never read, because a batch has bridged it.
+                    each.tail.live = newest
         return live
     finally:
         for each in following:

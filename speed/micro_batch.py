@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 
 from ledger.counts import Counts, add
 from speed.copies import copies
-from speed.event_times import newest_times
 from speed.fold import SCHEMA, Share, Task, fold, partial_of, shares
 from speed.horizon import Horizon
 from speed.identities import Identities
 from views.errors import TandemError
 from views.kernel import merge
-from views.ranges import Offsets, Ranges
+from views.ranges import Ranges
 from views.view import View
+from views.watermark import Maxima, append_time, newest
 from views.wire import from_ipc, to_ipc
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +32,8 @@ class Folded:
 
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]]
-    maxima: Offsets
+    after_final: Mapping[str, int]
+    maxima: Maxima
     newest: datetime | None
     partials: Mapping[str, bytes]
     identities: Identities
@@ -55,11 +56,13 @@ def fold_shares(
     judged = copies([from_ipc(share.identities) for share in found], horizon, task.generations)
     if judged.drops:
         found = run(replace(task, drops=judged.drops))
+    maxima = newest(dict(share.maxima) for share in found)
     return Folded(
         counts=replace(_counts(found, ranges), conflicts=judged.conflicts),
         rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
-        maxima=newest_times(dict(share.maxima) for share in found),
-        newest=_time(max((share.newest for share in found if share.newest is not None), default=None)),
+        after_final=add(*(share.after_final for share in found)),
+        maxima=maxima,
+        newest=_time(append_time(maxima)),
         partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
         identities=judged.added,
     )
@@ -88,6 +91,7 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         late=sum(share.late for share in found),
         duplicates=sum(share.duplicates for share in found),
         others=sum(share.others for share in found),
+        further=sum(share.further for share in found),
     )
 
 

@@ -1,6 +1,7 @@
 """What a source's decoder may be: the name of one of the platform's, one with parameters, or a function of the project."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from inspect import signature
 from types import FunctionType
 from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
@@ -14,6 +15,18 @@ DECODER_NAMES: Final[tuple[str, ...]] = get_args(DecoderName)
 Parse = Callable[..., Any]
 """One non-empty value, and what record_parameters names, to one struct of the event type; raises Reject."""
 
+
+@dataclass(frozen=True)
+class Listed:
+    """How a value that holds several events is read: `split` takes it apart, `parse` makes an event of each part.
+
+    `split` takes what a Parse takes, and raises Reject for what is no list at all; `parse` takes a part, and raises Reject.
+    """
+
+    split: Callable[..., Sequence[Any]]
+    parse: Callable[[Any], Any]
+
+
 RECORD_PARAMETERS: Final = ("key", "headers", "timestamp", "topic_id", "partition", "offset")
 """What a function may take of a record beside its value: names of columns of RECORDS_SCHEMA."""
 
@@ -24,6 +37,9 @@ class ParameterizedDecoder(Protocol):
 
     def parser(self, event: type[Event]) -> Parse:
         """The decoder made for an event type; raises DefinitionError if the two do not go together."""
+
+    def listed(self, event: type[Event]) -> Listed:
+        """The decoder of values that hold several events; raises DefinitionError also if the format has no such values."""
 
 
 Decoder = DecoderName | ParameterizedDecoder | Callable[..., Event]

@@ -81,7 +81,7 @@ def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.T
     return halving.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
 
 
-def _is_of_rows(error: Exception) -> bool:
+def _is_of_rows(error: BaseException) -> bool:
     return isinstance(error, duckdb.Error) and not isinstance(error, duckdb.OutOfMemoryException)
 
 

@@ -22,13 +22,13 @@ from views.source import Source
 from views.version import Version
 from views.view import View, bind
 
-DECODE_VERSION: Final = 1
+DECODE_VERSION: Final = 2
 """Raised whenever a decoder of the platform gives another event, or another outcome, for some record."""
 
 KERNEL_VERSION: Final = 1
 """Raised whenever unique, partial, merge or present could give another number for some events."""
 
-LABELS: Final = ("topic", "lateness", "horizon", "key")
+LABELS: Final = ("topic", "lateness", "idle", "horizon", "key")
 """The parameters of a source that change no number: where its log is, what is said about its events, and when."""
 
 _CALLED_OF_MEASURES: Final = (
@@ -60,8 +60,9 @@ def decoder_meaning(source: Source) -> Meaning:
     """What decides which events the source's records become.
 
     Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches), the
-    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, the
-    metadata that events hold and the plausible range. Not the topic: the log names its topics by their ids.
+    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, how many
+    events a value holds, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
+    their ids.
     """
     metadata, plausible = sorted(source.metadata), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
@@ -71,11 +72,11 @@ def decoder_meaning(source: Source) -> Meaning:
             "decoder": _decoder(source.decoder),
             "event": event_meaning(source.event),
             "event_time": Meaning("event_time", source.event_time, source.event_time),
+            "many": Meaning("many", source.many, "one event a value" if source.many is None else f"{source.many} events a value"),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
-            # These only where there are any, so that no other source has another fingerprint than before there were such.
-            **{f"version {number}": _version(number, version) for number, version in enumerate(source.versions)},
-            **({} if source.only is None else {"only": _only(source.only)}),
+            "only": _only(source.only),
+            "versions": _versions(source.versions),
         },
     )
 
@@ -170,18 +171,23 @@ def _function(name: str, function: FunctionType) -> Meaning:
     return Meaning(name, called, f"function {function.__qualname__}", reached_by_function(function))
 
 
-def _only(only: Only) -> Meaning:
+def _only(only: Only | None) -> Meaning:
+    if only is None:
+        return Meaning("only", None, "every record")
     if isinstance(only, FunctionType):
         return _function("only", only)
     return Meaning("only", only_value(only), only_name(only))
 
 
-def _version(number: int, version: Version) -> Meaning:
-    name = f"version {version.event.__name__}"
+def _versions(versions: tuple[Version, ...]) -> Meaning:
+    """Earlier versions are tried in their order."""
+    parts = {str(number): _version(version) for number, version in enumerate(versions)}
+    return Meaning("versions", len(parts), _listed([version.event.__name__ for version in versions]), parts, tuple(parts))
+
+
+def _version(version: Version) -> Meaning:
     return Meaning(
-        name,
-        number,
-        version.event.__name__,
+        f"version {version.event.__name__}",
         parts={
             "decoder": _decoder(version.decoder),
             "event": event_meaning(version.event),

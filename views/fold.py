@@ -5,6 +5,7 @@ each expression is evaluated once, wrapped: TRY(struct_pack(v := ...)) is NULL w
 NULL, and costs nothing measurable. Then what was rejected gets a reason. Last, all else is grouped by key and by window.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -13,7 +14,7 @@ from views.engine import quoted
 from views.expressions import REASONS, Expression
 from views.syntax import enclosed
 from views.values import normalised, objections
-from views.view import View, bind
+from views.view import BoundView, View, bind
 from views.windows.placement import REASON
 
 # No field, key or state has a name that starts with an underscore, so these are none of them.
@@ -54,6 +55,37 @@ def fold_sql(view: View) -> str:
     """
     bound = bind(view)
     step = bound.placement.fold
+    judged = _judged(bound)
+    values = judged.values
+
+    # A rejected event has no place among the keys: all of one reason are one group.
+    kept = f"CASE WHEN {REASON} IS NULL THEN {{}} END" if judged.rejects else "{}"
+    looked_at = [values[expression.canonical].plain for expression in bound.window_inputs]
+    groups = {name: kept.format(sql.format(*looked_at)) for name, sql in step.groups.items()}
+    keys = {name: kept.format(values[key.canonical].plain) for name, key in bound.keys}
+    states = {
+        name: state.fold.format(*(values[expression.canonical].plain for expression in measure.inputs))
+        for measure in bound.measures
+        for name, state in measure.states
+    }
+    return replace(step, groups=groups).sql(judged.sql, {REASON: REASON, **keys}, {COUNT: "count(*)", **states})
+
+
+def judged_sql(view: View) -> str:
+    """Over the table `_events`: those that the filter leaves, each with its `_reason` and the columns that place it."""
+    return _judged(bind(view)).sql
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Rows of events with their reasons; `rejects` says whether any can have one. `values` are by canonical expression."""
+
+    sql: str
+    values: Mapping[str, _Value]
+    rejects: bool
+
+
+def _judged(bound: BoundView) -> _Judged:
     values = {expression.canonical: _Value(expression, f"_e{n}") for n, expression in enumerate(bound.expressions)}
     failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
     columns = [value.inner for value in values.values()]
@@ -67,19 +99,8 @@ def fold_sql(view: View) -> str:
     cases = _cases(failures, list(values.values()))
     cases += [f"WHEN {condition} THEN {REASONS.index(reason)}" for condition, reason in bound.placement.objections]
     reason = f"CASE {' '.join(cases)} END" if cases else "NULL"
-    judged = f"(SELECT *, CAST({reason} AS TINYINT) AS {REASON} FROM (SELECT {', '.join(columns) or '1'} FROM {events}))"
-
-    # A rejected event has no place among the keys: all of one reason are one group.
-    kept = f"CASE WHEN {REASON} IS NULL THEN {{}} END" if cases else "{}"
-    looked_at = [values[expression.canonical].plain for expression in bound.window_inputs]
-    groups = {name: kept.format(sql.format(*looked_at)) for name, sql in step.groups.items()}
-    keys = {name: kept.format(values[key.canonical].plain) for name, key in bound.keys}
-    states = {
-        name: state.fold.format(*(values[expression.canonical].plain for expression in measure.inputs))
-        for measure in bound.measures
-        for name, state in measure.states
-    }
-    return replace(step, groups=groups).sql(judged, {REASON: REASON, **keys}, {COUNT: "count(*)", **states})
+    sql = f"(SELECT *, CAST({reason} AS TINYINT) AS {REASON} FROM (SELECT {', '.join(columns) or '1'} FROM {events}))"
+    return _Judged(sql, values, bool(cases))
 
 
 def _cases(failures: list[str], values: list[_Value]) -> list[str]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def halved(
-    made: Callable[[pa.Table], pa.Table], rows: pa.Table, fails: Callable[[Exception], bool]
+    made: Callable[[pa.Table], pa.Table], rows: pa.Table, fails: Callable[[BaseException], bool]
 ) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """The rows in pieces, each with what is made of it; None beside a single row for which that fails.
 
@@ -15,7 +15,7 @@ def halved(
     """
     try:
         result = made(rows)
-    except Exception as error:
+    except BaseException as error:
         if not fails(error):
             raise
         half = rows.num_rows // 2

@@ -5,13 +5,15 @@
     unique(source, events, known)    -> events               copies by identity, before any filter
     prepare(source, events)          -> events               any number of rows from each, by a function of the project
     late(source, events, maxima)     -> how many came late   a label, never a loss
+    after_final(view, events, ...)   -> how many came to windows that were labelled final
     partial(view, events, ranges)    -> partial              events of any ranges, in any order
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
-    present(view, partial)           -> answers              means from sums, estimates from sketches, windows from slices
+    present(view, partial, ...)      -> answers              means from sums, estimates from sketches, windows from slices
 
 No engine, no I/O, no clock: batch, speed and serving all call these, and nothing else computes a number.
 """
 
+from views.after_final import after_final
 from views.decode import Decoded, decode
 from views.late import Late, late
 from views.merge import merge, merge_states, settle
@@ -26,6 +28,7 @@ __all__ = [
     "Partial",
     "Prepared",
     "Unique",
+    "after_final",
     "arrange",
     "arrange_as_one",
     "decode",

@@ -45,22 +45,25 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
     """The Kafka keys of records with these values: the text of the source's key in UTF-8, bytes as they are.
 
     None, which lets Kafka choose a partition, where the key is NULL, where its expression fails, for a value that does not
-    decode, and for all if the source has no key.
+    decode or holds events of several keys, and for all if the source has no key.
     """
     if source.key is None or not values or (key := bind_key(source)) is None:
         return [None] * len(values)
     # Whose the records are may stand in what they do not have yet.
     own = replace(source, only=None)
-    events = decode(own, as_records(own, values, topic_id=source.topics[0], first=0, at=_UNLOGGED)).events
+    given = as_records(own, values, topic_id=source.topics[0], offsets=range(len(values)), at=_UNLOGGED)
+    events = decode(own, given).events
     value = enclosed(key.text)
     content = value if key.type.kind == "binary" else f"encode(CAST({value} AS VARCHAR))"
     sql = f"SELECT _offset, TRY({content}) AS key FROM {_EVENTS}"
-    found: dict[int, bytes | None] = {}
-    for _, result in engine.halved(sql, _EVENTS, events):
-        if result is not None:
-            found.update(zip(result["_offset"].to_pylist(), result["key"].to_pylist(), strict=True))
+    found: dict[int, set[bytes | None]] = {}
+    for piece, result in engine.halved(sql, _EVENTS, events):
+        keys = [None] * len(piece) if result is None else result["key"].to_pylist()
+        for offset, key_of_one in zip((piece if result is None else result)["_offset"].to_pylist(), keys, strict=True):
+            found.setdefault(offset, set()).add(key_of_one)
     engine.take_back(_EVENTS)
-    return [found.get(offset) for offset in range(len(values))]
+    several = (found.get(offset, set()) for offset in range(len(values)))
+    return [next(iter(keys)) if len(keys) == 1 else None for keys in several]
 
 
 def spread(view: View) -> str | None:

@@ -19,17 +19,22 @@ _LONGEST: Final = 160
 class Meaning:
     """One part of a definition: a filter, a measure, a field of the event type, a function of the project that is reached.
 
-    What counts is `value`, which JSON can hold, the meaning of the `parts` below it, and, where it is given, their `order`.
-    The rest is for readers and counts for nothing: `name` says what the part is, `text` how a definition writes it (empty for
-    code), `notes` what is said about it, such as its unit.
+    What counts is `value`, which JSON can hold, the meaning of the `parts` below it, and, where it is given, their `order`;
+    `canonical` is the value as JSON. The rest is for readers and counts for nothing: `name` says what the part is, `text` how
+    a definition writes it (empty for code), `notes` what is said about it, such as its unit.
     """
 
     name: str = field(compare=False)
-    value: Any = None
+    value: Any = field(default=None, compare=False)
     text: str = field(default="", compare=False)
     parts: Mapping[str, "Meaning"] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict, compare=False)
+    canonical: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # As JSON, since Python takes 0, 0.0 and False for equal.
+        object.__setattr__(self, "canonical", json.dumps(self.value, sort_keys=True, separators=(",", ":")))
 
 
 def digest(meaning: Meaning) -> str:
@@ -39,7 +44,7 @@ def digest(meaning: Meaning) -> str:
 
 
 def _counted(meaning: Meaning) -> list[Any]:
-    return [meaning.value, {key: _counted(part) for key, part in meaning.parts.items()}, meaning.order]
+    return [meaning.canonical, {key: _counted(part) for key, part in meaning.parts.items()}, meaning.order]
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Difference:
 def differences(before: Meaning, after: Meaning, path: tuple[str, ...] = ()) -> Iterator[Difference]:
     """At least one for meanings that differ; a part that became another is told as a whole."""
     name = after.name
-    if before.value != after.value:
+    if before.canonical != after.canonical:
         yield Difference(path, "changed", f"{name}{_arrow(before.text, after.text) or ' changed'}")
         return
     if before == after and before.text != after.text:

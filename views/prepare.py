@@ -24,7 +24,7 @@ from views.errors import DefinitionError
 from views.event import TIMESTAMP
 from views.halving import halved
 from views.python_values import do_without_pandas, scalar
-from views.source import POSITION_SCHEMA, Prepare, Source, events_schema
+from views.source import Prepare, Source, events_schema, position_schema
 from views.values import kind_of
 
 _TYPES: Final = "bool, int64, float64, string, binary, date32, timestamp('us', 'UTC'), decimal128, and lists and structs of them"
@@ -73,13 +73,13 @@ def prepared_schema(source: Source) -> pa.Schema:
     do_without_pandas()
     try:
         made = source.prepare(given.empty_table())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DefinitionError(f"{name} raised {type(error).__name__} for a table without events: {error}") from error
     if not isinstance(made, pa.Table):
         raise DefinitionError(f"{name} gave a {type(made).__name__} for a table without events; it gives a pyarrow.Table")
     if made.num_rows:
         raise DefinitionError(f"{name} gave {made.num_rows} rows for a table without events; an event is what rows are made of")
-    kept = list(dict.fromkeys((*POSITION_SCHEMA.names, source.event_time)))
+    kept = list(dict.fromkeys((*position_schema(source).names, source.event_time)))
     if lost := [column for column in kept if column not in made.column_names]:
         raise DefinitionError(f"{name} gives no column {lost[0]!r}; every row has its event's {', '.join(map(repr, kept))}")
     names: set[str] = set()
@@ -116,7 +116,7 @@ def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table
     for column in rows.columns:
         if column.type in _CALENDAR and not _within_calendar(column):
             raise ValueError("a time is outside the years 1 to 9999")
-    positions = POSITION_SCHEMA.names
+    positions = position_schema(source).names
     known = events.select(positions)
     if rows.select(positions).join(known, positions, join_type="left anti", use_threads=False).num_rows:
         raise ValueError("a row has the position of no event")
@@ -129,6 +129,6 @@ def _within_calendar(column: pa.ChunkedArray) -> bool:
     return bool(pc.all(inside, min_count=0).as_py())
 
 
-def _is_of_events(error: Exception) -> bool:
-    """Memory that runs out is the machine's fault."""
-    return not isinstance(error, MemoryError)
+def _is_of_events(error: BaseException) -> bool:
+    """Memory that runs out is the machine's fault, an interrupt the user's wish."""
+    return not isinstance(error, MemoryError | KeyboardInterrupt)

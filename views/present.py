@@ -8,15 +8,17 @@ from views import arrays
 from views.merge import regrouped
 from views.partial import Partial
 from views.view import View, answer_schema, arranged_schema, bind, group_columns
-from views.windows.placement import WINDOW_COLUMNS, Step, since_1970, timestamp
+from views.window_states import window_states
+from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, Step, since_1970, timestamp
 
 
-def present(view: View, merged: Partial) -> pa.Table:
+def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
     """What the states say: one row per key and window, in no order, as answer_schema(view) says.
 
-    They have to be merged, as `partial` and `merge` leave them.
+    They have to be merged, as `partial` and `merge` leave them. `watermark` is how far event time has come where they end,
+    in microseconds since 1970, and labels windows (views.window_states); None is before every event.
     """
-    return present_arranged(view, arrange(view, merged.states))
+    return present_arranged(view, arrange(view, merged.states), watermark)
 
 
 def arrange(view: View, states: pa.Table) -> pa.Table:
@@ -32,9 +34,10 @@ def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime)
     return regrouped(view, step, states, arranged_schema(view))
 
 
-def present_arranged(view: View, arranged: pa.Table) -> pa.Table:
-    """What arranged states say, such as the first few of them."""
+def present_arranged(view: View, arranged: pa.Table, watermark: int | None = None) -> pa.Table:
+    """What arranged states say, such as the first few of them, at a watermark as `present` takes it."""
     columns = {name: arrays.whole(arranged.column(name)) for name in group_columns(view)}
+    columns[WINDOW_STATE.name] = window_states(view, arranged, watermark)
     # What is derived comes after what it is derived from.
     for measure in sorted(bind(view).measures, key=lambda measure: measure.derived is not None):
         given = [columns[name] for name in measure.reads] or [arrays.whole(arranged.column(name)) for name in measure.columns]

@@ -19,6 +19,9 @@ APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
 """The timestamp type of a record that the log itself has timed."""
 
+INDEX: Final = "_index"
+"""Of an event of a `many` source: which of its value's events it is, from 0 on."""
+
 POSITION_SCHEMA = pa.schema(
     [
         ("_topic_id", pa.string()),
@@ -60,6 +63,7 @@ REJECTS_SCHEMA = pa.schema(
 Prepare = Callable[[pa.Table], pa.Table]
 """From events to the rows that views look at; see views.prepare."""
 
+_MOST_EVENTS = 1_000_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or Literal"
 
@@ -75,7 +79,10 @@ class Source:
     log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
     half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
     that every record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it
-    counts all the same. The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
+    counts all the same. The source's watermark is the least of the partitions' newest event times, without those of partitions
+    whose newest event the log received more than `idle` before the newest of all: answers label windows by it and by
+    `lateness` (see docs/windows.md).
+    The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
     all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
     records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views may use these as they
     may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
@@ -85,7 +92,10 @@ class Source:
     equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the newest
     first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade makes of that
     is the event. `only` tells the source's records from others' in its topics (by_header, by_field, or a function): those are
-    counted as others, and neither events nor rejects. `name` is the variable's in definitions.py unless it is given.
+    counted as others, and neither events nor rejects. With `many=n` a value holds a list of 1 to n events, which
+    all count or all go to quarantine; what a list is, the decoder says (a JSON array, rows, lines; a function returns one).
+    Its events have an `_index` too, their place in the list from 0 on, and `key` is for records whose events all have it.
+    `name` is the variable's in definitions.py unless it is given.
     """
 
     topic: str | tuple[str, ...]
@@ -95,12 +105,14 @@ class Source:
     decoder: Decoder = "json"
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
+    idle: timedelta = timedelta(minutes=1)
     horizon: timedelta = timedelta(minutes=10)
     metadata: tuple[str, ...] = ()
     prepare: Prepare | None = None
     key: str | None = None
     versions: tuple[Version, ...] = ()
     only: Only | None = None
+    many: int | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -108,6 +120,8 @@ class Source:
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
+        if self.many is not None and (type(self.many) is not int or not 1 <= self.many <= _MOST_EVENTS):
+            raise DefinitionError(f"many {self.many!r} is not an integer from 1 to {_MOST_EVENTS}, the most events of a value")
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
@@ -164,7 +178,7 @@ class Source:
         zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
         if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
-        for name, span in (("lateness", self.lateness), ("horizon", self.horizon)):
+        for name, span in (("lateness", self.lateness), ("idle", self.idle), ("horizon", self.horizon)):
             if not isinstance(span, timedelta) or span < timedelta(0):
                 raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
 
@@ -178,7 +192,17 @@ def _check_prepare(function: Prepare) -> None:
 
 def events_schema(source: Source) -> pa.Schema:
     """The columns of the source's events: where each was in the log, the metadata that the source names, the event's fields."""
-    return pa.schema([*POSITION_SCHEMA, *metadata_schema(source), *event_schema(source.event)])
+    return pa.schema([*position_schema(source), *metadata_schema(source), *event_schema(source.event)])
+
+
+def position_schema(source: Source) -> pa.Schema:
+    """The columns that say where in the log an event was."""
+    return POSITION_SCHEMA if source.many is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
+
+
+def position_columns(source: Source) -> tuple[str, ...]:
+    """The columns that tell the source's events apart, in the order of the log."""
+    return ("_topic_id", "_partition", "_offset", *(() if source.many is None else (INDEX,)))
 
 
 def metadata_schema(source: Source) -> pa.Schema:

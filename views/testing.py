@@ -12,8 +12,9 @@ from views.kernel import merge, partial, prepare, present, unique
 from views.partial import Partial
 from views.ranges import EMPTY
 from views.rows import to_rows
-from views.source import POSITION_SCHEMA, Source, metadata_schema
+from views.source import INDEX, Source, metadata_schema, position_schema
 from views.view import View
+from views.watermark import maxima_of, watermark
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -23,22 +24,24 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
 
     Copies by the source's identity are dropped, as everywhere; records that do not decode have no place here.
     """
-    return to_rows(view, present(view, _folded(view, list(events))))
+    counted = _counted(view, list(events))
+    reached = watermark(maxima_of(view.source, counted), view.source.idle)
+    return to_rows(view, present(view, _folded(view, counted), reached))
 
 
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
     """How many of the events the view cannot look at, by reason."""
-    return _folded(view, list(events)).rejected
+    return _folded(view, _counted(view, list(events))).rejected
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
-    """Events as the kernel takes them: one partition, offsets from 0 on, no keys or headers."""
+    """Events as the kernel takes them: one partition, offsets from 0 on, each in a record of its own, no keys or headers."""
     fields = event_fields(source.event)
     positions = [
-        {"_topic_id": source.topics[0], "_partition": 0, "_offset": offset, "_append_time": _APPENDED}
+        {"_topic_id": source.topics[0], "_partition": 0, "_offset": offset, "_append_time": _APPENDED, INDEX: 0}
         for offset in range(len(events))
     ]
-    table = pa.Table.from_pylist(positions, schema=POSITION_SCHEMA)
+    table = pa.Table.from_pylist(positions, schema=position_schema(source))
     for name, type_ in zip(metadata_schema(source).names, metadata_schema(source).types, strict=True):
         table = table.append_column(name, pa.nulls(len(events), type_))
     for field in fields:
@@ -46,7 +49,10 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     return table
 
 
-def _folded(view: View, events: Sequence[Event]) -> Partial:
-    counted = unique(view.source, events_table(view.source, events)).events
+def _counted(view: View, events: Sequence[Event]) -> pa.Table:
+    return unique(view.source, events_table(view.source, events)).events
+
+
+def _folded(view: View, counted: pa.Table) -> Partial:
     prepared = prepare(view.source, counted)
     return merge(view, [partial(view, prepared.events, EMPTY, prepared.failed)])

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from views.engine import query, quoted, take_back
 from views.log_order import log_order
-from views.source import APPEND_TIME, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import APPEND_TIME, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
-_AROUND = frozenset({*POSITION_SCHEMA.names, *METADATA_SCHEMA.names})
+_AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names})
 
 _RANK, _GROUP = "_rank", "_group"  # no field's name starts with an underscore
 _COPIES = "_copies"
@@ -49,7 +49,7 @@ def content_columns(source: Source, events: pa.Table) -> list[str]:
 def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
     """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
 
-    That is by topic, partition and offset; `generations` are the ids of topics, the oldest first (see views.log_order).
+    That is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see views.log_order).
     `known` holds the identity columns of events that were counted before: their copies are dropped. A source without
     identity keeps every event.
     """

@@ -12,13 +12,15 @@ from views.engine import quoted
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, event_fields, is_label
 from views.expressions import Expression, bind_expression
+from views.log_order import place_sql
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Approximation, Measure, State
+from views.measures.measure import EVENT_TIME, PLACE, POSITION, Aggregate, Approximation, Measure, State
 from views.prepare import prepared_schema
 from views.source import Source
 from views.windows import AllTime, Placement, Window
+from views.windows.placement import COMPLETE, WINDOW_STATE
 
 _PLACE_KINDS: Final = {TIMESTAMP: "time", pa.string(): "text", pa.int64(): "integer"}
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -158,10 +160,7 @@ def bind(view: View) -> BoundView:
                 f"{place}, {part}: draws events, and the rows that {view.source.prepare.__name__} makes of one event are not "
                 "drawn apart; take first_k(...) or a source without prepare"
             )
-        event_time = quoted(view.source.event_time)
-        inputs = tuple(
-            expression(part, text.replace(EVENT_TIME, event_time) if isinstance(text, str) else text) for text in measure.inputs
-        )
+        inputs = tuple(expression(part, _placed(view.source, text)) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):
@@ -177,7 +176,7 @@ def bind(view: View) -> BoundView:
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, measure {name!r}: {measure.expression!r} {error}") from error
             measures[name] = BoundMeasure(name, aggregate, derived=derived)
-    reserved = {_VERSION, *(column.name for column in (*placement.states, *placement.answers))}
+    reserved = {_VERSION, WINDOW_STATE.name, *(column.name for column in (*placement.states, *placement.answers))}
     _check_columns(place, reserved, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
     return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
 
@@ -191,14 +190,16 @@ def state_schema(view: View) -> pa.Schema:
 def arranged_schema(view: View) -> pa.Schema:
     """The columns of states that are arranged as the rows of an answer."""
     bound = bind(view)
-    return _schema(view, bound.placement.answers, [(name, state.type) for one in bound.measures for name, state in one.states])
+    placed = (*bound.placement.answers, *((COMPLETE,) if bound.placement.in_order else ()))
+    return _schema(view, placed, [(name, state.type) for one in bound.measures for name, state in one.states])
 
 
 def answer_schema(view: View) -> pa.Schema:
-    """The columns of the view's answers: keys, window, measures; a field's metadata says its `kind`, and `unit` and `doc`."""
+    """The columns of the view's answers: keys, window with its state, measures; metadata says `kind`, `unit` and `doc`."""
     bound = bind(view)
     keys = [pa.field(name, key.type.arrow, metadata=_metadata(view, name, key.type.kind)) for name, key in bound.keys]
-    window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in bound.placement.answers]
+    start, end, *others = bound.placement.answers
+    window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in (start, end, WINDOW_STATE, *others)]
     measures = [
         pa.field(measure.name, measure.aggregate.answer, metadata=_metadata(view, measure.name, measure.aggregate.kind))
         for measure in bound.measures
@@ -215,6 +216,13 @@ def described(view: View, name: str) -> dict[str, str]:
         "doc": view.docs.get(name) or (own.doc if own else ""),
     }
     return {what: text for what, text in found.items() if text}
+
+
+def _placed(source: Source, text: Any) -> Any:
+    """An input with the source's own columns for what stands for when and where an event was."""
+    if not isinstance(text, str):
+        return text
+    return text.replace(EVENT_TIME, quoted(source.event_time)).replace(PLACE, place_sql(source))
 
 
 def _metadata(view: View, name: str, kind: str) -> dict[str, str]:

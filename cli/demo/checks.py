@@ -7,6 +7,7 @@ from typing import Any
 
 from views.errors import TandemError
 from views.view import View, approximations
+from views.windows.placement import WINDOW_STATE
 
 Row = Mapping[str, Any]
 _SHOWN = 5
@@ -76,7 +77,9 @@ def _answers(view: View, rows: Sequence[Row] | None, measures: Sequence[str]) ->
 
 def _cells(view: View, rows: Sequence[Row], measures: Sequence[str]) -> Iterator[tuple[tuple[str, str], Any]]:
     for row in rows:
-        place = json.dumps({name: value for name, value in row.items() if name not in view.measures}, sort_keys=True)
+        # A truth knows no micro-batches, so it cannot know the label of a window.
+        told = {name: value for name, value in row.items() if name not in (*view.measures, WINDOW_STATE.name)}
+        place = json.dumps(told, sort_keys=True)
         for measure in measures:
             if measure not in row:
                 raise NoTruth(f"the generator's truth says nothing about measure '{measure}' of view '{view.name}'")

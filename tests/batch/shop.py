@@ -17,6 +17,8 @@ from infra.settings import Settings
 from ledger import delta
 from ledger.publications import Publication
 from ledger.tables import Tables
+from serving.outcome import given
+from serving.reader import Reader
 from tests.stack import environ, produce, stack_settings
 from views import kernel, project
 from views.project import Project
@@ -189,6 +191,31 @@ def assert_true(shop: Shop, live: Publication, log: Log) -> None:
         expected.duplicates,
         expected.quarantined,
     )
+
+
+def watermark(log: Log) -> int:
+    """The least of the partitions' newest event times, in microseconds since 1970, of events that are no copies."""
+    seen: set[tuple[str, str]] = set()
+    newest: dict[int, datetime] = {}
+    for partition in sorted(log):
+        for value in log[partition]:
+            sale = {} if value in MALFORMED else json.loads(value or b"")
+            if sale and (sale["id"], sale["at"]) not in seen:
+                seen.add((sale["id"], sale["at"]))
+                at = datetime.fromisoformat(sale["at"])
+                newest[partition] = max(at, newest.get(partition, at))
+    return int(min(newest.values()).timestamp() * 1_000_000)
+
+
+def assert_labelled(shop: Shop, watermark: int) -> None:
+    """The batch layer labels the hours by this watermark, ten seconds of lateness after their end."""
+    answer = given(Reader(shop.tables).answer("per_hour", layer="batch"))
+    ends = [(datetime.fromisoformat(row["window_end"]), row["window_state"]) for row in answer.rows()]
+    behind = [(watermark - int(end.timestamp() * 1_000_000), state) for end, state in ends]
+    assert [state for _, state in behind] == [
+        "open" if ahead < 0 else "on_time" if ahead < 10_000_000 else "final" for ahead, _ in behind
+    ]
+    assert {"open", "final"} <= {state for _, state in behind}
 
 
 def rows_of(shop: Shop, address: str) -> pa.Table:

@@ -97,6 +97,7 @@ def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
         assert len(added.publication.views["sevens"].parts) == 1
     assert counted(added.publication) == counted(whole.publication)
     assert whole.publication.cuts == added.publication.cuts
+    assert whole.publication.maxima == added.publication.maxima
     assert answers(shop) == found
     assert {len(view.parts) for view in whole.publication.views.values()} == {1}
     assert max(parts) > 1

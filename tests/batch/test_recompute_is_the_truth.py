@@ -17,7 +17,18 @@ from ledger.commits import Commit
 from ledger.counts import Counts
 from ledger.fetched import Unclosed
 from ledger.tiling import chain
-from tests.batch.shop import DEFINITIONS, MALFORMED, Shop, answers, assert_true, records, together
+from tests.batch.shop import (
+    DEFINITIONS,
+    MALFORMED,
+    Shop,
+    answers,
+    assert_labelled,
+    assert_true,
+    records,
+    together,
+    truth,
+    watermark,
+)
 from tests.stack import new_topic, produce
 from views.errors import TandemError
 
@@ -31,6 +42,8 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
 
     first = recompute.run(shop.run("recompute"), shop.project).publication
     assert_true(shop, first, log)
+    assert first.watermarks["sales"] == watermark(log)
+    assert_labelled(shop, watermark(log))
     # Nobody follows: the batch bridged from the log's start to the archive's end.
     assert {span.kind for span in spans_of(shop.tables, 1, "sales")} == {"bridge", "cut"}
 
@@ -40,6 +53,9 @@ def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
     second = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=True)).publication
 
     assert_true(shop, second, together(log, more))
+    # The later sales happened at the same times, and new ones of a partition may end earlier.
+    assert second.watermarks["sales"] == max(watermark(log), watermark(together(log, more)))
+    assert_labelled(shop, second.watermarks["sales"])
     assert (second.number, second.parent, second.kind) == (3, 2, "recompute")
     assert not list(Path(shop.tables.root, "scratch").iterdir())
 
@@ -86,6 +102,31 @@ def test_folds_what_a_source_prepares(shop: Shop) -> None:
         cents = [sale["cents"] for sale in counted.values() if sale["cents"] % 3 == of and sale["cents"] != 499]
         found = [row for row in rows if row["of"] == of]
         assert (sum(row["n"] for row in found), sum(row["cents"] for row in found)) == (of * len(cents), of * sum(cents))
+
+
+def test_values_that_hold_several_events_close_their_ranges(shop: Shop) -> None:
+    """Copies inside one value and of another, lists that are too long: each record has one outcome, each event counts once."""
+    shop.define(DEFINITIONS.replace('identity=("id",)', 'identity=("id",), many=4'))
+    sales = {number: [value for value in values if value not in MALFORMED] for number, values in records(19, 200).items()}
+    lists = {
+        number: [[*values[at : at + 3], *values[at : at + at % 4]] for at in range(0, len(values), 3)]
+        for number, values in sales.items()
+    }
+    shop.sell({number: [b"[%b]" % b",".join(map(bytes, held)) for held in several] for number, several in lists.items()})
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    taken = {number: [held for held in several if len(held) <= 4] for number, several in lists.items()}
+    expected = truth({number: [value for held in several for value in held] for number, several in taken.items()})
+    too_long = sum(map(len, lists.values())) - sum(map(len, taken.values()))
+    assert done.counts.records == sum(map(len, taken.values()))
+    assert (done.counts.quarantined, done.counts.holes) == ({"length": too_long}, 0)
+    assert done.counts.events == sum(len(held) for several in taken.values() for held in several) > done.counts.records
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
+        counts = live.counts["sales"]
+        assert (counts.events, counts.duplicates, counts.records) == (expected.events, expected.duplicates, done.counts.records)
+        assert (counts.quarantined, counts.holes, counts.further) == ({"length": too_long}, 0, done.counts.further)
+        found = {(row["shop"], row["window_start"]): (row["n"], row["cents"]) for row in answers(shop, live, "per_hour")}
+        assert found == {key: row[:2] for key, row in expected.per_hour.items()}
 
 
 def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:

@@ -113,7 +113,7 @@ def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Pa
     }
     assert logical["measures"]["pages"]["answer"].startswith("within 3.28%")
     assert logical["derived"] == {"per": {"expression": "sum / n", "reads": ["n", "sum"]}}
-    assert list(logical["present"]) == ["window_start", "window_end", "n", "sum", "per", "pages"]
+    assert list(logical["present"]) == ["window_start", "window_end", "window_state", "n", "sum", "per", "pages"]
     assert not (tmp_path / ".tandem").exists()
     assert main(["explain", "hundreds", "--project", str(tmp_path)]) == 0
     shown = capsys.readouterr().out

@@ -62,7 +62,9 @@ def test_query_prints_every_row_and_where_they_come_from(world: World, capsys: p
     code, found, err = run(world, capsys, "query", "per_page")
     assert (code, err) == (0, "")
     assert list(found) == ["view", "rows", "provenance", "definitions"]
-    assert found["rows"] == oracle.per_page(world.values(LOG_START, world.end))
+    assert oracle.unlabelled(found["rows"]) == oracle.per_page(world.values(LOG_START, world.end))
+    assert {row["window_state"] for row in found["rows"]} == {"open"}
+    assert (found["provenance"]["watermark"], found["provenance"]["after_final"]) == ("2026-11-01T12:00:00Z", 0)
     assert found["provenance"]["cut"] == {"T": {"0": 31}}
     assert found["provenance"]["realtime"] == {"T": {"0": 31, "1": 10}}
     assert found["definitions"] == {"changed": [], "added": [], "removed": [], "sources": [], "problem": None}
@@ -97,7 +99,7 @@ def test_a_pipe_gets_every_row_and_a_screen_the_first_and_of_how_many(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header, *lines = shown(world, capsys, "query", "per_page")
-    assert header.split() == ["page", "window_start", "window_end", "n", "bytes", "largest", "price", "mean"]
+    assert header.split() == ["page", "window_start", "window_end", "window_state", "n", "bytes", "largest", "price", "mean"]
     assert len([line for line in lines if line.startswith("/")]) == 31
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert "20 of 31 rows" in "".join(shown(world, capsys, "query", "per_page"))
@@ -176,7 +178,8 @@ def test_status_counts_each_record_once_and_says_why_the_log_end_is_unknown(
     assert "not running" in hits["log_end_problem"]
     view = found["views"]["per_page"]
     assert (view["cut"], view["positions"]) == ({"T": {"0": 31}}, {"T": {"0": 31, "1": 10}})
-    assert (view["lag"], view["batch_version"]) == (None, 1)
+    assert (view["lag"], view["batch_version"], view["after_final"]) == (None, 1, 0)
+    assert hits["watermark"] == "2026-11-01T12:00:00Z"
     assert found["processes"] == []
     text = "\n".join(shown(world, capsys, "status"))
     assert "hits" in text

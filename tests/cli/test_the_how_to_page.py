@@ -82,6 +82,10 @@ def test_answers_are_those_added_up_by_hand(folder: Path, capsys: pytest.Capture
     (folder / "orders.jsonl").write_text("".join(f"{json.dumps(order)}\n" for order in orders))
     assert rows("turnover", "orders", "euros", file="orders.jsonl") == [(2, "3.75")]
     assert sorted(rows("state_of", "path", "status")) == [("/a", 200), ("/b", 503)]
+    (folder / "requests.jsonl").write_text(
+        "watt,site,at,meter\n5,x,2026-11-01T00:00:00Z,a\n7,x,2026-11-01T00:00:00Z,b\n8,,2026-11-01T00:00:00Z,a\n"
+    )
+    assert rows("drawn", "meter", "watt", "n") == [("a", 13, 2), ("b", 7, 1)]
 
 
 def test_its_own_measure_keeps_the_laws(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

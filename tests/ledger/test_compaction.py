@@ -13,6 +13,7 @@ from ledger.positions import LOG_START, Position
 from ledger.tiling import boundary, chain, end
 from tests.ledger.tiny import AT, VIEW, at, encode, fold, merge
 from views.errors import TandemError
+from views.watermark import Newest
 
 
 def place(number: int) -> Position:
@@ -114,8 +115,10 @@ def test_a_merged_commit_holds_what_its_parts_held() -> None:
         "fold",
         counts=Counts(events=1, quarantined={"json": 1}),
         rejected={VIEW: {"overflow": 1}},
-        maxima={("T", 0): 5},
+        maxima={("T", 0): Newest(5, 7)},
         newest=AT,
+        watermark=5,
+        after_final={VIEW: 1},
         partials={VIEW: encode((1, 10))},
         at=AT,
         by="one",
@@ -128,7 +131,9 @@ def test_a_merged_commit_holds_what_its_parts_held() -> None:
         batches=3,
         counts=Counts(events=1, quarantined={"time": 1}, late=1),
         rejected={VIEW: {"overflow": 2, "nan": 1}},
-        maxima={("T", 0): 4, ("T", 1): 9},
+        maxima={("T", 0): Newest(4, 8), ("T", 1): Newest(9, 6)},
+        watermark=6,
+        after_final={VIEW: 2},
         partials={VIEW: encode((2, 5))},
         at=AT + timedelta(seconds=1),
         by="two",
@@ -142,8 +147,10 @@ def test_a_merged_commit_holds_what_its_parts_held() -> None:
         batches=4,
         counts=Counts(events=2, quarantined={"json": 1, "time": 1}, late=1),
         rejected={VIEW: {"nan": 1, "overflow": 3}},
-        maxima={("T", 0): 5, ("T", 1): 9},
+        maxima={("T", 0): Newest(5, 8), ("T", 1): Newest(9, 6)},
         newest=AT,
+        watermark=6,
+        after_final={VIEW: 3},
         partials={VIEW: encode((3, 15))},
         at=AT + timedelta(seconds=1),
         by="two",

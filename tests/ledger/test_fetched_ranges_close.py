@@ -1,8 +1,10 @@
 """Rule 5: a range is committed only if every offset of it is accounted for and the log is still the one that was planned on."""
 
+from dataclasses import replace
+
 import pytest
 
-from ledger.counts import Counts
+from ledger.counts import Counts, plus
 from ledger.fetched import LogChanged, Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
 from views.ranges import Ranges
 
@@ -12,6 +14,16 @@ TEN = Ranges.of({P: (5, 12), Q: (0, 3)})
 
 def test_events_quarantine_duplicates_and_explained_holes_make_the_length() -> None:
     refuse_unclosed(TEN, Counts(events=5, quarantined={"json": 1, "time": 1}, duplicates=1, holes=2, late=4, conflicts=1))
+
+
+def test_of_a_records_events_one_counts_for_it() -> None:
+    counts = Counts(events=9, duplicates=2, further=4, quarantined={"json": 1}, holes=2)
+    assert counts.records == 7
+    refuse_unclosed(TEN, counts)
+    assert Counts.from_json(counts.to_json()) == counts
+    assert plus(counts, counts).further == 8
+    with pytest.raises(Unclosed, match=r"14 outcomes .* 11 records with 9 events and 2 duplicates"):
+        refuse_unclosed(TEN, replace(counts, further=0))
 
 
 @pytest.mark.parametrize("events", [9, 11])

@@ -16,6 +16,7 @@ from ledger.realtime import NotContiguous
 from ledger.tables import Tables
 from tests.ledger.tiny import AT, SOURCE, at, claim, fold
 from views.errors import TandemError
+from views.watermark import Newest
 
 FULL = Commit(
     at(0, 0),
@@ -24,8 +25,10 @@ FULL = Commit(
     "fold",
     counts=Counts(events=1, quarantined={"json": 2}, holes=0, late=1, duplicates=0, conflicts=0),
     rejected={"a": {"overflow": 1}},
-    maxima={("T", 0): 1_700_000_000_000_000},
+    maxima={("T", 0): Newest(1_700_000_000_000_000, 1_700_000_000_000_001)},
     newest=AT + timedelta(microseconds=1),
+    watermark=1_700_000_000_000_000,
+    after_final={"a": 2},
     partials={"a": b"\x00\xff", "b": b"", "c": b"x" * 5000},
     at=AT,
     by="test",

@@ -22,6 +22,7 @@ from ledger.publications import (
 )
 from ledger.tables import Tables
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
+from views.watermark import Newest
 
 PART = Part(7, 3, LOG_START, (AT, AT))
 
@@ -69,6 +70,9 @@ def test_a_publication_reads_back_as_it_was(tables: Tables) -> None:
         counts={SOURCE: Counts(events=4, quarantined={"json": 1})},
         rejected={"a": {"overflow": 2}},
         newest={SOURCE: AT},
+        maxima={SOURCE: {("T", 0): Newest(5, 7)}},
+        watermarks={SOURCE: 5},
+        after_final={"a": 3},
         repaired={SOURCE: 3},
         gaps=("numbers-gap-1",),
     )

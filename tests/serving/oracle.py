@@ -8,6 +8,8 @@ from typing import Any
 
 Row = dict[str, Any]
 
+_ALL_TIME = {"window_start": None, "window_end": None, "window_state": "open"}
+
 
 def _events(values: Iterable[bytes]) -> list[dict[str, Any]]:
     events = []
@@ -26,6 +28,11 @@ def _hour(event: dict[str, Any]) -> datetime:
 
 def _text(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def unlabelled(rows: Iterable[Row]) -> list[Row]:
+    """Rows without the labels of their windows, which depend on the micro-batches."""
+    return [{name: value for name, value in row.items() if name != "window_state"} for row in rows]
 
 
 def per_page(values: Iterable[bytes]) -> list[Row]:
@@ -58,13 +65,18 @@ def ever(values: Iterable[bytes]) -> list[Row]:
     pages = {event["page"] for event in events if event["page"] is not None}
     # Few distinct pages: the sketch is still exact.
     size = sum(event["bytes"] for event in events)
-    return [{"window_start": None, "window_end": None, "n": len(events), "bytes": size, "pages": len(pages)}]
+    return [{**_ALL_TIME, "n": len(events), "bytes": size, "pages": len(pages)}]
 
 
 def inverse(values: Iterable[bytes]) -> list[Row]:
     sizes = [event["bytes"] for event in _events(values) if event["bytes"]]
     return [
-        {"odd": odd, "window_start": None, "window_end": None, "n": len(some), "most": max(1000 // size for size in some)}
+        {
+            "odd": odd,
+            **_ALL_TIME,
+            "n": len(some),
+            "most": max(1000 // size for size in some),
+        }
         for odd in (False, True)
         if (some := [size for size in sizes if (size % 2 == 1) is odd])
     ]

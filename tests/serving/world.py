@@ -12,15 +12,17 @@ from deltalake import write_deltalake
 from ledger import first, publications
 from ledger.commits import Commit
 from ledger.counts import Counts
+from ledger.labels import labels_below
 from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position, ranges
 from ledger.publications import Publication
 from ledger.realtime import Writer
 from ledger.tables import Tables
 from tests.views.logged import records
-from views import project
-from views.kernel import decode, merge_states, partial, prepare
+from views import project, watermark
+from views.kernel import after_final, decode, merge_states, partial, prepare
 from views.ranges import Partition
+from views.watermark import Maxima
 from views.wire import from_ipc, to_ipc
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -74,6 +76,8 @@ class Folded:
     newest: datetime | None
     rejected: dict[str, Mapping[str, int]]
     partials: dict[str, bytes]
+    maxima: Maxima
+    after_final: dict[str, int]
 
 
 @dataclass
@@ -94,6 +98,8 @@ class World:
         self.live = first.live(self.tables, lambda: self.project, by="test", at=NOON)
         self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
         self._version = 0
+        self.maxima: Maxima = {}
+        self.watermark: int | None = None
 
     def append(self, partition: int, *values: bytes) -> None:
         """Records at a partition's end."""
@@ -107,12 +113,16 @@ class World:
     def trigger(self, to: Position | None = None) -> Commit:
         """One micro-batch from the realtime table's end to a position, the log's end if none is given."""
         start, end = self.writer.end, self.end if to is None else to
-        commit = Commit(start, end, self.writer.epoch, "fold", at=NOON, by="test", **vars(self.fold(start, end)))
+        folded = self.fold(start, end, self.watermark)
+        self.maxima = watermark.newest([self.maxima, folded.maxima])
+        reached = watermark.watermark(self.maxima, self.project.sources[SOURCE].idle)
+        self.watermark = watermark.later(self.watermark, reached)
+        commit = Commit(start, end, self.writer.epoch, "fold", at=NOON, by="test", watermark=self.watermark, **vars(folded))
         self.writer.append(commit)
         return commit
 
-    def fold(self, start: Position, end: Position) -> Folded:
-        """What the kernel makes of `[start, end)`, by view fingerprint."""
+    def fold(self, start: Position, end: Position, reached: int | None = None) -> Folded:
+        """What the kernel makes of `[start, end)`, by view fingerprint; `reached` is the watermark at its start."""
         source = self.project.sources[SOURCE]
         decoded = decode(source, self.records(start, end))
         prepared = prepare(source, decoded.events)
@@ -126,6 +136,12 @@ class World:
             newest=max(decoded.events["_append_time"].to_pylist(), default=None),
             rejected={fingerprint: one.rejected for fingerprint, one in partials.items() if one.rejected},
             partials={fingerprint: to_ipc(one.states) for fingerprint, one in partials.items()},
+            maxima=watermark.maxima_of(source, decoded.events),
+            after_final={
+                self.live.views[name].fingerprint: count
+                for name, view in self.project.views.items()
+                if (count := after_final(view, prepared.events, reached))
+            },
         )
 
     def recompute(self, cut: Position, *, files: int = 1) -> Publication:
@@ -137,6 +153,15 @@ class World:
 
         def derive(parent: Publication | None) -> Publication:
             assert parent is not None
+            labels = labels_below(
+                self.tables,
+                parent,
+                SOURCE,
+                cut,
+                views={name: view.fingerprint for name, view in parent.views.items()},
+                maxima=folded.maxima,
+                idle=self.project.sources[SOURCE].idle,
+            )
             return Publication(
                 0,
                 0,
@@ -149,6 +174,9 @@ class World:
                 counts={SOURCE: folded.counts},
                 rejected={name: dict(folded.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
                 newest={SOURCE: folded.newest} if folded.newest else {},
+                maxima={SOURCE: folded.maxima},
+                watermarks={} if labels.watermark is None else {SOURCE: labels.watermark},
+                after_final=labels.after_final,
             )
 
         published = publications.publish(self.tables, derive)

@@ -165,12 +165,20 @@ def test_copies_of_what_was_counted_before_a_restart_are_known(
     broker: kafka.Connection, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
-    for numbers in (range(30), range(15, 45), range(60)):
-        produce(broker, topic, some(numbers), partition=numbers.stop % 2)
+    # Number 86 is of the first minute, which was over long before.
+    for partition, numbers in ((0, range(30)), (1, range(15, 45)), (0, [*range(60), 86])):
+        produce(broker, topic, some(numbers), partition=partition)
         with running(spark, settings, topic):
             wait_until_folded(settings, broker, topic)
-    assert answered(settings) == per_minute(range(60))
+    assert answered(settings) == per_minute([*range(60), 86])
     assert total(settings, "duplicates") == 60
+    # So is the watermark: what came after it, and after the label that it gave, is counted, and its copies are not.
+    answer = given(Reader(Tables(settings.state)).answer("per_minute"))
+    assert answer.provenance.after_final == 1
+    states = [row["window_state"] for row in answer.rows()]
+    assert (states[0], states[-1]) == ("final", "open")
+    per_shop = given(Reader(Tables(settings.state)).answer("per_shop"))
+    assert (per_shop.provenance.after_final, {row["window_state"] for row in per_shop.rows()}) == (0, {"open"})
 
 
 def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:

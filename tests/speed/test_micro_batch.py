@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from ledger.fetched import refuse_unclosed
 from speed.fold import Task
 from speed.horizon import Horizon
 from speed.micro_batch import Folded, Torn, fold_records
@@ -61,7 +62,7 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
     folded = fold_records(frame, TASK, views, spanning(*partitions), Horizon(0))
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("one")) == 1
     assert folded.counts.to_json() == {
-        "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "duplicates": 0, "conflicts": 0,
+        "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "duplicates": 0, "conflicts": 0, "further": 0,
     }  # fmt: skip
     assert [(row["shop"], row["n"], row["most"]) for row in answers(project, folded, "per_shop", "f2")] == [
         ("a", 3, 7),
@@ -86,6 +87,33 @@ def test_copies_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, 
     folded = fold_records(records(spark, *second, first=3), task, views, spanning(*second, first=3), horizon)
     assert (folded.counts.events, folded.counts.duplicates) == (1, 3)
     assert not horizon.extended(folded.identities).holds(np.array([b"x" * 16])).any()
+
+
+@pytest.mark.spark
+def test_copies_inside_one_value_are_dropped_by_their_index(spark: SparkSession) -> None:
+    """By the task alone, across tasks and across micro-batches; each record closes the range once."""
+    definitions = FILES["definitions.py"].replace(b'identity=("id",)', b'identity=("id",), many=3')
+    files = FILES | {"definitions.py": definitions}
+    project = load_files(files)
+    task, views = Task(files, "sales", {"per_shop": "f2"}), {"f2": project.views["per_shop"]}
+
+    def several(*numbers: int) -> bytes:
+        return b"[%b]" % b",".join(sale(number, amount=number) for number in numbers)
+
+    horizon = Horizon(600_000_000)
+    for partitions, first, counted, dropped, too_long in (
+        ([[several(1, 2, 1), several(2, 3)], [several(4, 1), several(1, 2, 3, 4)]], 0, 4, 3, 1),
+        ([[several(3, 5, 5)], [several(6, 4), several(5, 6, 7)]], 2, 3, 5, 0),
+    ):
+        folded = fold_records(records(spark, *partitions, first=first), task, views, spanning(*partitions, first=first), horizon)
+        horizon = horizon.extended(folded.identities)
+        counts = folded.counts
+        assert (counts.events, counts.duplicates, counts.holes) == (counted, dropped, 0)
+        assert counts.quarantined == ({"length": too_long} if too_long else {})
+        assert counts.records == sum(map(len, partitions)) - too_long
+        refuse_unclosed(spanning(*partitions, first=first), counts)
+        (row,) = answers(project, folded, "per_shop", "f2")
+        assert row["n"] == counted
 
 
 @pytest.mark.spark

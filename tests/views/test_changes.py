@@ -71,6 +71,11 @@ def test_a_file_that_reads_otherwise_is_named_although_nothing_differs(changed: 
         ),
         (
             'topic="orders"',
+            'idle=__import__("datetime").timedelta(0), topic="orders"',
+            "idle: timedelta(minutes=1) -> timedelta(days=0)",
+        ),
+        (
+            'topic="orders"',
             'horizon=__import__("datetime").timedelta(0), topic="orders"',
             "horizon: timedelta(minutes=10) -> timedelta(days=0)",
         ),

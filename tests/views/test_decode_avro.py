@@ -228,3 +228,36 @@ def test_times_of_either_unit_are_exact() -> None:
     out = BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(record(("at", "long"), ("n", "int"))), {"at": 10**12 + 1, "n": 1})
     assert event(source, out.getvalue())["at"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=10**12 + 1)
+
+
+def number(bits: int, length: int) -> bytes:
+    """A varint of so many bytes."""
+    return bytes((bits >> 7 * place) & 0x7F | (0x80 if place < length - 1 else 0) for place in range(length))
+
+
+@pytest.mark.parametrize(
+    ("bits", "length", "expected"),
+    [
+        (2**64 - 1, 10, -(2**63)),
+        (2**64 - 2, 10, 2**63 - 1),
+        (2, 10, 1),
+        (2**64, 10, None),
+        (2**69, 10, None),
+        (2, 11, None),
+        (2**70, 11, None),
+        (2, 5000, None),
+    ],
+)
+def test_a_number_of_more_than_64_bits_is_refused(bits: int, length: int, expected: int | None) -> None:
+    """fastavro would cut it; wherever in the value it stands, and whatever else looks like one."""
+    fields = record(("at", TIME), ("text", "string"), ("more", {"type": "map", "values": ["null", "long"]}), ("n", "long"))
+    source = Source(topic="t", event=Small, event_time="at", decoder=avro(schema=fields))
+    text = "\uffff".encode() * 10
+    head = number(2 * 1_793_491_200_000, 6) + number(2 * len(text), 1) + text
+    more = number(1, 1) + number(2 * 4, 1) + number(2, 1) + b"k" + number(2, 1) + number(6, 1) + number(0, 1)
+    value = head + more + number(bits, length)
+    if expected is None:
+        assert reason(source, value) == "out_of_range"
+        assert reason(source, head + more[:-3] + number(2, 1) + number(bits, length) + number(0, 1) + b"\2") == "out_of_range"
+    else:
+        assert event(source, value)["n"] == expected

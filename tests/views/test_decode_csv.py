@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.views.logged import decoded, reason
+from tests.views.logged import decoded, reason, records
 from views import Event, Scale, Source, csv
+from views.decode import decode
 from views.errors import DefinitionError
 
 
@@ -131,7 +133,7 @@ def test_texts_become_the_values_of_their_fields(changes: dict[str, str], expect
         (row()[:-2] + b'a "b" c', "event"),
         (row(ignored="x").replace(b"x", b'"half'), "format"),
         (row(ignored="x").replace(b"x", b'"half"x'), "format"),
-        (row(ignored="x" * 131_073), "format"),
+        (row(ignored="x" * 131_073), "event"),
         (row(ignored="x").replace(b"x", b"\xff"), "utf8"),
         (b"", "empty"),
     ],
@@ -192,9 +194,85 @@ def test_an_event_type_that_no_row_can_be_is_an_error_of_the_definition(
         csv(columns=columns).parser(event_type)
 
 
+class Only(Event):
+    name: str
+
+
+APPENDED = Source(topic="t", event=Pair, event_time="at", decoder=csv(header=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"at,a,b\r\n2026-11-01T00:00:00Z,1,2", ("1", "2")),
+        (b"b,x,at,a\n2,,2026-11-01T00:00:00Z,1\n", ("1", "2")),
+        (b"x,b,x,at,a\n,2,,2026-11-01T00:00:00Z,1\n", ("1", "2")),
+        (b'"at","a","b"\n2026-11-01T00:00:00Z,"1\n","2"', ("1\n", "2")),
+        (b'\xef\xbb\xbf"at",a,b\n2026-11-01T00:00:00Z,1,2', ("1", "2")),
+    ],
+)
+def test_a_header_names_the_columns_in_any_order(value: bytes, expected: tuple[str, str]) -> None:
+    found = event(value, APPENDED)
+    assert (found["a"], found["b"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "says"),
+    [
+        (b"at,a\n2026-11-01T00:00:00Z,1", "missing_field", "the header has no column b"),
+        (b"at,A,b\n2026-11-01T00:00:00Z,1,2", "missing_field", "the header has no column a"),
+        (b"at,a,b,a\n2026-11-01T00:00:00Z,1,2,3", "repeated_key", "column a stands 2 times in the header"),
+        (b"at,a,b\n2026-11-01T00:00:00Z,1", "format", "2 columns, not 3"),
+        (b"at,a,b", "format", "0 rows after the header, not 1"),
+        (b"at,a,b\n2026-11-01T00:00:00Z,1,2\n2026-11-01T00:00:00Z,1,2", "format", "2 rows after the header, not 1"),
+        (b'at,a,b\n2026-11-01T00:00:00Z,"1', "format", "row 1 is not a CSV row: unexpected end of data"),
+        (b"\xef\xbb\xbf", "format", "there is no header"),
+    ],
+)
+def test_a_header_without_what_the_event_needs_or_with_more_is_refused(value: bytes, expected: str, says: str) -> None:
+    (reject,) = decoded(APPENDED, value).rejects.to_pylist()
+    assert (reject["reason"], reject["detail"]) == (expected, says)
+
+
+@given(st.permutations(["at", "a", "b", "other", ""]), TEXT, TEXT)
+def test_any_order_of_columns_is_read_back(columns: list[str], a: str, b: str) -> None:
+    values = {"at": "2026-11-01T00:00:00Z", "a": a, "b": b, "other": "x", "": ""}
+    found = event(written(columns) + written([values[column] for column in columns]), APPENDED)
+    assert (found["a"], found["b"]) == (a, b)
+
+
+@pytest.mark.parametrize(("value", "name"), [(b"\n", ""), (b"\r\n", ""), (b'""', ""), (b"x", "x"), (b"\xef\xbb\xbfx\n", "x")])
+def test_a_single_column_may_be_empty(value: bytes, name: str) -> None:
+    ever = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+    source = Source(topic="t", event=Only, event_time="_append_time", decoder=csv(columns=("name",)), plausible=ever)
+    found = decode(source, records([value]).set_column(4, "timestamp_type", pa.array([1], pa.int32())))
+    assert found.events["name"].to_pylist() == [name]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_text() -> None:
+    source = Source(topic="t", event=Pair, event_time="at", decoder=csv(columns=("a", "at", "b")))
+    found = event(b"\xef\xbb\xbf1,2026-11-01T00:00:00Z,\xef\xbb\xbf2", source)
+    assert (found["a"], found["b"]) == ("1", "\ufeff2")
+
+
+def test_the_csv_modules_limit_decides_nothing_and_stays() -> None:
+    """It is the process's: a project's own code may set it."""
+    before = rows.field_size_limit(10)
+    try:
+        assert event(row(s="x" * 200_000))["s"] == "x" * 200_000
+        assert reason(ROWS, row(ignored="x").replace(b"x", b'"half')) == "format"
+        assert rows.field_size_limit() == 10
+    finally:
+        rows.field_size_limit(before)
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
+        ({}, "not a tuple of names"),
+        ({"columns": ("a",), "header": True}, "give either columns=.*, or header=True"),
+        ({"header": "a"}, "give either columns=.*, or header=True"),
+        ({"header": 1, "columns": ["a"]}, "give either columns=.*, or header=True"),
         ({"columns": ()}, "not a tuple of names"),
         ({"columns": "at"}, "not a tuple of names"),
         ({"columns": ("a", "a")}, "each once"),

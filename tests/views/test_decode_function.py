@@ -1,6 +1,7 @@
 """A function of the project as decoder: whatever it does, each record has one outcome."""
 
 import struct
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -173,3 +174,52 @@ def test_the_parameters_of_a_decoder_are_part_of_the_fingerprint() -> None:
     found = [decoder_fingerprint(project(decoder=decoder).sources["pings"]) for decoder in decoders]
     assert len(set(found)) == len(decoders)
     assert found == [decoder_fingerprint(project(decoder=decoder).sources["pings"]) for decoder in decoders]
+
+
+class Odd(BaseException):
+    """What no `except Exception` catches."""
+
+
+def leaves(value: bytes) -> Any:
+    faults: dict[bytes, type[BaseException]] = {b"exit": SystemExit, b"odd": Odd, b"stop": GeneratorExit}
+    faults |= {b"user": KeyboardInterrupt, b"memory": MemoryError}
+    if value in faults:
+        raise faults[value]("away")
+    return Ping(at=NOON, n=1)
+
+
+def leaves_one(value: bytes) -> Any:
+    return [leaves(part) for part in value.split()]
+
+
+LEAVES = Source(topic="t", event=Ping, event_time="at", decoder=leaves)
+
+
+@pytest.mark.parametrize("source", [LEAVES, replace(LEAVES, decoder=leaves_one, many=2)])
+def test_what_ends_a_process_is_one_records_fault(source: Source) -> None:
+    found = decoded(source, b"exit", b"fine", b"odd", b"stop")
+    assert found.events["_offset"].to_pylist() == [1]
+    details = ["SystemExit: away", "Odd: away", "GeneratorExit: away"]
+    assert found.rejects.select(["offset", "reason", "detail"]).to_pylist() == [
+        {"offset": offset, "reason": "refused", "detail": detail} for offset, detail in zip((0, 2, 3), details, strict=True)
+    ]
+    for value, error in ((b"user", KeyboardInterrupt), (b"memory", MemoryError)):
+        with pytest.raises(error):
+            decoded(source, value)
+
+
+class Leaving(Event):
+    at: datetime
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n == 2:
+            raise SystemExit("a type leaves")
+
+
+def test_what_an_event_of_a_list_raises_is_told_with_its_place() -> None:
+    values = [b'[{"at": "2026-11-01T00:00:00Z", "n": 1}, {"at": "2026-11-01T00:00:00Z", "n": %d}]' % n for n in (1, 2)]
+    found = decoded(Source(topic="t", event=Leaving, event_time="at", many=2), *values)
+    assert found.events["_index"].to_pylist() == [0, 1]
+    (row,) = found.rejects.to_pylist()
+    assert (row["reason"], row["detail"]) == ("refused", "event 1: SystemExit: a type leaves")

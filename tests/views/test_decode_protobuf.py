@@ -257,3 +257,16 @@ def test_an_event_type_that_no_message_can_be_is_an_error_of_the_definition(even
 def test_a_descriptor_that_does_not_describe_the_message_is_refused(descriptor: Any, message: str, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
         protobuf(descriptor=descriptor, message=message).parser(Order)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"descriptor": DESCRIPTOR, "message": None}, "message None is not the full name"),
+        ({"descriptor": DESCRIPTOR, "message": b"shop.Order"}, "is not the full name"),
+        ({"descriptor": None, "message": "shop.Order"}, "descriptor None is not a FileDescriptorSet"),
+    ],
+)
+def test_parameters_of_other_types_are_refused(parameters: Any, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        protobuf(**parameters)

@@ -1,9 +1,13 @@
 """Every decoder gives every record one outcome, whatever its bytes: an event, or a reject with a reason of the closed set."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.samples import share
 from tests.views import (
     test_decode_apache_combined,
     test_decode_avro,
@@ -13,9 +17,11 @@ from tests.views import (
     test_decode_nginx_json,
     test_decode_protobuf,
     test_decode_syslog,
+    test_values_hold_lists,
 )
 from tests.views.logged import decoded, reason
 from tests.views.mutations import mutations
+from views import csv
 from views.decode import REASONS
 from views.source import Source
 
@@ -37,12 +43,21 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     ),
     "protobuf": (test_decode_protobuf.ORDERS, [test_decode_protobuf.sent(tags=["a"], spots=[{"x": 1}], note="b")]),
     "function": (test_decode_function.PINGS, [test_decode_function.ping(number) for number in range(15)]),
+    "header": (
+        replace(test_decode_csv.ROWS, decoder=csv(header=True)),
+        [test_values_hold_lists.under_header([test_values_hold_lists.backwards(s='a "b"', f="1.5")])],
+    ),
+    **{
+        f"several_{name}": (one.several, [one.join(one.good), one.join([*one.good, one.bad[0]]), one.join(one.good[:1])])
+        for name, one in test_values_hold_lists.FORMATS.items()
+    },
 }
 EACH = 50
 """Damaged values in an example: 100 000 of each decoder in a full run, which has 2000 examples."""
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
+@share(100, quick=50)
 @given(seed=st.integers(0, 2**32))
 def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) -> None:
     """No exception, one outcome a record, and the same as if it stood alone."""
@@ -50,7 +65,14 @@ def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) ->
     values = list(mutations(good, seed, EACH))
     result = decoded(source, *values)
     rejected = dict(zip(result.rejects["offset"].to_pylist(), result.rejects["reason"].to_pylist(), strict=True))
-    assert sorted([*result.events["_offset"].to_pylist(), *rejected]) == list(range(EACH))
+    decoded_offsets = result.events["_offset"].to_pylist()
+    assert sorted([*dict.fromkeys(decoded_offsets), *rejected]) == list(range(EACH))
+    if source.many is None:
+        assert len(set(decoded_offsets)) == len(decoded_offsets)
+    else:
+        lists = Counter(decoded_offsets)
+        assert max(lists.values(), default=0) <= source.many
+        assert result.events["_index"].to_pylist() == [index for held in lists.values() for index in range(held)]
     assert set(rejected.values()) <= set(REASONS)
     assert reason(source, values[0]) == rejected.get(0, "event")
 

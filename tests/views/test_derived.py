@@ -65,7 +65,7 @@ def test_totals_beyond_38_digits_can_be_read() -> None:
 def test_it_keeps_no_state_and_stands_where_it_was_declared() -> None:
     assert "rate" not in state_schema(RATES).names
     (row,) = to_rows(RATES, present(RATES, folded(RATES, {"i": -1}, {"i": 1})))
-    assert list(row)[3:] == list(RATES.measures)
+    assert list(row)[4:] == list(RATES.measures)
     assert (row["rate"], row["latest"], row["next_day"]) == (0.5, None, None)
 
 

@@ -141,6 +141,7 @@ def test_measures_without_a_value_say_what_sql_says() -> None:
     view = View(SAMPLES, measures={"n": count(), **measures, "different": distinct("s"), "q": quantiles("f", (0.5, 1))})
     (row,) = answers(view, {}, {})
     assert row.pop("n") == 2
+    assert row.pop("window_state") == "open"
     assert row.pop("different") == 0
     assert row.pop("q") == {"0.5": None, "1.0": None}
     assert set(row.values()) == {None}

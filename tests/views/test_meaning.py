@@ -69,3 +69,8 @@ def test_long_texts_are_shortened() -> None:
     assert found.words.startswith("filter: a a ")
     assert found.words.endswith(" ... -> b")
     assert len(found.words) < 200
+
+
+def test_equal_numbers_of_other_types_differ() -> None:
+    assert Meaning("m", value=0) != Meaning("m", value=False)
+    assert digest(Meaning("m", value=1)) != digest(Meaning("m", value=1.0))

@@ -118,7 +118,7 @@ def test_an_event_that_fails_is_rejected_by_every_view_beside_its_own_rejections
     assert rejected(View(LINES, measures={"n": total("CAST(word AS INT)")}), lines) == {"expression": 1, "prepare": 1}
     assert rejected(View(LINES, measures={"n": count()}), [line("fail")]) == {"prepare": 1}
     assert answer(View(LINES, measures={"n": count()}), lines) == [
-        {"window_start": None, "window_end": None, "n": 3},
+        {"window_start": None, "window_end": None, "window_state": "open", "n": 3},
     ]
 
 
@@ -225,6 +225,22 @@ def test_memory_that_runs_out_is_nobodys_event() -> None:
     hungry.__qualname__ = "hungry"
     with pytest.raises(MemoryError):
         answer(View(source(hungry), measures={"n": count()}), [line("a")])
+
+
+def test_what_ends_a_process_is_one_events_failure_and_an_interrupt_is_the_users() -> None:
+    def leaving(lines: pa.Table) -> pa.Table:
+        if "exit" in lines["text"].to_pylist():
+            raise SystemExit
+        if "user" in lines["text"].to_pylist():
+            raise KeyboardInterrupt
+        return lines
+
+    leaving.__qualname__ = "leaving"
+    view = View(source(leaving), measures={"n": count()})
+    lines = [line("a"), line("exit"), line("b")]
+    assert (answer(view, lines)[0]["n"], rejected(view, lines)) == (2, {"prepare": 1})
+    with pytest.raises(KeyboardInterrupt):
+        answer(view, [line("user")])
 
 
 def _gives(table: Any) -> Any:

@@ -58,14 +58,15 @@ def test_rows_are_flat_and_ordered_by_window_then_keys() -> None:
         reading("2026-11-01T00:30:00Z", "OSLO", 117),
         reading("2026-11-01T00:30:00Z", "Årdal", 4),
     )
-    first = {"window_start": "2026-11-01T00:00:00Z", "window_end": "2026-11-01T01:00:00Z"}
+    first = {"window_start": "2026-11-01T00:00:00Z", "window_end": "2026-11-01T01:00:00Z", "window_state": "open"}
+    second = {"window_start": "2026-11-01T01:00:00Z", "window_end": "2026-11-01T02:00:00Z", "window_state": "open"}
     assert found == [
         {"site": "OSLO", **first, "n": 2, "wh": 120},
         {"site": "Årdal", **first, "n": 1, "wh": 4},
         {"site": None, **first, "n": 1, "wh": 2},
-        {"site": "BERGEN", "window_start": "2026-11-01T01:00:00Z", "window_end": "2026-11-01T02:00:00Z", "n": 1, "wh": 1},
+        {"site": "BERGEN", **second, "n": 1, "wh": 1},
     ]
-    assert list(found[0]) == ["site", "window_start", "window_end", "n", "wh"]
+    assert list(found[0]) == ["site", "window_start", "window_end", "window_state", "n", "wh"]
 
 
 def test_every_kind_of_answer_is_json() -> None:
@@ -94,6 +95,7 @@ def test_every_kind_of_answer_is_json() -> None:
         "raw": "AAE=",
         "window_start": None,
         "window_end": None,
+        "window_state": "open",
         "wh": 2 * most,
         "paid": "12.30",
         "dearest": "12.30",

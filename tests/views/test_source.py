@@ -46,6 +46,7 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"plausible": None}, "not a pair of times"),
         ({"lateness": timedelta(seconds=-1)}, "negative"),
         ({"horizon": timedelta(seconds=-1)}, "horizon .* negative"),
+        ({"idle": timedelta(seconds=-1)}, "idle .* negative"),
         ({"lateness": 10}, "lateness 10 is not a timedelta"),
         ({"event": int}, "not an event type"),
         ({"topic": ()}, "no name, and no tuple of different ones"),

@@ -49,6 +49,8 @@ def row(channel: str, hour: int, *, n: int, amount: str, mean: float, median: fl
         "channel": channel,
         "window_start": f"2026-11-01T{hour:02}:00:00Z",
         "window_end": f"2026-11-01T{hour + 1:02}:00:00Z",
+        # The newest event is of half past ten.
+        "window_state": "final" if hour == 9 else "open",
         "n": n,
         "amount": amount,
         "mean": mean,

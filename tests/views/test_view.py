@@ -72,6 +72,7 @@ def test_the_answers_have_these_columns_and_kinds() -> None:
         "long": (pa.bool_(), "boolean"),
         "window_start": (TIME, "time"),
         "window_end": (TIME, "time"),
+        "window_state": (pa.string(), "text"),
         "hits": (pa.int64(), "integer"),
         "volume": (pa.decimal128(38, 0), "integer"),
         "visitors": (pa.int64(), "integer"),

@@ -1,4 +1,5 @@
-"""Avro: one value is one record in Avro's binary encoding, of a schema that the project holds.
+"""Avro: one value is one record in Avro's binary encoding, of a schema that the project holds; of a `many` source, one array
+of records.
 
 `avro(schema=...)` takes the record alone. `avro(schemas={7: ...})` takes what producers with a schema registry write: a zero
 byte, the schema's id in four bytes (big-endian), the record. No registry is asked: a record of another id is quarantined
@@ -20,9 +21,11 @@ from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader
 
+from views.decode.avro_numbers import numbers_fit
+from views.decode.avro_schema import resolved
 from views.decode.by_name import Kind, built, named_fields, takes
 from views.decode.reasons import Reject
-from views.decoder import Parse
+from views.decoder import Listed, Parse
 from views.errors import DefinitionError, listed
 from views.event import Event, Field
 
@@ -63,26 +66,35 @@ class Avro:
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; raises DefinitionError if a schema does not give what the event type needs."""
-        if isinstance(self.schemas, str):
-            read = _read(event, self.schemas, "the schema")
-            return lambda value: built(event, read(value))
-        readers = {number: _read(event, schema, f"schema {number}") for number, schema in self.schemas}
+        read = self._reader(event, listed=False)
+        return lambda value: built(event, read(value))
 
-        def parse(value: bytes) -> Any:
+    def listed(self, event: type[Event]) -> Listed:
+        """Values that are an array of records; raises DefinitionError also if a schema is no array."""
+        return Listed(self._reader(event, listed=True), partial(built, event))
+
+    def _reader(self, event: type[Event], *, listed: bool) -> Callable[[bytes], Any]:
+        """A function from one value to a record's values by name, or to a list of those."""
+        if isinstance(self.schemas, str):
+            return _read(event, self.schemas, "the schema", listed=listed)
+        readers = {number: _read(event, schema, f"schema {number}", listed=listed) for number, schema in self.schemas}
+
+        def read(value: bytes) -> Any:
             if len(value) < _FRAME_BYTES or value[0] != 0:
                 raise Reject("format", "the value does not begin with a zero byte and a schema's id")
             number = int.from_bytes(value[1:_FRAME_BYTES], "big")
             if number not in readers:
                 raise Reject("schema", f"the source has no schema {number}; schemas: {', '.join(map(str, sorted(readers)))}")
-            return built(event, readers[number](value[_FRAME_BYTES:]))
+            return readers[number](value[_FRAME_BYTES:])
 
-        return parse
+        return read
 
 
 def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None) -> Avro:
     """A decoder of Avro: values of one `schema`, or values that name theirs by its id in a registry, one of `schemas`.
 
-    A schema is a text of JSON or what it stands for; it is a record, and does not contain itself.
+    A schema is a text of JSON or what it stands for; it is a record, or an array of a record for a `many` source, and does not
+    contain itself.
     """
     if (schema is None) == (schemas is None):
         raise DefinitionError("avro: give either schema=..., or schemas={id: ...} for values that begin with a schema's id")
@@ -102,10 +114,17 @@ def _canonical(schema: Schema, which: str) -> str:
         parsed = parse_schema(_undocumented(loaded), names)
     except Exception as error:
         raise DefinitionError(f"avro: {which} is not an Avro schema: {type(error).__name__}: {error}") from error
-    if not isinstance(parsed, dict) or parsed["type"] != "record":
-        raise DefinitionError(f"avro: {which} is not a record, whose fields have names")
+    if _record(parsed, names) is None:
+        raise DefinitionError(f"avro: {which} is not a record, whose fields have names, and no array of a record")
     _check_bounded(parsed, names, which, ())
     return json.dumps(_undocumented(loaded), sort_keys=True, separators=(",", ":"))
+
+
+def _record(parsed: Any, names: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The record that a schema is, or is an array of; None if it is neither."""
+    found = parsed["items"] if isinstance(parsed, dict) and parsed["type"] == "array" else parsed
+    record = None if isinstance(found, list) else resolved(found, names)
+    return record if record is not None and record["type"] == "record" else None
 
 
 def _undocumented(schema: Any) -> Any:
@@ -120,7 +139,7 @@ def _check_bounded(schema: Any, names: Mapping[str, Any], place: str, outer: tup
         for branch in schema:
             _check_bounded(branch, names, place, outer)
         return
-    schema = _resolved(schema, names)
+    schema = resolved(schema, names)
     if schema["type"] == "record":
         if schema["name"] in outer:
             raise DefinitionError(f"avro: {place}: {schema['name']} contains itself; an event has a fixed depth")
@@ -136,28 +155,26 @@ def _check_bounded(schema: Any, names: Mapping[str, Any], place: str, outer: tup
 def _takes_no_bytes(schema: Any, names: Mapping[str, Any]) -> bool:
     if isinstance(schema, list):
         return False
-    schema = _resolved(schema, names)
+    schema = resolved(schema, names)
     if schema["type"] == "record":
         return all(_takes_no_bytes(field["type"], names) for field in schema["fields"])
     return bool(schema["type"] == "null" or (schema["type"] == "fixed" and schema["size"] == 0))
 
 
-def _resolved(schema: Any, names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The definition behind a name; a primitive type's name as a definition."""
-    if isinstance(schema, str):
-        schema = names.get(schema, {"type": schema})
-    found: Mapping[str, Any] = schema
-    return found
-
-
-def _read(event: type[Event], schema: str, which: str) -> Callable[[bytes], Any]:
+def _read(event: type[Event], schema: str, which: str, *, listed: bool) -> Callable[[bytes], Any]:
     names: dict[str, Any] = {}
-    parsed = parse_schema(json.loads(schema), names)
-    _check_record(named_fields(event, "an Avro record"), parsed, names, event.__name__, which)
-    return partial(_decoded, parsed)
+    parsed: Any = parse_schema(json.loads(schema), names)
+    if listed and parsed["type"] == "record":
+        raise DefinitionError(f"avro: {which} is a record, which is one event; a source with many=... takes an array of records")
+    if not listed and parsed["type"] == "array":
+        raise DefinitionError(f"avro: {which} is an array, which is several events; say how many a value holds at most: many=...")
+    record = _record(parsed, names)
+    assert record is not None  # `avro` has looked
+    _check_record(named_fields(event, "an Avro record"), record, names, event.__name__, which)
+    return partial(_decoded, parsed, names)
 
 
-def _decoded(schema: Any, value: bytes) -> Any:
+def _decoded(schema: Any, names: Mapping[str, Any], value: bytes) -> Any:
     stream = BytesIO(value)
     try:
         found = schemaless_reader(stream, schema, None)
@@ -171,6 +188,8 @@ def _decoded(schema: Any, value: bytes) -> Any:
         raise Reject("format", f"not a value of its schema: {type(error).__name__}: {error}") from error
     if stream.tell() < len(value):
         raise Reject("format", f"{len(value) - stream.tell()} bytes after the value")
+    if not numbers_fit(schema, names, value):
+        raise Reject("out_of_range", "a number does not fit 64 bits")
     return found
 
 
@@ -185,7 +204,7 @@ def _check_record(fields: tuple[Field, ...], record: Any, names: Mapping[str, An
 
 def _check_field(field: Field, schema: Any, names: Mapping[str, Any], place: str, which: str) -> None:
     for branch in schema if isinstance(schema, list) else [schema]:
-        one = _resolved(branch, names)
+        one = resolved(branch, names)
         if one["type"] == "null" and isinstance(schema, list):
             continue  # a null where the field must be there is one record's fault
         if field.items is not None and one["type"] == "array":

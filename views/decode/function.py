@@ -1,4 +1,7 @@
-"""A function of the project as decoder: from one value, and what it asks for beside it, to one event, or an exception."""
+"""A function of the project as decoder: from one value, and what it asks for beside it, to one event, or an exception.
+
+Of a `many` source, to a list of events.
+"""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -9,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from views.decode.reasons import Reject, misfit
-from views.decoder import Parse
+from views.decoder import Listed, Parse
 from views.event import Event
 
 _TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is one of these, as it is in JSON
@@ -21,17 +24,33 @@ def parser(event: type[Event], function: Callable[..., Any]) -> Parse:
     Whatever the function raises is for the caller to turn into a reject. Events nested in the event are checked where they
     become columns.
     """
+    checked = _checked(event, function.__name__)
+    return lambda *record: checked(function(*record))
+
+
+def listed(event: type[Event], function: Callable[..., Any]) -> Listed:
+    """The function with its result checked: it is a list, of events that are what a single one has to be."""
+
+    def split(*record: Any) -> list[Any]:
+        decoded = function(*record)
+        if not isinstance(decoded, list):
+            raise Reject("wrong_type", f"{function.__name__} returned a {type(decoded).__name__}, not a list of {event.__name__}")
+        return decoded
+
+    return Listed(split, _checked(event, function.__name__))
+
+
+def _checked(event: type[Event], name: str) -> Callable[[Any], Any]:
     # Making an event checks no types, and checking it as itself would run its __post_init__ once more.
     checked = msgspec.defstruct(event.__name__, [(one.name, one.type) for one in msgspec.structs.fields(event)])
 
-    def parse(*record: Any) -> Any:
-        decoded = function(*record)
+    def check(decoded: Any) -> Any:
         if not isinstance(decoded, event):
-            raise Reject("wrong_type", f"{function.__name__} returned a {type(decoded).__name__}, not a {event.__name__}")
+            raise Reject("wrong_type", f"{name} returned a {type(decoded).__name__}, not a {event.__name__}")
         try:
             msgspec.convert(decoded, checked, from_attributes=True, builtin_types=_TYPES)
         except msgspec.ValidationError as error:
             raise misfit(error) from error
         return decoded
 
-    return parse
+    return check

@@ -1,4 +1,4 @@
-"""Strict JSON: one value is one object of the event type, or it is no event.
+"""Strict JSON: one value is one object of the event type, or it is no event; of a `many` source, an array of such objects.
 
 msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. Added here:
 the whole value must be UTF-8, a declared key may stand only once in an object, and nesting has a fixed bound (msgspec's
@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from views.decode.reasons import Reject, misfit
-from views.decoder import Parse
+from views.decoder import Listed, Parse
 from views.event import Event, Field, event_fields
 
 MAX_DEPTH = 128
@@ -30,6 +31,12 @@ def parser(event: type[Event]) -> Parse:
     return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
 
 
+def listed(event: type[Event]) -> Listed:
+    """Values that are an array of such objects, each of which is read as if it stood alone."""
+    parse = parser(event)
+    return Listed(partial(_decoded, msgspec.json.Decoder(list[msgspec.Raw]).decode), lambda raw: parse(bytes(raw)))
+
+
 def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
     """What msgspec's `decode` gives, with more strictness: UTF-8, a bound of depth, no declared key of `keys` twice.
 
@@ -39,20 +46,7 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) ->
     written = re.compile(rb'"(?:' + b"|".join(re.escape(key.encode()) for key in sorted(keys)) + rb')"')
 
     def parse(value: bytes) -> Any:
-        try:
-            if not value.isascii():
-                value.decode()
-            if len(value) > MAX_DEPTH and value.count(b"[") + value.count(b"{") > MAX_DEPTH:
-                _check_depth(value)
-            parsed = decode(value)
-        except Reject:
-            raise
-        except msgspec.ValidationError as error:
-            raise misfit(error) from error
-        except UnicodeDecodeError as error:
-            raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
-        except msgspec.DecodeError as error:
-            raise Reject("json", str(error)) from error
+        parsed = _decoded(decode, value)
         if not plain or value.count(b":") > colons:
             found = written.findall(value)
             if not plain or b"\\u" in value or len(found) > len(set(found)):
@@ -60,6 +54,24 @@ def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) ->
         return parsed
 
     return parse
+
+
+def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:
+    """What `decode` gives of UTF-8 with a bounded depth."""
+    try:
+        if not value.isascii():
+            value.decode()
+        if len(value) > MAX_DEPTH and value.count(b"[") + value.count(b"{") > MAX_DEPTH:
+            _check_depth(value)
+        return decode(value)
+    except Reject:
+        raise
+    except msgspec.ValidationError as error:
+        raise misfit(error) from error
+    except UnicodeDecodeError as error:
+        raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+    except msgspec.DecodeError as error:
+        raise Reject("json", str(error)) from error
 
 
 def _keys(fields: Sequence[Field]) -> list[str]:

@@ -28,9 +28,9 @@ def own_rows(only: Only, *columns: Sequence[Any]) -> tuple[list[int], dict[int, 
                 own.append(row)
         except Reject as reject:
             rejected[row] = reject
-        except MemoryError:
+        except (MemoryError, KeyboardInterrupt):
             raise
-        except Exception as error:  # noqa: BLE001  the project's own code may raise anything
+        except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
             rejected[row] = Reject("kind", f"{type(error).__name__}: {error}")
     return own, rejected
 

@@ -1,4 +1,5 @@
-"""Protocol Buffers: one value is one message, of a type that the project describes.
+"""Protocol Buffers: one value is one message, of a type that the project describes; of a `many` source, messages one after
+another, each after its length as a varint (what other languages call delimited).
 
     protoc --include_imports --descriptor_set_out=orders.bin orders.proto && base64 -w 0 orders.bin
 
@@ -12,6 +13,7 @@ not know are ignored.
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,13 +27,14 @@ from google.protobuf.message_factory import GetMessageClass
 
 from views.decode.by_name import Kind, built, named_fields, takes
 from views.decode.reasons import Reject
-from views.decoder import Parse
+from views.decoder import Listed, Parse
 from views.errors import DefinitionError, listed
 from views.event import Event, Field
 
 Read = Callable[[Any], Any]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LENGTH: Final = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]")
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _KINDS: Final[dict[int, Kind]] = {
     FieldDescriptor.CPPTYPE_BOOL: "boolean",
@@ -72,12 +75,20 @@ class Protobuf:
 
         return parse
 
+    def listed(self, event: type[Event]) -> Listed:
+        """Values that are messages one after another, each after its length; raises DefinitionError as `parser` does."""
+        return Listed(_delimited, self.parser(event))
+
 
 def protobuf(*, descriptor: bytes | str, message: str) -> Protobuf:
     """A decoder of Protocol Buffers: `descriptor` is a serialized FileDescriptorSet with all imports, as bytes or base64.
 
     `message` is the full name of the messages' type, such as "shop.Order". Raises DefinitionError.
     """
+    if not isinstance(message, str):
+        raise DefinitionError(f"protobuf: message {message!r} is not the full name of a message's type, such as 'shop.Order'")
+    if not isinstance(descriptor, bytes | str):
+        raise DefinitionError(f"protobuf: descriptor {descriptor!r} is not a FileDescriptorSet as bytes or base64")
     try:
         return Protobuf(base64.b64decode(descriptor, validate=True) if isinstance(descriptor, str) else descriptor, message)
     except (binascii.Error, ValueError) as error:
@@ -99,6 +110,22 @@ def _described(descriptor: bytes, message: str) -> Any:
     except KeyError:
         have = [f"{file.package}.{one.name}".removeprefix(".") for file in files for one in file.message_type]
         raise DefinitionError(f"protobuf: the descriptor has no message {message!r}; messages: {listed(message, have)}") from None
+
+
+def _delimited(value: bytes) -> list[bytes]:
+    """The messages in a value, without their lengths."""
+    messages: list[bytes] = []
+    at = 0
+    while at < len(value):
+        found = _LENGTH.match(value, at)
+        if found is None:
+            raise Reject("format", f"event {len(messages)}: byte {at} begins no length")
+        length = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(found[0]))
+        at = found.end() + length
+        if at > len(value):
+            raise Reject("format", f"event {len(messages)}: {length} bytes announced, {len(value) - found.end()} there")
+        messages.append(value[found.end() : at])
+    return messages
 
 
 def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Read:

@@ -22,6 +22,7 @@ Reason = Literal[
     "format",  # not a value of the declared format
     "schema",  # of a schema that the source does not hold
     "request",  # a request line without the part that the event needs
+    "length",  # a list without events, or of more than the source takes
 ]
 REASONS: tuple[str, ...] = get_args(Reason)
 
@@ -36,6 +37,20 @@ class Reject(Exception):
         self.reason = reason
         # A message may quote what no column can hold, such as a lone surrogate.
         self.detail = detail.encode("utf-8", "backslashreplace").decode()[:_DETAIL_CHARACTERS]
+
+
+def within(reject: Reject, index: int) -> Reject:
+    """A fault of one event of a list, told with its place in it."""
+    return Reject(reject.reason, f"event {index}: {reject.detail}")
+
+
+def refusal(error: BaseException) -> Reject:
+    """What a decoder's exception means for the record; raises it again if it is not about the record."""
+    if isinstance(error, Reject):
+        return error
+    if isinstance(error, MemoryError | KeyboardInterrupt):
+        raise error  # the machine's fault, and the user's wish
+    return Reject("refused", f"{type(error).__name__}: {error}")
 
 
 def misfit(error: msgspec.ValidationError) -> Reject:

@@ -1,6 +1,6 @@
 """The kernel's decode: records of the log to events and rejects, each record by itself."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -12,16 +12,19 @@ import pyarrow.compute as pc
 
 from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
+from views.decode.lists import bounded, by_line
 from views.decode.own import own_rows
-from views.decode.reasons import Reject
-from views.decoder import Decoder, DecoderName, ParameterizedDecoder, Parse, record_parameters
+from views.decode.reasons import Reject, refusal, within
+from views.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.only import only_parameters
 from views.python_values import array, scalar
 from views.source import (
     APPEND_TIME,
+    INDEX,
     LOG_APPEND_TIME,
+    POSITION_SCHEMA,
     RECORDS_SCHEMA,
     REJECTS_SCHEMA,
     Source,
@@ -36,10 +39,13 @@ PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
     "nginx_json": nginx_json.parser,
     "syslog": syslog.parser,
 }
+BY_LINE: frozenset[DecoderName] = frozenset({"apache_combined", "nginx_json", "syslog"})
+"""Of a `many` source, an event is a line of the value."""
 FIRST_BYTES = 256
 
-_POSITION = ("topic_id", "partition", "offset", "timestamp")
+_POSITION = dict(zip(("topic_id", "partition", "offset", "timestamp"), POSITION_SCHEMA.names, strict=True))
 _BATCH_ROWS = 16_384  # bounds the objects that are alive at once
+_ROW = "_row"
 
 
 @dataclass(frozen=True)
@@ -57,42 +63,56 @@ class Decoded:
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
-    A third outcome, where the source says which records are its own, is to be none of them, which is counted.
+    The outcome of a record of a `many` source is all of its events, or one reject. A third outcome, where the source says which
+    records are its own, is to be none of them, which is counted.
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
     faults has the reason of the first: as text, then by field, then its event time. One that the event type rejects is read as
     each older version in turn; the first that takes it has it upgraded, and if none does, the event type's reject counts.
     """
+    schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
-    events, rejects = ([pa.Table.from_batches([], schema)] for schema in (events_schema(source), REJECTS_SCHEMA))
+    events, rejects = ([pa.Table.from_batches([], one)] for one in (schema, REJECTS_SCHEMA))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
-    copied = [*_POSITION, *(name[1:] for name in metadata_schema(source).names)]
+    copied = {**_POSITION, **{name[1:]: name for name in metadata_schema(source).names}}
     others = 0
-    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=_BATCH_ROWS):
+    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.many or 1))):
         own, untold = _own(source, batch)
         others += batch.num_rows - len(own) - len(untold)
         mine = batch if len(own) == batch.num_rows else batch.take(array(own, pa.int64()))
         typed, rejected = _read(source, mine)
         plausible = _plausible(source, mine, typed, rejected)
-        positions = mine.select(copied).take(plausible.column("_row"))
-        events.append(pa.Table.from_arrays([*positions.columns, *plausible.columns[1:]], schema=events_schema(source)))
+        place = mine.select(list(copied)).take(plausible.column(_ROW)).rename_columns(list(copied.values()))
+        columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
+        events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
         rejects.append(_rejects(batch, {own[row]: reject for row, reject in rejected.items()} | untold))
     return Decoded(pa.concat_tables(events), pa.concat_tables(rejects), others)
 
 
-def parser(event: type[Event], decoder: Decoder) -> Parse:
-    """The decoder made for an event type; raises DefinitionError if the two do not go together."""
-    return _made(event, cast("Hashable", decoder))  # names, frozen dataclasses and functions are
+def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Parse:
+    """The decoder made for an event type, or for lists of at most `many` events, which it gives as lists.
+
+    Raises DefinitionError if they do not go together.
+    """
+    return _made(event, cast("Hashable", decoder), many)  # names, frozen dataclasses and functions are
 
 
 @lru_cache(maxsize=256)
-def _made(event: type[Event], decoder: Decoder) -> Parse:
+def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
     for field in event_fields(event):
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
+    if many is not None:
+        return bounded(_listed(event, decoder), many)
     if isinstance(decoder, str):
         return PARSERS[decoder](event)
     return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
+
+
+def _listed(event: type[Event], decoder: Decoder) -> Listed:
+    if isinstance(decoder, str):
+        return by_line(PARSERS[decoder](event)) if decoder in BY_LINE else json.listed(event)
+    return decoder.listed(event) if isinstance(decoder, ParameterizedDecoder) else function.listed(event, decoder)
 
 
 def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int, Reject]]:
@@ -103,44 +123,46 @@ def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int
 
 
 def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Reject]]:
-    """The events as columns after their row, and the rejects by row."""
+    """The events as columns after their place, and the rejects by row."""
     fields = event_fields(source.event)
-    structs, rejected = _structs(source.event, source.decoder, batch)
-    typed = _typed(fields, structs, rejected)
+    parsed, rejected = _parsed(source, source.event, source.decoder, batch)
+    typed = _typed(fields, _found(source, parsed), rejected)
     if not source.versions or not rejected:
         return typed, rejected
     upgraded, failed = _upgraded(source, batch, list(rejected))
-    both = pa.concat_batches([typed, _typed(fields, upgraded, failed)])
+    both = pa.concat_batches([typed, _typed(fields, _found(source, upgraded), failed)])
     # What no version takes is rejected as the event type rejects it.
     left = {row: failed.get(row, reject) for row, reject in rejected.items() if row in failed or row not in upgraded}
-    return both.take(pc.sort_indices(both.column("_row"))), left
+    return both.take(pc.sort_indices(both.column(_ROW))), left
 
 
 def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Of these rows what older versions take: the upgraded structs, and the rejects of those that cannot be upgraded."""
+    """Of these rows what older versions take: what is upgraded, and the rejects of what cannot be."""
     upgraded: dict[int, Any] = {}
     failed: dict[int, Reject] = {}
     for version in source.versions:
         rows = [row for row in rows if row not in upgraded and row not in failed]
-        structs, refused = _structs(version.event, version.decoder, batch.take(array(rows, pa.int64())))
-        _typed(event_fields(version.event), structs, refused)  # a value that has no place in its column is not of this version
+        parsed, refused = _parsed(source, version.event, version.decoder, batch.take(array(rows, pa.int64())))
+        # A value that has no place in its column is not of this version.
+        _typed(event_fields(version.event), _found(source, parsed), refused)
         upgrade = parser(source.event, version.upgrade)
-        for index, struct in structs.items():
-            if index in refused:
-                continue
+        for index, old in ((index, old) for index, old in parsed.items() if index not in refused):
             try:
-                upgraded[rows[index]] = upgrade(struct)
+                upgraded[rows[index]] = upgrade(old) if source.many is None else [upgrade(one) for one in old]
+            except (MemoryError, KeyboardInterrupt):
+                raise
             except Reject as reject:
                 failed[rows[index]] = reject
-            except MemoryError:
-                raise
-            except Exception as error:  # noqa: BLE001  the project's own code may raise anything
+            except BaseException as error:  # noqa: BLE001  the project's own code may raise anything
                 failed[rows[index]] = Reject("upgrade", f"{version.upgrade.__name__}: {type(error).__name__}: {error}")
     return upgraded, failed
 
 
-def _structs(event: type[Event], decoder: Decoder, batch: pa.RecordBatch) -> tuple[dict[int, Any], dict[int, Reject]]:
-    return _parse(parser(event, decoder), *(batch.column(name).to_pylist() for name in ("value", *record_parameters(decoder))))
+def _parsed(
+    source: Source, event: type[Event], decoder: Decoder, batch: pa.RecordBatch
+) -> tuple[dict[int, Any], dict[int, Reject]]:
+    read = ("value", *record_parameters(decoder))
+    return _parse(parser(event, decoder, source.many), *(batch.column(name).to_pylist() for name in read))
 
 
 def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Reject]]:
@@ -153,59 +175,93 @@ def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[
             continue
         try:
             structs[row] = parse(*read)
-        except Reject as reject:
-            rejected[row] = reject
-        except MemoryError:
-            raise  # the machine's fault, not the record's
-        except Exception as error:  # noqa: BLE001  the event type's own code may raise anything
-            rejected[row] = Reject("refused", f"{type(error).__name__}: {error}")
+        except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
+            rejected[row] = refusal(error)
     return structs, rejected
 
 
-def _typed(fields: Sequence[Field], structs: Mapping[int, Any], rejected: dict[int, Reject]) -> pa.RecordBatch:
-    """The structs as columns, after their row; what does not fit a column goes to `rejected`."""
+@dataclass(frozen=True)
+class _Found:
+    """Structs, each with the row of its record, and of a `many` source with its index there."""
+
+    structs: list[Any]
+    rows: list[int]
+    indexes: list[int] | None = None
+
+    @property
+    def place(self) -> dict[str, pa.Array]:
+        """Rows and indexes as columns."""
+        indexes = {} if self.indexes is None else {INDEX: array(self.indexes, pa.int32())}
+        return {_ROW: array(self.rows, pa.int64()), **indexes}
+
+    def told(self, number: int, reject: Reject) -> Reject:
+        """The fault of one struct as its record's."""
+        return reject if self.indexes is None else within(reject, self.indexes[number])
+
+    def without(self, rows: Container[int]) -> "_Found":
+        kept = [number for number, row in enumerate(self.rows) if row not in rows]
+        indexes = None if self.indexes is None else [self.indexes[number] for number in kept]
+        return _Found([self.structs[number] for number in kept], [self.rows[number] for number in kept], indexes)
+
+
+def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
+    """What was parsed, by row: structs, or lists of them."""
+    if source.many is None:
+        return _Found(list(parsed.values()), list(parsed))
+    return _Found(
+        [struct for structs in parsed.values() for struct in structs],
+        [row for row, structs in parsed.items() for _ in structs],
+        [index for structs in parsed.values() for index in range(len(structs))],
+    )
+
+
+def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) -> pa.RecordBatch:
+    """The structs as columns, after their place; records with one that does not fit a column go to `rejected`."""
     while True:
-        rows, found = list(structs), list(structs.values())
-        columns = [array(rows, pa.int64())]
+        columns = found.place
         misfit: dict[int, Reject] = {}
         for field in fields:
-            values = list(map(attrgetter(field.name), found))
+            values = list(map(attrgetter(field.name), found.structs))
             try:
-                columns.append(column(field, values))
+                columns[field.name] = column(field, values)
             except MemoryError:
                 raise
             except Exception:  # noqa: BLE001  which ones, and why, is found out below
-                for index, reject in misfits(field, values).items():
-                    misfit.setdefault(rows[index], reject)
+                for number, reject in misfits(field, values).items():
+                    misfit.setdefault(found.rows[number], found.told(number, reject))
         if not misfit:
-            return pa.RecordBatch.from_arrays(columns, names=["_row", *(field.name for field in fields)])
+            return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         rejected.update(misfit)
-        structs = {row: struct for row, struct in structs.items() if row not in misfit}
+        found = found.without(misfit)
 
 
 def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
     if source.event_time == APPEND_TIME:
         typed = _appended(batch, typed, rejected)
-        times = batch.column("timestamp").take(typed.column("_row"))
+        times = batch.column("timestamp").take(typed.column(_ROW))
     else:
         times = typed.column(source.event_time)
     low, high = (scalar(bound, times.type) for bound in source.plausible)
     inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
     if pc.all(inside, min_count=0).as_py():
         return typed
-    outside = pc.invert(inside)
-    for row, time in zip(typed.column("_row").filter(outside).to_pylist(), times.filter(outside), strict=True):
-        first, last = (bound.isoformat() for bound in source.plausible)
-        rejected[row] = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
-    return typed.filter(inside)
+    wrong = typed.filter(pc.invert(inside))
+    first, last = (bound.isoformat() for bound in source.plausible)
+    rows: dict[int, Reject] = {}
+    for number, (row, time) in enumerate(zip(wrong.column(_ROW).to_pylist(), times.filter(pc.invert(inside)), strict=True)):
+        reject = Reject("implausible_time", f"{source.event_time} {time} is not between {first} and {last}")
+        of_one = INDEX in wrong.schema.names and source.event_time != APPEND_TIME
+        rows.setdefault(row, within(reject, wrong.column(INDEX)[number].as_py()) if of_one else reject)
+    rejected.update(rows)
+    return typed.filter(pc.invert(pc.is_in(typed.column(_ROW), value_set=array(list(rows), pa.int64()))))
 
 
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose timestamp is the log's own; the others go to `rejected`."""
-    kinds = batch.column("timestamp_type").take(typed.column("_row"))
+    kinds = batch.column("timestamp_type").take(typed.column(_ROW))
     own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
-    for row in typed.column("_row").filter(pc.invert(own)).to_pylist():
+    for row in typed.column(_ROW).filter(pc.invert(own)).to_pylist():
         rejected[row] = Reject("producer_time", "the timestamp is its producer's; message.timestamp.type has to be LogAppendTime")
     return typed.filter(own)
 
@@ -215,7 +271,7 @@ def _rejects(batch: pa.RecordBatch, rejected: Mapping[int, Reject]) -> pa.Table:
     bad = batch.take(array(rows, pa.int64()))
     return pa.Table.from_arrays(
         [
-            *bad.select(_POSITION).columns,
+            *bad.select(list(_POSITION)).columns,
             array([rejected[row].reason for row in rows], pa.string()),
             array([rejected[row].detail for row in rows], pa.string()),
             array([(value or b"")[:FIRST_BYTES] for value in bad.column("value").to_pylist()], pa.binary()),

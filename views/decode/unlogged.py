@@ -10,12 +10,12 @@ from views.python_values import array
 from views.source import LOG_APPEND_TIME, RECORDS_SCHEMA, Source, record_columns
 
 
-def as_records(source: Source, values: Sequence[bytes], *, topic_id: str, first: int, at: datetime) -> pa.Table:
-    """What `decode` reads of records: of one partition, offsets from `first` on, appended at `at`, no keys, no headers."""
+def as_records(source: Source, values: Sequence[bytes], *, topic_id: str, offsets: Sequence[int], at: datetime) -> pa.Table:
+    """What `decode` reads of records: of one partition, at these offsets, appended at `at`, no keys, no headers."""
     columns: dict[str, Sequence[Any]] = {
         "topic_id": [topic_id] * len(values),
         "partition": [0] * len(values),
-        "offset": list(range(first, first + len(values))),
+        "offset": offsets,
         "timestamp": [at] * len(values),
         "timestamp_type": [LOG_APPEND_TIME] * len(values),
         "value": values,

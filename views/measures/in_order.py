@@ -1,9 +1,9 @@
 """Values of the events that come first or last: by event time, or by another expression.
 
-Order is total: events of one time come in the order of topic id, partition and offset. So there is one answer, the same for
-every split and order of the events, in every layer. A topic that was made anew has another id; which of two ids comes first
-is chance, but settled by the records themselves, so that states are merged by readers that do not know the topics' ages.
-Within one topic, ties go by partition and offset.
+Order is total: events of one time come in the order of topic id, partition, offset and index. So there is one answer, the
+same for every split and order of the events, in every layer. A topic that was made anew has another id; which of two ids comes
+first is chance, but settled by the records themselves, so that states are merged by readers that do not know the topics' ages.
+Within one topic, ties go by partition, offset and index.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ import pyarrow as pa
 from views import arrays
 from views.engine import quoted
 from views.errors import DefinitionError
-from views.event import TIMESTAMP
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Measure, State
@@ -28,12 +27,7 @@ _MOST: Final = 1_000
 _SORT: Final[dict[End, str]] = {"min": "list_sort", "max": "list_reverse_sort"}
 _VALUE: Final = "value"
 _BY: Final = "by"
-_PLACE: Final = (
-    ("time", TIMESTAMP),
-    ("topic_id", pa.string()),
-    ("partition", pa.int64()),
-    ("offset", pa.int64()),
-)
+_PLACE: Final = ("time", "topic_id", "partition", "offset")
 
 
 @dataclass(frozen=True)
@@ -61,10 +55,10 @@ class One:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """Exact, of the expression's type. The state is the value with its place."""
         value = types[0]
-        packed = _packed({name: number for number, (name, _) in enumerate(_PLACE, 1)} | {_VALUE: 0})
+        packed = _packed({name: number for number, name in enumerate(_PLACE, 1)} | {_VALUE: 0})
         state = State(
             self.end,
-            pa.struct([*_PLACE, (_VALUE, value.arrow)]),
+            pa.struct([*_place(types), (_VALUE, value.arrow)]),
             fold=f"{self.end}({packed}) FILTER ({{0}} IS NOT NULL)",
             merge=f"{self.end}({{0}})",
         )
@@ -108,8 +102,8 @@ class Several:
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """Exact: a list of values, or of structs of `by` and `value`. The state is at most k of them with their places."""
         value, by = types[0], types[-1]
-        places = {name: number for number, (name, _) in enumerate(_PLACE, 1)} | {_VALUE: 0}
-        fields, decisive, item = [*_PLACE, (_VALUE, value.arrow)], "{0}", answer_field("item", value)
+        places = {name: number for number, name in enumerate(_PLACE, 1)} | {_VALUE: 0}
+        fields, decisive, item = [*_place(types), (_VALUE, value.arrow)], "{0}", answer_field("item", value)
         if self.by is not None:
             decisive = f"{{{len(types) - 1}}}"
             places = {_BY: len(types) - 1} | places
@@ -153,6 +147,11 @@ def top_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Measur
 def bottom_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Measure:  # noqa: A002
     """The k smallest values of `by` with what `payload` gives for them, the smallest first, of equal ones the earliest."""
     return filtered(Several(payload, k, "min", by), filter)
+
+
+def _place(types: Sequence[ValueType]) -> list[tuple[str, pa.DataType]]:
+    """The fields of an event's place in order, of the types of the inputs for it."""
+    return [(name, types[number].arrow) for number, name in enumerate(_PLACE, 1)]
 
 
 def _packed(places: dict[str, int]) -> str:

@@ -17,7 +17,10 @@ Finish = Callable[[pa.ListArray], pa.Array]
 """Turns the list that DuckDB collected for each group into the group's state, where DuckDB itself cannot."""
 
 
-POSITION: Final = ('"_topic_id"', '"_partition"', '"_offset"')
+PLACE: Final = '"_place"'
+"""The input that stands for a number, an event's place in its partition."""
+
+POSITION: Final = ('"_topic_id"', '"_partition"', PLACE)
 """The inputs of a measure that looks at where in the log an event is."""
 
 EVENT_TIME: Final = '"_event_time"'

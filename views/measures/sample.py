@@ -17,8 +17,8 @@ from views.written import call
 _MOST: Final = 10_000
 
 _DICE: Final = "CAST('0x' || left(md5({1} || '/' || {2} || '/' || {3}), 15) AS BIGINT)"
-"""The first 60 bits of the MD5 of `topic id/partition/offset`, as an integer: of no version of anything, and on every machine
-the same."""
+"""The first 60 bits of the MD5 of `topic id/partition/place`, as an integer: of no version of anything, and on every machine the
+same."""
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ import pyarrow as pa
 from views import measures
 from views.errors import DefinitionError
 from views.measures.facts import Facts
-from views.measures.measure import Aggregate, Approximation, Measure
-from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, ValueType
+from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Approximation, Measure
+from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
+_KNOWN: Final = {EVENT_TIME: TIME, **dict(zip(POSITION, (TEXT, INTEGER, INTEGER), strict=True))}
+"""The types of inputs that are not the user's."""
 _ARGUMENTS: Final = {
     "expression": "x",
     "by": "x",
@@ -105,7 +107,7 @@ def _typical(measure: Measure) -> Sequence[ValueType]:
 
 def _bound(measure: Measure, value: ValueType) -> Aggregate | None:
     try:
-        return measure.bind([value] * len(measure.inputs))
+        return measure.bind([_KNOWN.get(text, value) for text in measure.inputs])
     except DefinitionError:
         return None
 

@@ -71,6 +71,7 @@ class Calendar:
             objections=((f"{_STARTS} IS NULL", "out_of_range"),),
             begins=self._begins,
             pinned=(_ZONES,),
+            ends=_ENDS,
         )
 
     def _begins(self, time: datetime) -> bool:

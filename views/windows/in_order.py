@@ -22,29 +22,34 @@ import pyarrow as pa
 from views import arrays, engine
 from views.engine import quoted
 from views.errors import DefinitionError
-from views.source import Source
+from views.log_order import place_sql, place_type
+from views.source import Source, position_columns
 from views.values import ValueType
-from views.windows.placement import BOUNDS, REASON, WINDOW_COLUMNS, Layer, Placement, Step
+from views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Layer, Placement, Step
 from views.written import call
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())
 
-_OFFSET: Final = pa.field("offset", pa.int64())
+_OFFSET: Final = "offset"
+"""Of an event, the number that is its place in its partition; of a run, its first event's."""
 _EVENTS: Final = pa.field("events", pa.int64())
 _MOST_EVENTS: Final = 1_000_000
 _AT: Final = "_at"
 _RUNS: Final = "_runs"
 _ROW: Final = "_row"
-_READS: Final = ("_topic_id", "_partition", "_offset")
+_PLACE: Final = "_place"
+_WHERE: Final = ("_topic_id", "_partition", _PLACE)
 
 # Each event is a group of its own.
-_EVENT: Final = dict(zip((PARTITION[0].name, PARTITION[1].name, _OFFSET.name), _READS, strict=True))
+_EVENT: Final = dict(zip((*(column.name for column in PARTITION), _OFFSET), _WHERE, strict=True))
 _EVENT_BOUNDS: Final = {WINDOW_COLUMNS[0]: f"min({_AT})", WINDOW_COLUMNS[1]: f"max({_AT})"}
 _BETWEEN: Final = {WINDOW_COLUMNS[0]: f"min({WINDOW_COLUMNS[0]})", WINDOW_COLUMNS[1]: f"max({WINDOW_COLUMNS[1]})"}
 
-Number = Callable[[pa.Table, npt.NDArray[np.int64]], npt.NDArray[np.int64]]
-"""From runs in order, and where each key's begin (with their end at the end), to the number of each run's window."""
+Numbers = npt.NDArray[np.int64]
+Number = Callable[[pa.Table, Numbers], tuple[Numbers, Numbers]]
+"""From runs in order, and where each key's begin (with their end at the end), to the number of each run's window, and for each
+key that of the window in which its next event will be, or the last one's where that depends on the event."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,9 @@ class EveryN:
         """Runs with their number of events."""
         return _numbered(source, None, self._number)
 
-    def _number(self, runs: pa.Table, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return _before(arrays.integers(arrays.whole(runs[_EVENTS.name])), bounds) // self.size
+    def _number(self, runs: pa.Table, bounds: Numbers) -> tuple[Numbers, Numbers]:
+        before, after = _sums(arrays.integers(arrays.whole(runs[_EVENTS.name])), bounds)
+        return before // self.size, after // self.size
 
 
 @dataclass(frozen=True)
@@ -91,17 +97,18 @@ class LastN:
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
         """The last N events, each a run; every fold and merge drops what is before them."""
-        names = [column.name for column in (*PARTITION, _OFFSET)]
-        columns = (*BOUNDS, *PARTITION, _OFFSET)
+        names = [*(column.name for column in PARTITION), _OFFSET]
+        columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)))
         return Placement(
-            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_READS, f"{REASON} IS NOT NULL OR ")),
+            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_WHERE, f"{REASON} IS NOT NULL OR ")),
             merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names, "")),
             states=columns,
             answers=(*BOUNDS, *PARTITION),
             events=_event_columns(source),
-            arrange=Step({c.name: quoted(c.name) for c in PARTITION}, _BETWEEN),
+            arrange=Step({c.name: quoted(c.name) for c in PARTITION}, _BETWEEN | {COMPLETE.name: "false"}),
             alone=False,
-            reads=_READS,
+            reads=position_columns(source),
+            in_order=True,
         )
 
     def _last(self, names: Sequence[str], always: str) -> Layer:
@@ -147,7 +154,7 @@ class Delta:
         kept = f'arg_min({quoted(first.name)}, "offset")'  # of those that are not null
         return _numbered(source, (first, "{0}", kept), self._number)
 
-    def _number(self, runs: pa.Table, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _number(self, runs: pa.Table, bounds: Numbers) -> tuple[Numbers, Numbers]:
         column = arrays.whole(runs["first_value"])
         by: Any = self.by
         if pa.types.is_floating(column.type):
@@ -169,7 +176,7 @@ class Delta:
                     elif abs(value - first) >= by:
                         number, first = number + 1, value
                 numbers[row] = number
-        return numbers
+        return numbers, numbers[bounds[1:] - 1]
 
 
 @dataclass(frozen=True)
@@ -194,8 +201,8 @@ class Punctuation:
         closes = pa.field("closes", pa.bool_())
         return _numbered(source, (closes, "coalesce({0}, false)", "bool_or(closes)"), self._number)
 
-    def _number(self, runs: pa.Table, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return _before(arrays.integers(arrays.whole(runs["closes"].cast(pa.int64()))), bounds)
+    def _number(self, runs: pa.Table, bounds: Numbers) -> tuple[Numbers, Numbers]:
+        return _sums(arrays.integers(arrays.whole(runs["closes"].cast(pa.int64()))), bounds)
 
 
 def every_events(size: int) -> EveryN:
@@ -220,11 +227,11 @@ def punctuation(condition: str) -> Punctuation:
 
 def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: Number) -> Placement:
     """Runs, and windows by number. `extra` is a column of runs, its SQL for one event, and its SQL for a run of runs."""
-    columns = (*BOUNDS, *PARTITION, _OFFSET, _EVENTS)
+    columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)), _EVENTS)
     if extra is not None:
         columns = (*columns, extra[0])
     groups = {column.name: quoted(column.name) for column in (*PARTITION, NUMBER)}
-    joined = {**_BETWEEN, _OFFSET.name: 'min("offset")', _EVENTS.name: "CAST(sum(events) AS BIGINT)"}
+    joined = {**_BETWEEN, _OFFSET: 'min("offset")', _EVENTS.name: "CAST(sum(events) AS BIGINT)"}
     own = _EVENT | ({} if extra is None else {extra[0].name: extra[1]})
     step = Step(groups, joined | ({} if extra is None else {extra[0].name: extra[2]}), prepare=_with_numbers(number))
     return Placement(
@@ -234,9 +241,10 @@ def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: N
         answers=(*BOUNDS, *PARTITION, NUMBER),
         events=_event_columns(source),
         settle=step,
-        arrange=Step(groups, _BETWEEN, prepare=_with_numbers(number)),
+        arrange=Step(groups, _BETWEEN | {COMPLETE.name: f"bool_and({COMPLETE.name})"}, prepare=_with_numbers(number)),
         alone=False,
-        reads=_READS,
+        reads=position_columns(source),
+        in_order=True,
     )
 
 
@@ -245,12 +253,12 @@ def _event_columns(source: Source) -> dict[str, str]:
         raise DefinitionError(
             f"follows the order of the log, in which the rows that {source.prepare.__name__} makes of one event have none"
         )
-    return {_AT: quoted(source.event_time), **dict(zip(_READS, _READS, strict=True))}
+    return {_AT: quoted(source.event_time), **{name: name for name in _WHERE}, _PLACE: place_sql(source)}
 
 
 def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Table]:
     def prepared(runs: pa.Table, keys: Sequence[str]) -> pa.Table:
-        """The runs with the number of the window that each is in."""
+        """The runs with the number of the window that each is in, and whether the log has gone on to another one."""
         numbered = runs.append_column(_ROW, arrays.from_numpy(np.arange(len(runs)), pa.int64()))
         within = ", ".join(quoted(name) for name in (*keys, *(column.name for column in PARTITION)))
         sql = f'SELECT {_ROW}, dense_rank() OVER (ORDER BY {within}) AS _key FROM {_RUNS} ORDER BY _key, "offset"'
@@ -259,17 +267,19 @@ def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Tabl
         rows, places = (arrays.integers(arrays.whole(order[name])) for name in (_ROW, "_key"))
         bounds = np.concatenate([np.flatnonzero(np.diff(places, prepend=0)), [len(places)]])
         inorder = runs.take(arrays.from_numpy(rows, pa.int64()))
-        return inorder.append_column(NUMBER.name, arrays.from_numpy(number(inorder, bounds), pa.int64()))
+        numbers, nexts = number(inorder, bounds)
+        complete = (numbers < np.repeat(nexts, np.diff(bounds))).astype(np.int64)
+        inorder = inorder.append_column(NUMBER.name, arrays.from_numpy(numbers, pa.int64()))
+        return inorder.append_column(COMPLETE, arrays.from_numpy(complete, pa.int64()).cast(COMPLETE.type))
 
     return prepared
 
 
-def _before(counts: npt.NDArray[np.int64], bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The sum of the counts of each key's earlier runs."""
+def _sums(counts: Numbers, bounds: Numbers) -> tuple[Numbers, Numbers]:
+    """The sum of the counts of each key's earlier runs, for each run, and of all the key's runs, for each key."""
     sums = np.concatenate([[0], np.cumsum(counts)])
-    starts = np.repeat(sums[bounds[:-1]], np.diff(bounds))
-    before: npt.NDArray[np.int64] = sums[:-1] - starts
-    return before
+    before: Numbers = sums[:-1] - np.repeat(sums[bounds[:-1]], np.diff(bounds))
+    return before, np.diff(sums[bounds])
 
 
 def _check_events(size: int) -> None:

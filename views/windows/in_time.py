@@ -142,14 +142,13 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
     us, reach = slice_ // MICROSECOND, (size - slice_) // MICROSECOND
     # SQL divides towards zero, so windows are counted from one before the year 1: nothing may be below it.
     before = -YEAR_1_US // us + 1
-    start = timestamp(f"({_NUMBER} - {before}) * {us}")
-    end = timestamp(f"({_NUMBER} - {before}) * {us} + {us}")
+    start, end = (f"({_NUMBER} - {before}) * {us}", f"({_NUMBER} - {before}) * {us} + {us}")
     low, high = -(-(YEAR_1_US + reach) // us) + before, (YEAR_9999_END_US - reach - us) // us + before
     plausible = [since_1970(time) // us + before for time in source.plausible]
     # A source that prepares its events may move them in time.
     inside = source.prepare is None and low <= plausible[0] and plausible[1] <= high
     return Placement(
-        fold=Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, (start, end), strict=True))),
+        fold=Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, map(timestamp, (start, end)), strict=True))),
         merge=same(BOUNDS),
         events={_NUMBER: f"({microseconds(source.event_time)} + {before * us}) // {us}"},
         objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
@@ -157,6 +156,7 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
         reach=size - slice_,
         slice=slice_,
         begins=lambda time: not since_1970(time) % us,
+        ends=end,
     )
 
 

@@ -21,6 +21,10 @@ from views.values import ValueType
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
+WINDOW_STATE: Final = pa.field("window_state", pa.string())
+"""The label of an answer's row; see views.window_states."""
+COMPLETE: Final = pa.field("_complete", pa.bool_())
+"""Of arranged states whose windows follow the order of the log: whether no further event can be in the window."""
 
 REASON: Final = "_reason"
 """Of an event in a fold: why it is rejected, null if it is not."""
@@ -78,6 +82,10 @@ class Placement:
     of one length, and `begins` tells whether states of stretches of time begin at an instant; None where they are no such
     stretches. `reads` are the columns of the log that events need, and `pinned` names the packages whose data decide what is
     where, so that their versions count.
+
+    `ends` is when the window that an event makes by itself ends, in microseconds, in SQL over the columns of `events`; None
+    where no time ends windows. `grace` is how long after that it can still be in one with later events. `in_order` says that
+    windows end in the order of the log; arranged states then have the column COMPLETE.
     """
 
     fold: Step
@@ -94,6 +102,9 @@ class Placement:
     begins: Callable[[datetime], bool] | None = None
     reads: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
+    ends: str | None = None
+    grace: timedelta = timedelta(0)
+    in_order: bool = False
 
 
 class Window(Protocol):

@@ -73,6 +73,9 @@ class Session:
             if source.prepare is None and since_1970(source.plausible[1]) <= end
             else ((f"{_AT} > {end}", "out_of_range"),),
             alone=False,
+            ends=f"{_AT} + {gap}",
+            # A session that has ended can be joined by an event whose own has not.
+            grace=self.gap,
         )
 
 

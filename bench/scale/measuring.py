@@ -1,0 +1,248 @@
+"""The measurements: triggers of a speed layer that drains a backlog, and a recompute of many keys with its peak of memory."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import median
+from typing import Any, Final
+
+import psutil
+from confluent_kafka import Producer
+from rich.table import Table
+
+from bench.stock.cpu import tree
+from bench.stock.measuring import stop
+from bench.stock.systems import environ
+from infra import kafka
+from infra.settings import Settings
+from ledger.follower import Follower
+from ledger.tables import Tables
+from views.errors import TandemError
+
+TOPIC: Final = "scale"
+SOURCE: Final = "requests"
+_DEFINITIONS: Final = Path(__file__).with_name("definitions.py")
+_START: Final = datetime(2026, 11, 1, 8, tzinfo=UTC)
+_EVERY_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Rounds, how many triggers one run shows, after how many first ones, of how many events each; keys, and events of each."""
+
+    rounds: int
+    triggers: int
+    warm_up: int
+    events: int
+    keys: int
+    of_each: int
+    limit_s: float
+
+
+FULL: Final = Scale(rounds=3, triggers=60, warm_up=15, events=2_000, keys=1_000_000, of_each=3, limit_s=900)
+QUICK: Final = Scale(rounds=1, triggers=30, warm_up=10, events=2_000, keys=200_000, of_each=3, limit_s=400)
+VIEWS: Final = (3, 20)
+
+
+@dataclass(frozen=True)
+class Triggers:
+    """The median seconds from commit to commit of a speed layer with so many views, and the shortest and longest."""
+
+    views: int
+    round: int
+    seconds: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A recompute of so many keys with a distinct and a quantiles sketch each: its seconds, and its peak of memory in bytes.
+
+    Memory is that of all its processes together, shared pages counted once.
+    """
+
+    keys: int
+    events: int
+    seconds: float
+    peak: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it runs: an empty folder, a broker, the cores and the memory of Spark's driver."""
+
+    folder: Path
+    connection: kafka.Connection
+    cores: int
+    memory: str
+
+
+def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Iterator[Triggers | Keys]:
+    """All of it, runs with few and with many views in turn."""
+    kafka.create(place.connection, [TOPIC], Settings())
+    say("sending the backlog")
+    send(place, scale.events * (scale.triggers + scale.warm_up + 2), users=5_000)
+    for number in range(scale.rounds):
+        for views in VIEWS if number % 2 == 0 else VIEWS[::-1]:
+            found = triggers(place, scale, views, number)
+            say(f"round {number + 1}: {views} views, {found.seconds * 1000:.0f} ms a trigger")
+            yield found
+    say(f"sending {scale.keys * scale.of_each} events of {scale.keys} keys")
+    send(place, scale.keys * scale.of_each, users=scale.keys)
+    yield keys(place, scale)
+
+
+def send(place: Place, events: int, *, users: int) -> None:
+    """Events of so many users, each as often as any other, a thousand a second by their own clock."""
+    dice = Random(7)  # noqa: S311  made-up events, the same in every run
+    options = {"linger.ms": 5, "queue.buffering.max.messages": 500_000, "compression.type": "lz4", "acks": "all"}
+    producer = Producer({"bootstrap.servers": place.connection.address.bootstrap, **options})
+    for number in range(events):
+        at = (_START + timedelta(milliseconds=number)).isoformat()
+        path, status = f"/s{number % 7}/{dice.randrange(200)}", dice.choice((200, 200, 200, 404, 500))
+        value = (
+            f'{{"id":"{users}-{number}","at":"{at}","user":"u{number % users}","path":"{path}","status":{status},'
+            f'"bytes":{dice.randrange(200_000)},"ms":{dice.expovariate(0.02):.3f}}}'
+        )
+        while True:
+            try:
+                producer.produce(TOPIC, value.encode())
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    if left := producer.flush(120):
+        raise TandemError(f"{left} events were not delivered to the benchmark's broker within 120 s")
+
+
+def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
+    """Have a speed layer drain the backlog, a trigger after the other. Raises TandemError if it takes longer than its limit."""
+    state = place.folder / f"triggers-{number}-{views}"
+    extra = {"TANDEM_SPEED_MAX_EVENTS": str(scale.events), "TANDEM_SPEED_TRIGGER_MS": "1"}
+    with _running(place, state, "speed", f"TWENTY[:{views}]", extra) as process:
+        follower = Follower(Tables(str(state / "tandem")), 1, SOURCE)
+        deadline = time.monotonic() + scale.limit_s
+        while True:
+            folds = [commit for commit in follower.poll().commits if commit.kind == "fold"]
+            if sum(commit.batches for commit in folds) > scale.triggers + scale.warm_up:
+                break
+            _refuse_ended(process, deadline, scale.limit_s, state)
+            time.sleep(_EVERY_S)
+    # Compacted commits hold several triggers: those that are still apart are the newest.
+    times = [commit.at for commit in folds if commit.batches == 1 and commit.at is not None][-scale.triggers :]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
+    return Triggers(views, number, median(gaps), min(gaps), max(gaps))
+
+
+def keys(place: Place, scale: Scale) -> Keys:
+    """Archive the topic and recompute a view of its users. Raises TandemError if it takes longer than its limit."""
+    state = place.folder / "keys"
+    view = "(per_user,)"
+    with _running(place, state, "archive", view, {}) as process:
+        _until_ended(process, scale, state)
+    start = time.monotonic()
+    with _running(place, state, "recompute", view, {}) as process, _peak_of(process.pid) as memory:
+        _until_ended(process, scale, state)
+    seconds = time.monotonic() - start
+    rows = json.loads((state / "recompute.out").read_text())["done"][0]["events"]
+    return Keys(scale.keys, rows, seconds, max(memory))
+
+
+@contextmanager
+def _running(
+    place: Place, state: Path, command: str, views: str, extra: Mapping[str, str]
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """A command of Tandem's on a project with these views; it is ended with all that it started."""
+    project = state / "project"
+    project.mkdir(parents=True, exist_ok=True)
+    (project / "tandem.toml").touch()
+    (project / "definitions.py").write_text(f"{_DEFINITIONS.read_text()}\nVIEWS = {views}\n")
+    with (state / f"{command}.out").open("wb") as out, (state / f"{command}.err").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", command, "--project", str(project), "--json"],
+            stdout=out,
+            stderr=err,
+            env=environ(
+                {
+                    "TANDEM_STATE": str(state / "tandem"),
+                    "TANDEM_KAFKA_BOOTSTRAP": place.connection.address.bootstrap,
+                    "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
+                    "TANDEM_SPARK_DRIVER_MEMORY": place.memory,
+                    **extra,
+                }
+            ),
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def _until_ended(process: "subprocess.Popen[bytes]", scale: Scale, state: Path) -> None:
+    try:
+        code = process.wait(scale.limit_s)
+    except subprocess.TimeoutExpired:
+        raise TandemError(f"not within {scale.limit_s:.0f} s; its output is in {state}") from None
+    if code:
+        raise TandemError(f"a command of the benchmark ended with exit code {code}; its output is in {state}")
+
+
+def _refuse_ended(process: "subprocess.Popen[bytes]", deadline: float, limit_s: float, state: Path) -> None:
+    if process.poll() is not None:
+        raise TandemError(f"the speed layer ended with exit code {process.returncode}; its output is in {state}")
+    if time.monotonic() > deadline:
+        raise TandemError(f"the backlog was not drained within {limit_s:.0f} s; its output is in {state}")
+
+
+@contextmanager
+def _peak_of(root: int) -> Iterator[list[int]]:
+    """The memory that a process and its descendants have together, looked at several times a second."""
+    seen, over = [0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_EVERY_S):
+            total = 0
+            for process in tree(root):
+                with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                    memory = process.memory_full_info()
+                    total += getattr(memory, "pss", memory.rss)
+            seen.append(total)
+
+    thread = threading.Thread(target=watch, name="peak")
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def document(found: Sequence[Triggers | Keys]) -> dict[str, Any]:
+    """All runs, and how many times as long a trigger with many views took as one with few."""
+    runs = [one for one in found if isinstance(one, Triggers)]
+    typical = {views: median(run.seconds for run in runs if run.views == views) for views in VIEWS}
+    peaks = [vars(one) | {"peak_gib": round(one.peak / 2**30, 2)} for one in found if isinstance(one, Keys)]
+    return {"triggers": [vars(run) for run in runs], "ratio": round(typical[VIEWS[1]] / typical[VIEWS[0]], 2), "keys": peaks}
+
+
+def tables(found: Sequence[Triggers | Keys]) -> Iterator[Table]:
+    """The same for a person."""
+    shown = Table("views", "round", "ms a trigger", "least", "most", title=f"ratio {document(found)['ratio']}")
+    for run in (one for one in found if isinstance(one, Triggers)):
+        shown.add_row(str(run.views), str(run.round + 1), *(f"{s * 1000:.0f}" for s in (run.seconds, run.least, run.most)))
+    yield shown
+    memory = Table("keys", "events", "seconds", "peak, GiB")
+    for one in (one for one in found if isinstance(one, Keys)):
+        memory.add_row(f"{one.keys:,}", f"{one.events:,}", f"{one.seconds:.0f}", f"{one.peak / 2**30:.2f}")
+    yield memory

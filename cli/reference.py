@@ -1,0 +1,107 @@
+"""docs/reference.md, generated from signatures and docstrings: `python -m cli.reference > docs/reference.md`."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, get_args, get_origin
+
+import serving
+import views
+import views.testing
+from cli.call import Call
+from cli.commands import COMMANDS
+
+
+def lines() -> Iterator[str]:
+    """The page, line by line."""
+    yield "# Reference"
+    yield ""
+    yield "Generated from signatures and docstrings by `python -m cli.reference`; a test holds it to them."
+    offered = {name: getattr(views, name) for name in views.__all__}
+    kinds = {name: _kind(thing) for name, thing in offered.items()}
+    for title in ("Definitions", "Measures", "Windows", "Decoders and the like"):
+        yield from _section(title, [(f"views.{name}", offered[name]) for name in offered if kinds[name] == title])
+    tests = [(f"views.testing.{name}", thing) for name, thing in vars(views.testing).items() if _is_own(thing, "views.testing")]
+    yield from _section("Unit tests of a project", tests)
+    yield from _section("Answers in a program", [(f"serving.{name}", getattr(serving, name)) for name in serving.__all__])
+    yield ""
+    yield "## Commands"
+    for name, entry in COMMANDS.items():
+        yield from _command(name, import_module(entry.module).run)
+
+
+def _kind(thing: Any) -> str:
+    if inspect.isclass(thing):
+        return "Definitions"
+    return {"measures": "Measures", "windows": "Windows"}.get(thing.__module__.split(".")[1], "Decoders and the like")
+
+
+def _is_own(thing: Any, module: str) -> bool:
+    return inspect.isfunction(thing) and thing.__module__ == module and not thing.__name__.startswith("_")
+
+
+def _section(title: str, things: Sequence[tuple[str, Any]]) -> Iterator[str]:
+    yield ""
+    yield f"## {title}"
+    for name, thing in things:
+        yield from _entry(name, thing, "###")
+        if inspect.isclass(thing):
+            own = [(f"{name}.{method}", part) for method, part in vars(thing).items() if not method.startswith("_")]
+            for method, part in own:
+                if inspect.isfunction(part) and part.__doc__:
+                    yield from _entry(method, part, "####")
+
+
+def _entry(name: str, thing: Any, level: str) -> Iterator[str]:
+    yield ""
+    yield f"{level} `{name}`"
+    yield ""
+    yield f"    {name.rpartition('.')[2]}{_signature(thing)}"
+    yield ""
+    yield inspect.getdoc(thing) or ""
+
+
+def _signature(thing: Any) -> str:
+    """Names and defaults; docstrings say what they take, and annotations are in the code."""
+    found = inspect.signature(thing)
+    parameters = [parameter.replace(annotation=parameter.empty) for parameter in found.parameters.values()]
+    return str(found.replace(parameters=parameters, return_annotation=found.empty)).replace("'", '"')
+
+
+def _command(name: str, run: Callable[..., Any]) -> Iterator[str]:
+    yield ""
+    yield f"### `tandem {name}`"
+    yield ""
+    yield inspect.getdoc(run) or ""
+    options = [_option(parameter) for parameter in inspect.signature(run, eval_str=True).parameters.values()]
+    if any(options):
+        yield ""
+        yield from (option for option in options if option)
+
+
+def _option(parameter: inspect.Parameter) -> str:
+    if parameter.annotation is Call or get_origin(parameter.annotation) is None:
+        return ""
+    kind, *told = get_args(parameter.annotation)
+    option = next((one for one in told if hasattr(one, "help")), None)
+    if option is None:
+        return ""
+    names = [one for one in (option.param_decls or ()) if one.startswith("-")]
+    shown = names[0] if names else f"--{parameter.name.strip('_').replace('_', '-')}"
+    if type(option).__name__ == "ArgumentInfo":
+        shown = option.metavar or parameter.name.upper()
+    elif option.metavar:
+        shown = f"{shown} {option.metavar}"
+    choices = [f"`{choice}`" for choice in get_args(kind) if isinstance(choice, str)]
+    default = parameter.default
+    given = f" Default `{default}`." if isinstance(default, str | int) and not isinstance(default, bool) else ""
+    return f"* `{shown}`: {option.help}{' One of ' + ', '.join(choices) + '.' if choices else ''}{given}"
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join(lines()) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201  its output is the page

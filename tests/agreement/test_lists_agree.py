@@ -1,0 +1,212 @@
+"""Values that hold several events: whatever the micro-batches and the cut, the answer is what plain Python says of all events.
+
+The order of the log is by index within an offset: duplicates, first and last, samples and log-order windows follow it.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from hashlib import md5
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch.drops import Drops
+from speed.copies import copies
+from speed.horizon import Horizon
+from speed.identities import identities, values, without
+from tests.samples import share
+from tests.views.logged import records
+from views import Event, Source, View, count, every_events, first, last, last_events, last_k, sample, top_k, total
+from views.kernel import Partial, decode, merge, partial, present, settle, unique
+from views.log_order import further, places
+from views.ranges import EMPTY, Ranges
+from views.source import events_schema, position_columns
+from views.windows import delta, punctuation
+from views.wire import from_ipc, to_ipc
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+MOST = 3
+STEPS = 3
+
+
+class Reading(Event):
+    id: int
+    at: datetime
+    n: int
+
+
+READINGS = Source(topic="readings", event=Reading, event_time="at", identity=("id",), many=MOST, horizon=timedelta(days=1))
+PLAIN = {
+    "n": count(),
+    "sum": total("n"),
+    "first": first("n"),
+    "last": last("n"),
+    "last_k": last_k("n", 2),
+    "top": top_k("n % 2", 2, payload="n"),
+    "drawn": sample("n", 2),
+    "at": total("_offset * 10 + _index"),
+}
+WINDOWS = {"every": every_events(3), "lasts": last_events(4), "delta": delta("n", by=4), "marks": punctuation("n % 3 = 0")}
+VIEWS = {
+    "plain": View(READINGS, measures=PLAIN),
+    **{
+        name: View(READINGS, window=window, measures={"sum": total("n"), "n": count(), "last": last("n")})
+        for name, window in WINDOWS.items()
+    },
+}
+
+Log = list[list[list[dict[str, Any]]]]
+"""By partition, the values, each of several events."""
+
+Vector = Sequence[tuple[int, int]]
+"""A range of offsets for each partition."""
+
+Found = list[tuple[int, int, int, dict[str, Any]]]
+"""Partition, offset and index of events, and the events."""
+
+readings = st.fixed_dictionaries({"id": st.integers(0, 12), "at": st.integers(0, 1), "n": st.integers(-9, 9)})
+# A list of four is more than the source takes: none of its events count.
+logs = st.lists(st.lists(st.lists(readings, min_size=1, max_size=MOST + 1), max_size=8), min_size=1, max_size=2)
+
+
+def value(events: list[dict[str, Any]]) -> bytes:
+    return json.dumps([event | {"at": (START + timedelta(seconds=event["at"])).isoformat()} for event in events]).encode()
+
+
+def counted(log: Log, vectors: Sequence[Vector]) -> Found:
+    """The events that count, in the order of the log: the first of each id and time, where a later vector came later."""
+    seen: set[tuple[int, int]] = set()
+    found = []
+    for vector in vectors:
+        for number, (low, high) in enumerate(vector):
+            for offset in range(low, high):
+                events = log[number][offset]
+                for index, event in enumerate(events if len(events) <= MOST else []):
+                    if (event["id"], event["at"]) not in seen:
+                        seen.add((event["id"], event["at"]))
+                        found.append((number, offset, index, event))
+    return sorted(found, key=lambda one: one[:3])
+
+
+def plain(found: Found) -> dict[str, Any]:
+    by_time = sorted(found, key=lambda one: (one[3]["at"], *one[:3]))
+    top = sorted(found, key=lambda one: (int(np.fmod(one[3]["n"], 2)), one[3]["at"], *one[:3]), reverse=True)
+    dice = sorted((md5(f"T/{p}/{offset * 2**31 + index}".encode()).hexdigest()[:15], e["n"]) for p, offset, index, e in found)
+    return {
+        "n": len(found),
+        "sum": sum(event["n"] for *_, event in found),
+        "first": by_time[0][3]["n"],
+        "last": by_time[-1][3]["n"],
+        "last_k": [event["n"] for *_, event in by_time[::-1][:2]],
+        "top": [{"by": int(np.fmod(event["n"], 2)), "value": event["n"]} for *_, event in top[:2]],
+        "drawn": [n for _, n in dice[:2]],
+        "at": sum(offset * 10 + index for _, offset, index, _ in found),
+    }
+
+
+def windowed(name: str, found: Found) -> list[tuple[int, int, int]]:
+    """Sum, number and last value of each partition's windows, in order."""
+    groups: dict[int, list[list[dict[str, Any]]]] = defaultdict(lambda: [[]])
+    for number, _, _, event in found:
+        windows = groups[number]
+        current = windows[-1]
+        full = {
+            "every": len(current) == 3,
+            "lasts": False,
+            "delta": bool(current) and abs(event["n"] - current[0]["n"]) >= 4,
+            "marks": bool(current) and current[-1]["n"] % 3 == 0,
+        }[name]
+        if full:
+            windows.append([])
+        windows[-1].append(event)
+    every = [window[-4:] if name == "lasts" else window for number in sorted(groups) for window in groups[number]]
+    newest = [max(enumerate(window), key=lambda one: (one[1]["at"], one[0]))[1]["n"] for window in every]
+    return [(sum(e["n"] for e in window), len(window), last) for window, last in zip(every, newest, strict=True)]
+
+
+@share(100, quick=40)
+@given(logs, st.data())
+def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole(log: Log, data: st.DataObject) -> None:
+    vectors = [*zip(*(_bounds(data, len(held)) for held in log), strict=True)]
+    oracle = counted(log, vectors)
+    values_of = [[value(events) for events in held] for held in log]
+    pieces: list[pa.Table] = []
+    horizon = Horizon(10**12)
+    for vector in vectors:
+        # Batch drops by position what it finds, below the cut, which is the first vector; a task of speed sees one partition.
+        shares = [_shuffled(data, _decoded(values_of, number, *bounds)) for number, bounds in enumerate(vector)]
+        if not pieces:
+            whole = pa.concat_tables(shares)
+            kept = _without_copies(whole)
+            horizon = horizon.extended(values(identities(READINGS, whole)))
+        else:
+            judged = copies([identities(READINGS, each) for each in shares], horizon)
+            kept = pa.concat_tables([without(unique(READINGS, each).events, judged.drops) for each in shares])
+            horizon = horizon.extended(judged.added)
+        pieces.append(kept)
+    assert sum(piece.num_rows for piece in pieces) == len(oracle)
+    for name, view in VIEWS.items():
+        parts = [_folded(view, piece, vector) for piece, vector in zip(pieces, vectors, strict=True)]
+        parts[0] = replace(parts[0], states=settle(view, parts[0].states))
+        rows = present(view, merge(view, data.draw(st.permutations(parts)))).to_pylist()
+        if name == "plain":
+            assert [{measure: row[measure] for measure in PLAIN} for row in rows] == ([plain(oracle)] if oracle else [])
+        else:
+            ordered = sorted(rows, key=lambda row: (row["partition"], row.get("window_number", 0)))
+            assert [(row["sum"], row["n"], row["last"]) for row in ordered] == windowed(name, oracle)
+
+
+def _bounds(data: st.DataObject, end: int) -> list[tuple[int, int]]:
+    """One partition's intervals, the first of them below the cut."""
+    inner = sorted(data.draw(st.lists(st.integers(0, end), min_size=STEPS, max_size=STEPS)))
+    return [*pairwise([0, *inner, end])]
+
+
+def _decoded(values_of: list[list[bytes]], number: int, low: int, high: int) -> pa.Table:
+    """The events of a range, every record of which has exactly one outcome."""
+    found = decode(READINGS, records(values_of[number][low:high], topic_id="T", partition=number, first=low))
+    assert found.events.num_rows - further(found.events) + found.rejects.num_rows == high - low
+    assert set(found.rejects["reason"].to_pylist()) <= {"length"}
+    return found.events
+
+
+def _shuffled(data: st.DataObject, events: pa.Table) -> pa.Table:
+    return events.take(pa.array(data.draw(st.permutations(range(len(events)))), pa.int64()))
+
+
+def _without_copies(events: pa.Table) -> pa.Table:
+    """As batch does it: the positions of copies by partition, then the events at other positions."""
+    names = list(position_columns(READINGS))
+    kept = unique(READINGS, events).events.select(names)
+    dropped = events.select(names).join(kept, keys=names, join_type="left anti", use_threads=False)
+    by_partition = {number: dropped.filter(pc.equal(dropped["_partition"], number)) for number in (0, 1)}
+    return Drops({("T", number): np.sort(places(some)) for number, some in by_partition.items() if len(some)}).keep(events)
+
+
+def _folded(view: View, events: pa.Table, vector: Vector) -> Partial:
+    ranges = Ranges.of({("T", number): bounds for number, bounds in enumerate(vector)})
+    one = partial(view, events, ranges)
+    return replace(one, states=from_ipc(to_ipc(one.states)))
+
+
+def test_a_place_tells_events_of_one_record_apart_at_every_offset() -> None:
+    """Also where a number of 64 bits would not do, and in the order of the log."""
+    offsets = [0, 0, 1, 255, 256, 256, 2**63 - 2, 2**63 - 1, 2**63 - 1]
+    indexes = [0, 256, 0, 0, 0, 255, 999_999, 0, 1]
+    events = pa.table({"_offset": pa.array(offsets, pa.int64()), "_index": pa.array(indexes, pa.int32())})
+    found = places(events)
+    assert np.sort(found[::-1]).tolist() == found.tolist()
+    assert len(set(found.tolist())) == len(offsets)
+    last_of_all = View(READINGS, measures={"n": last("n")})
+    rows = events.append_column("n", pa.array(range(len(offsets)), pa.int64()))
+    for name, filler in (("_topic_id", "T"), ("_partition", 0), ("_append_time", START), ("id", 1), ("at", START)):
+        rows = rows.append_column(name, pa.array([filler] * len(offsets), events_schema(READINGS).field(name).type))
+    assert present(last_of_all, partial(last_of_all, rows.select(events_schema(READINGS).names), EMPTY))["n"].to_pylist() == [8]

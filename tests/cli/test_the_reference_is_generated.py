@@ -1,0 +1,21 @@
+"""docs/reference.md says what the docstrings say."""
+
+from pathlib import Path
+
+import views
+from cli import reference
+from cli.commands import COMMANDS
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
+
+
+def test_the_page_is_what_is_generated() -> None:
+    assert PAGE.read_text("utf-8") == reference.page(), "run `python -m cli.reference > docs/reference.md`"
+
+
+def test_it_leaves_nothing_out_and_nothing_unsaid() -> None:
+    blocks = reference.page().split("\n##")
+    told = {block.split("`")[1]: block for block in blocks if "`" in block}
+    assert {f"views.{name}" for name in views.__all__} <= set(told)
+    assert {f"tandem {name}" for name in COMMANDS} <= set(told)
+    assert not [name for name, block in told.items() if len(block.split()) < 5]

@@ -1,0 +1,299 @@
+"""A value of a `many` source: its events are what each alone would be; all of them count or none; the first fault is its own.
+
+The oracle is the same decoder without `many`, over each part as a value of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf.internal.encoder import _VarintBytes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.samples import share
+from tests.views import (
+    test_decode_apache_combined,
+    test_decode_avro,
+    test_decode_csv,
+    test_decode_function,
+    test_decode_json,
+    test_decode_nginx_json,
+    test_decode_protobuf,
+    test_decode_syslog,
+)
+from tests.views.logged import decoded
+from views import Source, View, avro, count, csv
+from views.decode import REASONS
+from views.errors import DefinitionError
+from views.fingerprint import decoder_fingerprint
+from views.kernel import prepare
+from views.key import record_keys
+from views.log_order import further, log_order
+from views.source import events_schema
+from views.testing import answer, events_table
+
+MOST = 4
+
+
+@dataclass(frozen=True)
+class Format:
+    """A source of one event a value, one of several, values of the first, and how they are put together for the second."""
+
+    alone: Source
+    several: Source
+    good: Sequence[bytes]
+    bad: Sequence[bytes]
+    join: Callable[[Sequence[bytes]], bytes]
+
+
+def by_line(source: Source, good: Sequence[bytes], bad: Sequence[bytes]) -> Format:
+    return Format(source, replace(source, many=MOST), good, bad, b"\n".join)
+
+
+def array(values: Sequence[bytes]) -> bytes:
+    """An Avro array in blocks of one item, with and without a size."""
+    blocks = [b"\x01%b%b" % (zigzag(len(value)), value) if number % 2 else b"\x02" + value for number, value in enumerate(values)]
+    return b"".join(blocks) + b"\0"
+
+
+def zigzag(number: int) -> bytes:
+    return bytes(_VarintBytes(2 * number))
+
+
+def read_several(value: bytes) -> Any:
+    return [test_decode_function.read(value[at : at + 16]) for at in range(0, len(value), 16)]
+
+
+HEADER = ",".join(reversed(test_decode_csv.COLUMNS)).encode()
+
+
+def under_header(values: Sequence[bytes]) -> bytes:
+    return b"\r\n".join([HEADER, *values])
+
+
+def backwards(**changes: str) -> bytes:
+    return test_decode_csv.written(list(reversed((test_decode_csv.GOOD | changes).values()))).removesuffix(b"\r\n")
+
+
+json_, function = test_decode_json.RICH, test_decode_function.PINGS
+rows, orders = test_decode_csv.ROWS, test_decode_protobuf.ORDERS
+FORMATS: dict[str, Format] = {
+    "json": Format(
+        json_,
+        replace(json_, many=MOST),
+        [test_decode_json.rich(price="12.3", tags=["a"]), test_decode_json.rich(spot={"x": 2})],
+        [b"{}", b"1", test_decode_json.rich(at="1990-01-01T00:00:00Z"), test_decode_json.rich(limited=-1), b'{"at": 1, "at": 2}'],
+        lambda values: b"[" + b" , ".join(values) + b"]",
+    ),
+    "csv": by_line(
+        rows,
+        [test_decode_csv.row(s='a "b", c\r\nd').removesuffix(b"\r\n"), test_decode_csv.row(f="1.5").removesuffix(b"\r\n")],
+        [b"1,2", test_decode_csv.row(n="x").removesuffix(b"\r\n"), test_decode_csv.row(at="1990-01-01T00:00:00Z").strip()],
+    ),
+    "csv_header": Format(
+        replace(rows, decoder=csv(columns=tuple(reversed(test_decode_csv.COLUMNS)))),
+        replace(rows, decoder=csv(header=True), many=MOST),
+        [backwards(s='a "b", c\r\nd'), backwards(f="1.5")],
+        [b"1,2", backwards(n="x"), backwards(at="1990-01-01T00:00:00Z")],
+        under_header,
+    ),
+    "nginx_json": by_line(
+        test_decode_nginx_json.ACCESS, [test_decode_nginx_json.line(), test_decode_nginx_json.line(status="404")], [b"{}", b"x"]
+    ),
+    "apache_combined": by_line(
+        test_decode_apache_combined.LINES,
+        [test_decode_apache_combined.line()],
+        [b"x", test_decode_apache_combined.line(time="[]")],
+    ),
+    "syslog": by_line(
+        test_decode_syslog.MESSAGES,
+        [text.encode() for text, _ in test_decode_syslog.EXAMPLES],
+        [b"<1>", b"<192>1 2003-10-11T22:14:15Z h a p m -", b"\xff"],
+    ),
+    "protobuf": Format(
+        orders,
+        replace(orders, many=MOST),
+        [test_decode_protobuf.sent(tags=["a"] * 100), test_decode_protobuf.sent(note="b")],
+        [b"\xff", test_decode_protobuf.sent(at={"seconds": 0}), test_decode_protobuf.sent(needed=None)],
+        lambda values: b"".join(bytes(_VarintBytes(len(value))) + value for value in values),
+    ),
+    "avro": Format(
+        test_decode_avro.BARE,
+        replace(test_decode_avro.BARE, decoder=avro(schema={"type": "array", "items": test_decode_avro.ORDER}), many=MOST),
+        [test_decode_avro.written(), test_decode_avro.written(spot=None)],
+        [test_decode_avro.written(colour="GREEN"), test_decode_avro.written(at=datetime(1990, 1, 1, tzinfo=UTC))],
+        array,
+    ),
+    "function": Format(
+        function,
+        replace(function, decoder=read_several, many=MOST),
+        [test_decode_function.ping(20), test_decode_function.ping(14)],
+        [test_decode_function.ping(number) for number in (2, 4, 7, 8)],
+        b"".join,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@share(100, quick=30)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=MOST + 2))
+def test_a_list_is_what_its_parts_are_alone(name: str, chosen: list[tuple[bool, int]]) -> None:
+    one = FORMATS[name]
+    parts = [(one.good if good or not one.bad else one.bad) for good, _ in chosen]
+    values = [among[number % len(among)] for among, (_, number) in zip(parts, chosen, strict=True)]
+    joined = one.join(values)
+    if not joined:
+        return  # no value at all
+    found, alone = decoded(one.several, joined), decoded(one.alone, *values)
+    assert found.events.schema == events_schema(one.several)
+    if 1 <= len(values) <= MOST and not alone.rejects.num_rows:
+        assert found.rejects.num_rows == 0
+        assert found.events["_index"].to_pylist() == list(range(len(values)))
+        assert set(found.events["_offset"].to_pylist()) == {0}
+        fields = [name for name in alone.events.column_names if not name.startswith("_")]
+        assert found.events.select(fields) == alone.events.select(fields)
+        assert further(found.events) == len(values) - 1
+        return
+    assert found.events.num_rows == 0
+    (reject,) = found.rejects.to_pylist()
+    assert reject["first_bytes"] == joined[:256]
+    if alone.rejects.num_rows == 1 and 1 <= len(values) <= MOST:
+        (wrong,) = alone.rejects.to_pylist()
+        assert reject["reason"] == wrong["reason"]
+        said = wrong["detail"].replace("read returned", "read_several returned")
+        assert reject["detail"] == f"event {wrong['offset']}: {said}"[:200]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_both_kinds_of_parts_are_tried(name: str) -> None:
+    """Else the law above would look at one side only."""
+    one = FORMATS[name]
+    assert decoded(one.alone, *one.good).rejects.num_rows == 0
+    assert decoded(one.alone, *one.bad).events.num_rows == 0
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_more_events_than_the_source_takes_or_none_are_refused(name: str) -> None:
+    one = FORMATS[name]
+    assert decoded(one.several, one.join(one.good[:1] * MOST)).events.num_rows == MOST
+    (reject,) = decoded(one.several, one.join(one.good[:1] * (MOST + 1))).rejects.to_pylist()
+    assert (reject["reason"], reject["detail"]) == ("length", f"{MOST + 1} events in one value; it holds 1 to {MOST}")
+    assert "length" in REASONS
+
+
+@pytest.mark.parametrize("value", [b"[]", b" [ ] "])
+def test_an_empty_list_is_refused(value: bytes) -> None:
+    (reject,) = decoded(FORMATS["json"].several, value).rejects.to_pylist()
+    assert reject["reason"] == "length"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason", "says"),
+    [
+        ("json", b"{}", "wrong_type", "Expected `array`"),
+        ("json", b"[{}", "json", ""),
+        ("json", b"[\xff]", "utf8", ""),
+        ("json", b"[" * 200, "json", "nested more than 128 deep"),
+        ("protobuf", b"\x05ab", "format", "event 0: 5 bytes announced, 2 there"),
+        ("protobuf", b"\xff" * 9, "format", "event 0: byte 0 begins no length"),
+        ("avro", b"\x02", "format", ""),
+        ("avro", b"\0", "length", "0 events"),
+        ("function", b"short", "refused", "unpack requires"),
+    ],
+)
+def test_what_is_no_list_at_all_is_one_reject(name: str, value: bytes, reason: str, says: str) -> None:
+    (reject,) = decoded(FORMATS[name].several, value).rejects.to_pylist()
+    assert (reject["reason"], says in reject["detail"]) == (reason, True), reject
+
+
+def returns_one(value: bytes) -> Any:
+    return test_decode_function.read(value)
+
+
+def test_a_function_has_to_return_a_list() -> None:
+    (reject,) = decoded(replace(function, decoder=returns_one, many=2), test_decode_function.ping(20)).rejects.to_pylist()
+    assert (reject["reason"], reject["detail"]) == ("wrong_type", "returns_one returned a Ping, not a list of Ping")
+
+
+@pytest.mark.parametrize("many", [0, -1, True, 1.0, "3", 1_000_001])
+def test_how_many_is_an_integer_within_bounds(many: Any) -> None:
+    with pytest.raises(DefinitionError, match=f"many {many!r} is not an integer from 1 to 1000000"):
+        replace(json_, many=many)
+
+
+@pytest.mark.parametrize(
+    ("schema", "many", "says"),
+    [
+        (
+            test_decode_avro.ORDER,
+            3,
+            "the schema is a record, which is one event; a source with many=... takes an array of records",
+        ),
+        ({"type": "array", "items": test_decode_avro.ORDER}, None, "the schema is an array, .*: many=..."),
+    ],
+)
+def test_an_avro_schema_is_an_array_exactly_where_values_hold_several(schema: Any, many: int | None, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        decoded(replace(test_decode_avro.BARE, decoder=avro(schema=schema), many=many), b"\0")
+
+
+@pytest.mark.parametrize("items", ["string", ["null", test_decode_avro.ORDER], {"type": "array", "items": "long"}])
+def test_an_avro_array_is_of_records(items: Any) -> None:
+    with pytest.raises(DefinitionError, match="no array of a record"):
+        avro(schema={"type": "array", "items": items})
+
+
+def test_a_registry_frames_lists_too() -> None:
+    framed = avro(schemas={7: {"type": "array", "items": test_decode_avro.ORDER}})
+    source = replace(test_decode_avro.BARE, decoder=framed, many=2)
+    value = test_decode_avro.framed(7, array([test_decode_avro.written()] * 2))
+    assert decoded(source, value).events["_index"].to_pylist() == [0, 1]
+
+
+def test_how_many_is_part_of_the_fingerprint() -> None:
+    assert len({decoder_fingerprint(replace(json_, many=many)) for many in (None, 1, 2)}) == 3
+    headers = [csv(header=True), csv(columns=test_decode_csv.COLUMNS)]
+    assert len({decoder_fingerprint(replace(rows, decoder=decoder)) for decoder in headers}) == 2
+
+
+def test_a_record_has_the_key_that_all_its_events_have() -> None:
+    keyed = replace(json_, key="limited", many=3)
+    one, other = test_decode_json.rich(limited=1), test_decode_json.rich(limited=2)
+    values = [FORMATS["json"].join(some) for some in ([one, one], [one, other], [one], [one, test_decode_json.rich()])]
+    assert record_keys(keyed, [*values, b"broken"]) == [b"1", None, b"1", None, None]
+
+
+def test_the_log_orders_events_of_one_record_by_their_index() -> None:
+    ping = test_decode_function.ping
+    events = decoded(FORMATS["function"].several, ping(20) + ping(21), ping(22) + ping(23)).events
+    shuffled = events.take([3, 0, 2, 1])
+    assert shuffled.take(log_order(shuffled).tolist())["n"].to_pylist() == [20, 21, 22, 23]
+
+
+def backwards_rows(events: Any) -> Any:
+    return events.take(pa.array(range(len(events) - 1, -1, -1), pa.int64()))
+
+
+def lost_index(events: Any) -> Any:
+    return events.set_column(events.column_names.index("_index"), "_index", pa.array([9] * len(events), pa.int32()))
+
+
+def test_what_a_source_prepares_keeps_the_index() -> None:
+    ping = test_decode_function.ping
+    source = replace(FORMATS["function"].several, prepare=backwards_rows)
+    events = decoded(source, ping(20) + ping(21)).events
+    assert prepare(source, events).events["_index"].to_pylist() == [1, 0]
+    assert prepare(replace(source, prepare=lost_index), events).failed == 2
+
+
+def test_a_users_test_may_use_the_index() -> None:
+    view = View(FORMATS["function"].several, keys={"i": "_index"}, measures={"n": count()})
+    events = [test_decode_function.Ping(at=test_decode_function.NOON, n=n) for n in range(3)]
+    assert events_table(view.source, events)["_index"].to_pylist() == [0, 0, 0]
+    assert answer(view, events) == [{"i": 0, "window_start": None, "window_end": None, "window_state": "open", "n": 3}]
+    with pytest.raises(DefinitionError, match="_index"):
+        answer(View(function, keys={"i": "_index"}, measures={"n": count()}), events)
