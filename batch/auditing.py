@@ -20,19 +20,19 @@ def audits(
     against: Served | Obstacle,
     differences: Mapping[str, Sequence[MeasureDifference]],
     *,
-    copies: int,
+    copies: Mapping[str, int],
     like: Audit,
 ) -> Iterator[Audit]:
     """The audits of the views of a source; `like` has what all of them share.
 
-    `copies` counts those in the range that the layers may have counted otherwise.
+    `copies` counts, by view, those in the range that the layers may have counted otherwise.
     """
     for name, view in views.items():
         if not isinstance(against, Served):
             yield replace(like, view=name, obstacle=against)
             continue
         for one in differences[name]:
-            yield replace(like, view=name, measure=one.measure, figures=_figures(view, one, copies))
+            yield replace(like, view=name, measure=one.measure, figures=_figures(view, one, copies[name]))
 
 
 def refuse_unexplained(found: Sequence[Audit]) -> None:

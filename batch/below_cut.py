@@ -105,7 +105,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     parts = _slices(batch, _of_windows(below, events), covered)
     views = project.load_files(below.release.files).views
     found = _duplicates(batch, below, events, parts, scratch)
-    if found.contested or (found.displaced and any(_sees_positions(views[view]) for view in below.views)):
+    if found.contested or (found.displaced and any(sees_positions(views[view]) for view in below.views)):
         raise Displaced(
             f"{found.displaced} events that are counted were preceded by copies in an earlier partition of the log, "
             f"{found.contested} with another content"
@@ -203,7 +203,7 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
     return duplicates.find(batch.session, search, parts, history=history, parallelism=batch.parallelism)
 
 
-def _sees_positions(view: View) -> bool:
+def sees_positions(view: View) -> bool:
     """Whether it makes a difference which of several equal copies is counted."""
     return not columns(view).isdisjoint((*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names))
 

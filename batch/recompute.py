@@ -20,7 +20,7 @@ from pyarrow.fs import FileType
 
 from batch import auditing, commits, planning
 from batch.archive import decode_archived
-from batch.below_cut import BatchViews, Below, Displaced, build
+from batch.below_cut import BatchViews, Below, Displaced, build, sees_positions
 from batch.cutting import take_cut
 from batch.folding import VERSION
 from batch.place import Place
@@ -198,14 +198,19 @@ def _fold(work: _Work, step: Step, cut: Position) -> _Built:
 
 def _audited(work: _Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:
     """The audits of what was built."""
-    copies, live = 0, work.live
+    chosen, live = {name: work.definitions.views[name] for name in done.views}, work.live
+    copies = dict.fromkeys(chosen, 0)
     if isinstance(against, Served) and against.commits:
         before = live.counts.get(done.source, NOTHING)
         below = plus(before, views.counts) if done.kind == "incremental" else views.counts
         beyond = repaired(work.batch.tables, live, work.release.number, done.source, cut=done.cut, below=below) or 0
-        copies = max(beyond, below.conflicts - before.conflicts, 0)
+        found = max(beyond, below.conflicts - before.conflicts, 0)
+        # Batch counts the first of equal copies in the order of the log, speed the first that came: only these views can tell.
+        copies = {
+            name: max(found, below.duplicates - before.duplicates) if sees_positions(view) else found
+            for name, view in chosen.items()
+        }
     like = Audit(work.batch.now(), work.version, live.number, work.release.number, "", "", done.start, done.cut)
-    chosen = {name: work.definitions.views[name] for name in done.views}
     return auditing.audits(chosen, against, views.differences, copies=copies, like=like)
 
 

@@ -5,7 +5,7 @@
 | `none`        | all answers are the same, or within the tolerance that the view declares                               |
 | `sketch`      | an estimate: KLL throws dice at every merge, and what of few values is frequent hangs on their order   |
 | `float order` | floats that were added up in another order                                                             |
-| `duplicate`   | copies that came beyond the horizon, or that differ in content, of which each layer may count another  |
+| `duplicate`   | copies that came beyond the horizon, or of which each layer may count another one with other contents   |
 | `unexplained` | anything else: one of the two is wrong                                                                 |
 
 The first that fits, from the top. HyperLogLog and theta sketches are the same for every split, and are excused only within the
