@@ -3,9 +3,9 @@
 | cause         | when                                                                                                   |
 | ------------- | ------------------------------------------------------------------------------------------------------ |
 | `none`        | all answers are the same, or within the tolerance that the view declares                               |
-| `sketch`      | an estimate: KLL throws dice at every merge, and what of few values is frequent hangs on their order   |
+| `sketch`      | an estimate: KLL throws dice at every merge, `frequent` of many values hangs on the order of merges    |
 | `float order` | floats that were added up in another order                                                             |
-| `duplicate`   | copies that came beyond the horizon, or of which each layer may count another one with other contents   |
+| `duplicate`   | copies that came beyond the horizon, or that are not the same, of which each layer may count another   |
 | `unexplained` | anything else: one of the two is wrong                                                                 |
 
 The first that fits, from the top. HyperLogLog and theta sketches are the same for every split, and are excused only within the
