@@ -120,6 +120,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("releases",),
         ("publications",),
         ("gaps",),
+        ("audits",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics")),
         *(("summaries", *pair) for pair in decoders),
     ]

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ledger import releases
 from ledger.commits import Commit
 from ledger.delta import Unreadable, unreadable
+from ledger.gaps import touching
 from ledger.positions import LOG_START, ranges
 from ledger.publications import Publication
 from ledger.releases import NoRelease
@@ -20,7 +21,7 @@ from serving.batch_states import BatchStates
 from serving.following import Following
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.past import Past
-from serving.provenance import Layer, Provenance, touching
+from serving.provenance import Layer, Provenance
 from serving.runs import Runs, follow
 from serving.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.snapshot import Snapshot, Tail
