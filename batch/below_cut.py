@@ -10,6 +10,7 @@ from batch import commits, decoding, duplicates, folding
 from batch.columns import columns
 from batch.place import Place
 from batch.scan import inside, scan
+from batch.served import Served
 from batch.session import Run
 from batch.sizes import FEW_ROWS, buckets, slices
 from batch.slices import Slice, cut, even_rows
@@ -21,6 +22,7 @@ from ledger.parts import Part, Windows, files_of
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
 from views import project
+from views.compare import MeasureDifference, plus
 from views.errors import TandemError
 from views.ranges import Ranges
 from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
@@ -30,6 +32,8 @@ from views.watermark import Maxima, append_time, newest
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
+_COMMITS: Final = 32
+"""Files of the realtime table that one task reads."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,7 +46,7 @@ class Below:
     """What to build from: the events of `[start, cut)` of a release's source, and states that there are.
 
     `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. With
-    `windows` only windows that start in these bounds are built.
+    `windows` only windows that start in these bounds are built. What is folded is compared with what was `served`.
     """
 
     release: Release
@@ -53,16 +57,21 @@ class Below:
     version: int
     raw: bool = False
     windows: Windows | None = None
+    served: Served | None = None
 
 
 @dataclass(frozen=True)
 class BatchViews:
-    """The files of the views' batch version, and what was counted on the way."""
+    """The files of the views' batch version, and what was counted on the way.
+
+    `differences` from what was served are by view, if it was given.
+    """
 
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
+    differences: Mapping[str, tuple[MeasureDifference, ...]] = field(hash=False)
 
     @property
     def newest(self) -> datetime | None:
@@ -96,13 +105,14 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     parts = _slices(batch, _of_windows(below, events), covered)
     views = project.load_files(below.release.files).views
     found = _duplicates(batch, below, events, parts, scratch)
-    if found.contested or (found.displaced and any(_sees_positions(views[view]) for view in below.views)):
+    if found.contested or (found.displaced and any(sees_positions(views[view]) for view in below.views)):
         raise Displaced(
             f"{found.displaced} events that are counted were preceded by copies in an earlier partition of the log, "
             f"{found.contested} with another content"
         )
     places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
     stored = [file for view, merged in below.views.items() for file in _parts(batch, below, view, merged)]
+    served = [] if below.served is None else list(_served(batch, below, below.served))
     rows = sum(part.rows for part in parts) + sum(file.rows for file in stored)
     work = folding.Folding(
         below.release.files,
@@ -114,8 +124,9 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         below.version,
         buckets=buckets(rows, [views[view] for view in below.views], parallelism=batch.parallelism),
         windows=below.windows,
+        audited=() if below.served is None else tuple(below.views),
     )
-    folded, built = folding.fold(batch.session, work, parts, stored)
+    folded, built, compared = folding.fold(batch.session, work, parts, [*stored, *served])
     counted = sum(one.events for one in folded)
     counts = Counts(
         counted,
@@ -134,7 +145,23 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         counts=replace(counts, holes=holes, others=others),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         maxima=newest(one.maxima for one in folded),
+        differences={view: _added([one.differences for one in compared if one.view == view]) for view in work.audited},
     )
+
+
+def _added(buckets: Sequence[Sequence[MeasureDifference]]) -> tuple[MeasureDifference, ...]:
+    """The differences of each measure, of all buckets."""
+    return tuple(plus(*parts) for parts in zip(*buckets, strict=True))
+
+
+def _served(batch: Run, below: Below, served: Served) -> Iterator[folding.Stored | folding.Commits]:
+    """The files of what was served."""
+    for view, parts in served.parts.items():
+        yield from (replace(file, served=True) for file in _parts(batch, below, view, parts))
+    table = commits.place(batch.tables, batch.tables.realtime(below.release.number, below.source.name))
+    fingerprints = {view: below.release.views[view] for view in below.views}
+    for start in range(0, len(served.commits), _COMMITS):
+        yield folding.Commits(table, served.commits[start : start + _COMMITS], fingerprints)
 
 
 def _slices(batch: Run, files: Sequence[Span], covered: Ranges) -> list[Slice]:
@@ -176,7 +203,7 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
     return duplicates.find(batch.session, search, parts, history=history, parallelism=batch.parallelism)
 
 
-def _sees_positions(view: View) -> bool:
+def sees_positions(view: View) -> bool:
     """Whether it makes a difference which of several equal copies is counted."""
     return not columns(view).isdisjoint((*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names))
 

@@ -9,7 +9,7 @@ and window; a bucket merges each view's states and writes them as a file of that
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from batch.spans import EVENTS
 from batch.table_file import TableFile, Written
 from ledger.parts import Part, Windows, starting_within, still_live
 from views import engine, kernel, project
+from views.compare import MeasureDifference, compare
 from views.event import TIMESTAMP
 from views.fold import EVENTS as LENT
 from views.kernel import Partial
@@ -54,7 +55,8 @@ class Folding:
     """What a task needs: the release's files, the source and its views, where events, scratch and the views' tables are.
 
     `dropped` are scratch files of positions that do not count; `version` is that of the batch being built; `buckets` is how
-    many tasks merge. With `windows` only states of windows that start in these bounds are made.
+    many tasks merge. With `windows` only states of windows that start in these bounds are made. What is folded of the
+    `audited` views is compared with what was served of them.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -66,16 +68,30 @@ class Folding:
     version: int
     buckets: int
     windows: Windows | None = None
+    audited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A file of a view's table, whose states are merged with what is folded but for what `later` parts stand in for."""
+    """A file of a view's table, whose states are merged with what is folded but for what `later` parts stand in for.
+
+    With `served` what is folded is compared with them instead.
+    """
 
     view: str
     path: str
     rows: int
     later: tuple[Part, ...] = ()
+    served: bool = False
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Files of a realtime table, whose partials of views, by fingerprint, were served."""
+
+    table: Place
+    paths: tuple[str, ...]
+    fingerprints: Mapping[str, str] = field(hash=False)
 
 
 @dataclass(frozen=True)
@@ -101,24 +117,46 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """How what was served of a view differs from what was folded, measure by measure, for some of its keys."""
+
+    view: str
+    differences: tuple[MeasureDifference, ...]
+
+
+_Side = Literal["folded", "stored", "served"]
+
+
+@dataclass(frozen=True)
 class _States:
     """Some states of a view on their way to a bucket. A task's last ones carry its ranges, earlier ones none."""
 
     view: str
     ranges: Ranges
     states: bytes
+    side: _Side
 
 
 def fold(
-    session: SparkSession, work: Folding, slices: Sequence[Slice], stored: Sequence[Stored] = ()
-) -> tuple[list[Folded], list[Built]]:
+    session: SparkSession, work: Folding, slices: Sequence[Slice], stored: Sequence[Stored | Commits] = ()
+) -> tuple[list[Folded], list[Built], list[Compared]]:
     """Fold the slices, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
     results = jobs.each_then(session, partial(_fold, work), partial(_build, work), [*slices, *stored], work.buckets + 1)
-    return [one for one in results if isinstance(one, Folded)], [one for one in results if isinstance(one, Built)]
+    return (
+        [one for one in results if isinstance(one, Folded)],
+        [one for one in results if isinstance(one, Built)],
+        [one for one in results if isinstance(one, Compared)],
+    )
 
 
-def _fold(work: Folding, part: Slice | Stored) -> Iterator[tuple[int, _States | Folded]]:
-    yield from _merge_stored(work, part) if isinstance(part, Stored) else _fold_slice(work, part)
+def _fold(work: Folding, part: Slice | Stored | Commits) -> Iterator[tuple[int, _States | Folded]]:
+    match part:
+        case Slice():
+            yield from _fold_slice(work, part)
+        case Stored():
+            yield from _merge_stored(work, part)
+        case Commits():
+            yield from _merge_commits(work, part)
 
 
 def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
@@ -139,11 +177,11 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:
-                yield from _sent(work, one.view, one.take(), EMPTY)
+                yield from _sent(work, one.view, one.take(), EMPTY, "folded")
     engine.take_back(LENT)
     rejected = {}
     for name, one in held.items():
-        yield from _sent(work, one.view, one.take(), part.ranges)
+        yield from _sent(work, one.view, one.take(), part.ranges, "folded")
         rejected[name] = one.rejected
     yield work.buckets, Folded(part.ranges, count, beside, rejected, newest(maxima))
 
@@ -179,21 +217,39 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
     ) as opened:
         for group in range(opened.num_row_groups):
             states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
-            yield from _sent(work, view, Partial(still_live(states, part.later)), EMPTY)
+            yield from _sent(work, view, Partial(still_live(states, part.later)), EMPTY, "served" if part.served else "stored")
 
 
-def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built]:
+def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
+    """What micro-batches have added to the views, on its way to the buckets."""
+    files = part.table.file_system()
+    held = {name: _Held(view) for name, view in _definitions(work)[1].items()}
+    for path in part.paths:
+        with pq.ParquetFile(files.open_input_file(path), page_checksum_verification=True) as opened:
+            rows = opened.read(["fingerprint", "partial"], use_threads=False)
+        partials = dict(zip(rows["fingerprint"].to_pylist(), rows["partial"].to_pylist(), strict=True))
+        for name, one in held.items():
+            one.add(Partial(from_ipc(partials[part.fingerprints[name]])))
+    for one in held.values():
+        yield from _sent(work, one.view, one.take(), EMPTY, "served")
+
+
+def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Compared]:
     _, views = _definitions(work)
-    held = {name: _Held(view) for name, view in views.items()}
+    held = {(name, side): _Held(view) for name, view in views.items() for side in get_args(_Side)}
     for value in values:
         if isinstance(value, Folded):
             yield value
         else:
-            held[value.view].add(Partial(from_ipc(value.states), value.ranges, {}))
-    for name, one in held.items():
-        file = TableFile(work.views[name], state_schema(one.view), WINDOW_COLUMNS, {VERSION: str(work.version)})
+            held[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))
+    for name, view in views.items():
+        folded, whole = held[name, "folded"].take(), held[name, "stored"]
+        if name in work.audited:
+            yield Compared(name, compare(view, held[name, "served"].take().states, folded.states))
+        whole.add(folded)
+        file = TableFile(work.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(work.version)})
         with file:
-            file.write(kernel.settle(one.view, one.take().states))
+            file.write(kernel.settle(view, whole.take().states))
         if file.written is not None:
             yield Built(name, file.written)
 
@@ -235,7 +291,7 @@ class _Held:
         self._merged = self._partials[0].states.num_rows
 
 
-def _sent(work: Folding, view: View, one: Partial, ranges: Ranges) -> Iterator[tuple[int, _States]]:
+def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: _Side) -> Iterator[tuple[int, _States]]:
     """States by bucket: those that may have to do with each other go to the same."""
     if work.windows is not None:
         one = replace(one, states=starting_within(one.states, work.windows))
@@ -246,7 +302,7 @@ def _sent(work: Folding, view: View, one: Partial, ranges: Ranges) -> Iterator[t
     buckets = engine.query(sql, {_TABLE: one.states})["bucket"].to_numpy()
     engine.take_back(_TABLE)
     for bucket in np.unique(buckets).tolist():
-        yield bucket, _States(view.name, ranges, to_ipc(one.states.filter(pa.array(buckets == bucket))))
+        yield bucket, _States(view.name, ranges, to_ipc(one.states.filter(pa.array(buckets == bucket))), side)
 
 
 def _definitions(work: Folding) -> tuple[Source, dict[str, View]]:

@@ -29,7 +29,8 @@ class Request:
     `views` are rebuilt at the published cut, and all others stay; none means every view, up to a new cut. `windows` bounds
     the starts of the windows that are rebuilt, at the published cut; other windows stay. `keep_cut` rebuilds every view at
     the published cut. `adopt` makes the working tree the next release. `raw` reads the archive instead of the events
-    tables. `accepted` names gaps to count without; those of the live publication stay accepted.
+    tables. `accepted` names gaps to count without; those of the live publication stay accepted. `publish_anyway` publishes
+    also where what was served differs from what was found and nothing explains it.
     """
 
     mode: Mode = "auto"
@@ -39,6 +40,7 @@ class Request:
     adopt: bool = False
     raw: bool = False
     accepted: tuple[str, ...] = ()
+    publish_anyway: bool = False
 
     @property
     def at_published_cut(self) -> bool:

@@ -1,31 +1,33 @@
 """Recompute batch views from the log, and publish them together with their cut.
 
 A full run folds everything below the new cut; an incremental one what lies between the published cut and the new one, as one
-more part of what is published; one of windows folds again what is in them. A run builds a batch version that nobody reads
-until one publication names it. Killed at any point, it leaves only files and rows that no publication names; the next run
-starts over.
+more part of what is published; one of windows folds again what is in them. What is folded is compared with what was served
+over the same range (batch/auditing.py); a difference that nothing explains ends the run before it publishes. A run builds a
+batch version that nobody reads until one publication names it. Killed at any point, it leaves only files and rows that no
+publication names; the next run starts over.
 """
 
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
-from pyarrow.fs import FileType
 
-from batch import commits, planning
+from batch import auditing, commits, planning, scratch
 from batch.archive import decode_archived
-from batch.below_cut import BatchViews, Below, Displaced, build
+from batch.below_cut import BatchViews, Below, Displaced, build, sees_positions
 from batch.cutting import take_cut
 from batch.folding import VERSION
 from batch.place import Place
 from batch.planning import Kind, Request, Step
+from batch.served import Served, served
 from batch.session import Run
-from ledger import archive, first, gaps, publications, releases
+from ledger import archive, audits, first, gaps, publications, releases
+from ledger.audits import Audit, Obstacle
 from ledger.counts import NOTHING, add, plus
 from ledger.gaps import Gap
 from ledger.labels import Labels, labels_below
@@ -43,7 +45,6 @@ from views.watermark import Maxima
 from views.watermark import newest as united
 from views.windows import WINDOW_COLUMNS
 
-_SCRATCH: Final = "scratch"
 _ALL: Final = Request()
 
 
@@ -62,18 +63,22 @@ class Done:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What is live now, what was done for it, and the gaps that its numbers lack. Nothing done: nothing was published."""
+    """What is live now, what was done for it, the gaps that its numbers lack, and how they differ from those before.
+
+    Nothing done: nothing was published.
+    """
 
     publication: Publication
     done: tuple[Done, ...]
     gaps: tuple[Gap, ...] = field(default=())
+    audits: tuple[Audit, ...] = field(default=())
 
 
 def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
     """Recompute views of the published release and publish them; with `adopt`, of the working tree as the next release.
 
     Waits for another run that holds the lock. Raises TandemError, also if a source that would be adopted does not read what is
-    published of it.
+    published of it; auditing.Unexplained if what was served is not what was found, unless the request says to publish anyway.
     """
     tables = batch.tables
     first.live(tables, working_tree, by=batch.by, at=batch.now())
@@ -93,19 +98,23 @@ def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL
             decode_archived(batch, release, source)
     # Unique without asking any table for the last one, later ones larger, and exact in every reader's double (53 bits).
     version = (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
-    work = _Work(batch, live, release, definitions, version, request)
+    work = _Work(batch, live, release, definitions, version, request, tuple(found))
     steps = planning.steps(definitions, live if release.number == live.release else None, request)
-    _sweep(work)
+    scratch.clear(tables)
     try:
         built = [one for one in (_build(work, step) for step in steps) if one is not None]
     finally:
-        _sweep(work)
+        scratch.clear(tables)
     if not built:
         return Recomputed(live, (), tuple(found))
+    compared = tuple(audit for one in built for audit in one.audits)
+    audits.record(batch.tables, compared)
+    if not request.publish_anyway:
+        auditing.refuse_unexplained(compared)
     _commit(work, built)
     published = publications.publish(tables, partial(_candidate, work, built, tuple(gap.name for gap in found)))
     assert published is not None  # the candidate is never None
-    return Recomputed(published, tuple(one.done for one in built), tuple(found))
+    return Recomputed(published, tuple(one.done for one in built), tuple(found), compared)
 
 
 @dataclass(frozen=True)
@@ -118,11 +127,12 @@ class _Work:
     definitions: Project
     version: int
     request: Request
+    gaps: tuple[Gap, ...]
 
     @property
     def scratch(self) -> Place:
         """Where tasks leave files for each other."""
-        return commits.place(self.batch.tables, f"{self.batch.tables.root.rstrip('/')}/{_SCRATCH}")
+        return scratch.scratch(self.batch.tables)
 
 
 @dataclass(frozen=True)
@@ -132,6 +142,7 @@ class _Built:
     done: Done
     kept: Mapping[str, tuple[Part, ...]]
     views: BatchViews
+    audits: tuple[Audit, ...]
 
 
 def _build(work: _Work, step: Step) -> _Built | None:
@@ -165,11 +176,40 @@ def _fold(work: _Work, step: Step, cut: Position) -> _Built:
     if step.kind == "incremental":
         merged = {name: planning.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
     batch.say(f"{source.name}: {step.kind}, folding {len(merged)} views from {step.start} to {cut}")
-    below = Below(work.release, source, step.start, cut, merged, work.version, work.request.raw, work.request.windows)
+    against = served(batch.tables, work.live, work.release, step, cut=cut, gaps=work.gaps)
+    below = Below(
+        work.release,
+        source,
+        step.start,
+        cut,
+        merged,
+        work.version,
+        work.request.raw,
+        work.request.windows,
+        against if isinstance(against, Served) else None,
+    )
     views = build(batch, below, work.scratch)
     kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
     done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, time.monotonic() - began)
-    return _Built(done, kept, views)
+    return _Built(done, kept, views, tuple(_audited(work, done, against, views)))
+
+
+def _audited(work: _Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:
+    """The audits of what was built."""
+    chosen, live = {name: work.definitions.views[name] for name in done.views}, work.live
+    copies = dict.fromkeys(chosen, 0)
+    if isinstance(against, Served) and against.commits:
+        before = live.counts.get(done.source, NOTHING)
+        below = plus(before, views.counts) if done.kind == "incremental" else views.counts
+        beyond = repaired(work.batch.tables, live, work.release.number, done.source, cut=done.cut, below=below) or 0
+        found = max(beyond, below.conflicts - before.conflicts, 0)
+        # Batch counts the first of equal copies in the order of the log, speed the first that came: only these views can tell.
+        copies = {
+            name: max(found, below.duplicates - before.duplicates) if sees_positions(view) else found
+            for name, view in chosen.items()
+        }
+    like = Audit(work.batch.now(), work.version, live.number, work.release.number, "", "", done.start, done.cut)
+    return auditing.audits(chosen, against, views.differences, copies=copies, like=like)
 
 
 def _commit(work: _Work, built: Sequence[_Built]) -> None:
@@ -254,10 +294,3 @@ def _labels(work: _Work, source: str, cut: Position, maxima: Maxima, parent: Pub
         # Another decoder may give the same records other event times.
         same_times=before.sources.get(source) == release.sources[source],
     )
-
-
-def _sweep(work: _Work) -> None:
-    """Remove scratch files, also those that a killed run left: the lock says that nobody else has any."""
-    places = work.scratch.file_system()
-    if places.get_file_info(["."])[0].type == FileType.Directory:
-        places.delete_dir_contents(".", accept_root_dir=True)

@@ -41,6 +41,8 @@ COMMANDS: Mapping[str, Entry] = {
     "archive": Entry("cli.archive", "Copy the log into Delta and decode it."),
     "plan": Entry("cli.plan", "Say what the project's definitions change of what is published."),
     "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
+    "maintain": Entry("cli.maintain", "Compact tables, and free what nothing needs any more."),
+    "audit": Entry("cli.audit", "List how served answers compared with what the batch then found."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
     "query": Entry("cli.query", "Ask a view."),
 }

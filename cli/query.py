@@ -9,6 +9,7 @@ import typer
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import listing
+from ledger import publications
 from ledger.positions import distance
 from ledger.tables import Tables
 from serving.outcome import Absent, Value, document, given
@@ -38,24 +39,48 @@ def run(
         typer.Option("--last", metavar="SPAN", help="The last 37m, 2h or 7d as one window; it ends with the slice that is now."),
     ] = None,
     layer: Annotated[
-        Layer, typer.Option(help="What to count: the log below the cut, the log from the cut on, or both.")
-    ] = "merged",
+        Layer | None,
+        typer.Option(help="What to count: the log below the cut, the log from the cut on, or both; both unless --publication."),
+    ] = None,
+    publication: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="What this publication has below its cut (layer batch), while it is kept."),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="TIME", help="The same of the publication that was live then (ISO 8601, UTC)."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the first N rows.")] = None,
 ) -> Output:
     """Ask a published view. Rows come ordered by window start, then by the keys, NULL last."""
     if last_ is not None and (from_, to, one) != (None, None, False):
         raise BadSelection("--last is a range of its own: it goes without --from, --to and --one")
     between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
-    reader = Reader(Tables(call.settings().state))
+    if publication is not None and as_of is not None:
+        raise BadSelection("--publication and --as-of both name a publication: give one of them")
+    tables = Tables(call.settings().state)
+    number = publication if as_of is None else _live_at(tables, parse_time(as_of))
+    reader = Reader(tables, number)
+    counted = layer or ("merged" if number is None else "batch")
     drift = working_tree_drift(call, reader)
     if last_ is not None:
         between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
     keys = parse_keys(reader.view(view), key or [])
-    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=layer, limit=limit))
+    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=limit))
     now = datetime.now(UTC)
     found = {**document(answer, now=now), "definitions": drift.to_json()}
     total = None if limit is None else answer.total
     return Output(found, listing(found["rows"], total=total, below=list(_provenance(answer, now))))
+
+
+def _live_at(tables: Tables, time: datetime) -> int:
+    """The number of the publication that was live at a time."""
+    history = publications.history(tables)
+    found = publications.live_at(history, time)
+    if found is None:
+        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
+        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
+    return found.number
 
 
 def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:

@@ -9,6 +9,7 @@ import typer
 from batch import recompute
 from batch.planning import BadRequest, Mode, Request
 from batch.session import Run
+from cli.audit import document_of, summary
 from cli.call import Call, Output
 from ledger.counts import Counts
 from serving.selection import parse_time
@@ -37,6 +38,9 @@ def run(
     accept_gap: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
     ] = None,
+    publish_anyway: Annotated[
+        bool, typer.Option("--publish-anyway", help="Publish although what was served differs and nothing explains it.")
+    ] = False,
 ) -> Output:
     """Fold what is archived into batch views, and publish them with their cut.
 
@@ -53,6 +57,7 @@ def run(
         adopt,
         raw,
         tuple(accept_gap or ()),
+        publish_anyway,
     )
     settings = call.settings()
     batch = Run(settings, "recompute", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
@@ -80,6 +85,7 @@ def run(
         "views": {name: {"fingerprint": view.fingerprint, "batch_version": view.version} for name, view in live.views.items()},
         "repaired": {source: live.repaired.get(source) for source in live.cuts},
         "gaps": [gap.name for gap in found.gaps],
+        "audits": [document_of(audit) for audit in found.audits],
     }
     was = "" if found.done else "nothing new; still "
     return Output(
@@ -89,6 +95,7 @@ def run(
                 f"{was}publication {live.number} of release {live.release}",
                 *map(_sentence, live.counts.items()),
                 *_repairs(live.repaired),
+                *summary(found.audits),
             ]
         ),
     )

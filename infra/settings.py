@@ -81,6 +81,16 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     task_mb: Annotated[Positive, Meta(description="Megabytes of Parquet that one recompute task folds.")] = 128
 
 
+class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[keep]`: what of the past stays readable."""
+
+    publications: Annotated[Positive, Meta(description="Newest publications to keep, and with them what they need.")] = 2
+    days: Annotated[Count, Meta(description="Days for which a publication is kept after another one replaced it.")] = 0
+    file_hours: Annotated[
+        int, Meta(ge=1, le=168, description="Hours for which a file stays on disk after nothing needs it, for those who read it.")
+    ] = 1
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` is absolute once loaded."""
 
@@ -89,6 +99,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spark: Spark = Spark()
     speed: Speed = Speed()
     batch: Batch = Batch()
+    keep: Keep = Keep()
 
     @property
     def folder(self) -> Path:

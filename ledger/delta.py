@@ -14,6 +14,7 @@ still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebas
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NoReturn
 from urllib.parse import unquote, urlparse
@@ -27,7 +28,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
-from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from ledger.tables import Tables
 from views.errors import TandemError
@@ -71,6 +72,14 @@ class Vanished(Unreadable):
 
 class Unwritable(TandemError):
     """A commit ended in an error; it may have landed all the same."""
+
+
+@dataclass(frozen=True)
+class Freed:
+    """So many files, and their bytes, are off the disk."""
+
+    files: int = 0
+    bytes: int = 0
 
 
 def open_table(tables: Tables, address: str) -> DeltaTable | None:
@@ -154,15 +163,32 @@ def conditional_replace(
     The handle stays where it was: `refresh` it. Old files stay on disk for those who are reading them. `at` is the time of
     the removal; `bounds` names the column whose smallest and largest values the log keeps. Raises Conflict, Unwritable.
     """
-    sizes = files(handle)
-    milliseconds = int(at.timestamp() * 1000)
-    removed = [RemoveAction(path, False, milliseconds, sizes[path], {}) for path in old]
     try:
-        added = [_write_file(handle, table, milliseconds, bounds) for table in rows]
+        written = [_write_file(handle, table, int(at.timestamp() * 1000), bounds) for table in rows]
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
+    conditional_exchange(handle, old, written, at=at)
+
+
+def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[AddAction], *, at: datetime) -> None:
+    """In one commit, take the files `old` out of the table and make the files `new`, which are written, part of it.
+
+    As `conditional_replace`. Raises Conflict, Unwritable.
+    """
+    actions = pa.table(handle.get_add_actions())
+    known = actions.select([name for name in ("path", "size_bytes", "partition") if name in actions.column_names]).to_pylist()
+    stored = {action["path"]: (action["size_bytes"], action.get("partition") or {}) for action in known}
+    milliseconds = int(at.timestamp() * 1000)
+    removed = []
+    for path in old:
+        size, values = stored[path]
+        removed.append(RemoveAction(path, False, milliseconds, size, {name: str(value) for name, value in values.items()}))
+    try:
         handle.create_write_transaction(
-            [*added, *removed],
+            [*new, *removed],
             "append",
             handle.schema(),
+            partition_by=handle.metadata().partition_columns,
             commit_properties=_ONCE,
             post_commithook_properties=_HOOKS,
         )
@@ -184,19 +210,21 @@ def checkpoint(handle: DeltaTable) -> None:
         raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {reason(error)}") from error
 
 
-def sweep(handle: DeltaTable, *, hours: int) -> int:
-    """Delete the data files that no version has needed for so long, litter of killed writers too; how many.
+def sweep(handle: DeltaTable, *, hours: int) -> Freed:
+    """Delete the data files that no version has needed for so long, litter of killed writers too; what that freed.
 
     For the table's owner, who knows that nobody reads an older version by then. Commits nothing.
     """
     try:
         old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
         places = file_system(handle)
-        for path in old:
-            places.delete_file(path)
+        # The log remembers files for longer than they are there.
+        there = [info for info in places.get_file_info(old) if info.type == FileType.File]
+        for info in there:
+            places.delete_file(info.path)
     except _FAILURES as error:
         raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
-    return len(old)
+    return Freed(len(there), sum(info.size or 0 for info in there))
 
 
 def files(handle: DeltaTable) -> dict[str, int]:

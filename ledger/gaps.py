@@ -1,6 +1,7 @@
 """Gaps: offsets that the log no longer has and the archive never got, each recorded once and by name."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from ledger.journal import Journal, Row, Snapshot
+from ledger.positions import Position
 from ledger.tables import Tables
 from views.errors import TandemError
 from views.ranges import Ranges
@@ -73,6 +75,19 @@ def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
                 f"gap {gap.name!r} of source {gap.source!r} lacks {gap.ranges.length} offsets ({gap.reason}); "
                 "accept it by name to count without them"
             )
+
+
+def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -> tuple[Gap, ...]:
+    """The gaps of a source that have an offset in `[start, end)`."""
+
+    def touches(gap: Gap) -> bool:
+        return any(
+            first < end.get(partition, 0) and to > start.get(partition, 0)
+            for partition, intervals in gap.ranges.intervals
+            for first, to in intervals
+        )
+
+    return tuple(gap for gap in gaps if gap.source == source and touches(gap))
 
 
 def _journal(tables: Tables) -> Journal:

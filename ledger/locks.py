@@ -1,12 +1,15 @@
 """The lock that keeps a Spark-written table to one writer process, for as long as that process's JVM lives.
 
 The JVM outlives a killed Python driver by half a second and may still commit, so it must be the JVM that holds the operating
-system's lock: `acquire` is given by whoever has one (infra/spark.py). Nothing here releases a lock; its process's end does.
+system's lock: `acquire` is given by whoever has one (infra/spark.py). Who starts no
+JVM takes locks of its own process (`own`), which exclude a JVM's. `hold` releases no lock; its process's end does.
 """
 
+import fcntl
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -62,6 +65,25 @@ def hold(
         _owner_file(path).write_text(json.dumps(asdict(Owner(what, pid, at.isoformat(timespec="seconds")))))
     except OSError as error:
         raise TandemError(f"cannot use the lock {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def own() -> Iterator[Callable[[Path], bool]]:
+    """An `acquire` for a process that writes without a JVM: the locks are its own, and free when the context ends."""
+    with ExitStack() as files:
+
+        def acquire(path: Path) -> bool:
+            file = path.open("ab")
+            try:
+                # Not flock: the lock of the file's region is what a JVM takes too.
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
+                file.close()
+                return False
+            files.enter_context(file)
+            return True
+
+        yield acquire
 
 
 def owner(path: Path) -> Owner | None:

@@ -1,6 +1,6 @@
 """What a batch view is made of: a base and what was added to it since, each a batch version of the view's table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -85,13 +85,24 @@ def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list
     handle = open_table(tables, address)
     if handle is None:
         raise Unreadable(f"table {address} is gone, and with it batch version {part.version}")
-    actions = pa.table(handle.get_add_actions(flatten=True))
-    mine = actions.filter(pc.equal(actions["partition.batch_version"].cast(pa.int64()), part.version))
-    columns = (mine[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
-    files = [PartFile(*row) for row in zip(*columns, strict=True)]
+    files = [file for version, file in _files(handle) if version == part.version]
     if (found := sum(file.rows for file in files)) != part.rows:
         raise Unreadable(f"table {address} has {found} of the {part.rows} rows of batch version {part.version}; restore it")
     return handle, files
+
+
+def versions(tables: Tables, address: str) -> dict[int, int]:
+    """The rows of each batch version that the view's table has; none if there is no table. Raises Unreadable."""
+    handle = open_table(tables, address)
+    found: dict[int, int] = {}
+    for version, file in _files(handle) if handle else ():
+        found[version] = found.get(version, 0) + file.rows
+    return found
+
+
+def paths(handle: DeltaTable) -> dict[str, int]:
+    """The batch version of every file of a view's table, by path."""
+    return {file.path: version for version, file in _files(handle)}
 
 
 def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
@@ -104,6 +115,14 @@ def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
 def starting_within(states: pa.Table, windows: Windows) -> pa.Table:
     """The states whose windows start within the bounds."""
     return states.filter(_starting_within(*windows))
+
+
+def _files(handle: DeltaTable) -> Iterator[tuple[int, PartFile]]:
+    """Every file of a view's table, with its batch version."""
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    version = actions["partition.batch_version"].cast(pa.int64()).to_pylist()
+    columns = (actions[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
+    return zip(version, (PartFile(*row) for row in zip(*columns, strict=True)), strict=True)
 
 
 def _starting_within(start: datetime, end: datetime) -> pc.Expression:

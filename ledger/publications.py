@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -96,6 +97,23 @@ def history(tables: Tables) -> list[Publication]:
     return [_from_row(row) for row in _journal(tables).read().rows()]
 
 
+@dataclass
+class History:
+    """All publications, for one who asks again and again: only what is new is read."""
+
+    tables: Tables
+    _known: list[Publication] = field(default_factory=list, init=False, repr=False)
+
+    def read(self) -> list[Publication]:
+        """All publications now, oldest first. Raises Unreadable."""
+        live = latest(self.tables)
+        if live is not None and self._known and live.number == self._known[-1].number + 1:
+            self._known.append(live)
+        elif live != (self._known[-1] if self._known else None):
+            self._known = history(self.tables)
+        return [*self._known]
+
+
 def published_cut(tables: Tables, release: int, source: str) -> Position:
     """The source's cut in the newest publication of the release; the log's start if it has none."""
     live = latest(tables)
@@ -149,15 +167,22 @@ def initial(
     return published
 
 
-def retained(publications: Iterable[Publication], *, keep: int = 2) -> list[Publication]:
-    """Those that a reader may still stand on: the newest `keep`, and of every other release the newest.
+def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
+    """Those that can still be asked: the newest `keep`, all that were live at `since` or later, and the newest of each release.
 
-    What only an older publication needs (realtime rows, batch versions) may go.
+    What only another publication needs (realtime rows, batch versions) may go. One that is not retained never is again, unless
+    the policy changes.
     """
     ordered = sorted(publications, key=lambda publication: publication.number)
     newest = {publication.release: publication for publication in ordered}
-    kept = {publication.number: publication for publication in (*newest.values(), *ordered[-keep:])}
+    recent = [replaced for replaced, successor in pairwise(ordered) if successor.at > since]
+    kept = {publication.number: publication for publication in (*newest.values(), *recent, *ordered[-keep:])}
     return [kept[number] for number in sorted(kept)]
+
+
+def live_at(publications: Iterable[Publication], time: datetime) -> Publication | None:
+    """The one that was live at a time; None before the first."""
+    return max((each for each in publications if each.at <= time), key=lambda each: each.number, default=None)
 
 
 def refuse_stale(parent: Publication | None, started_from: Publication, *, extends: Iterable[str] = ()) -> None:

@@ -1,6 +1,6 @@
 """Where an answer comes from: what was counted, up to where, how fresh it is and how exact."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
@@ -71,16 +71,3 @@ def age(newest: datetime | None, *, now: datetime) -> float | None:
 def written(watermark: int | None) -> str | None:
     """A watermark in ISO 8601, in UTC."""
     return None if watermark is None else (_EPOCH + timedelta(microseconds=watermark)).isoformat().replace("+00:00", "Z")
-
-
-def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -> tuple[Gap, ...]:
-    """The gaps of a source that have an offset in `[start, end)`."""
-
-    def touches(gap: Gap) -> bool:
-        return any(
-            first < end.get(partition, 0) and to > start.get(partition, 0)
-            for partition, intervals in gap.ranges.intervals
-            for first, to in intervals
-        )
-
-    return tuple(gap for gap in gaps if gap.source == source and touches(gap))

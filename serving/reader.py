@@ -12,6 +12,7 @@ import pyarrow as pa
 from ledger import releases
 from ledger.commits import Commit
 from ledger.delta import Unreadable, unreadable
+from ledger.gaps import touching
 from ledger.positions import LOG_START, ranges
 from ledger.publications import Publication
 from ledger.releases import NoRelease
@@ -19,9 +20,10 @@ from ledger.tables import Tables
 from serving.batch_states import BatchStates
 from serving.following import Following
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
-from serving.provenance import Layer, Provenance, touching
+from serving.past import Past
+from serving.provenance import Layer, Provenance
 from serving.runs import Runs, follow
-from serving.selection import ALWAYS, Between, Selection, select
+from serving.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.snapshot import Snapshot, Tail
 from views.errors import DefinitionError, TandemError, listed
 from views.fingerprint import fingerprint
@@ -38,17 +40,21 @@ class UnknownView(TandemError):
 
 @dataclass
 class Reader:
-    """Answers about the views of the published release, for one thread at a time."""
+    """Answers about the views of the published release, for one thread at a time.
+
+    With `publication` it stands on that one for ever, with the definitions of its release, and answers of the layer `batch`.
+    """
 
     tables: Tables
-    _following: Following = field(init=False, repr=False)
+    publication: int | None = None
+    _following: Following | Past = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
     _batches: dict[tuple[str, str], BatchStates] = field(default_factory=dict, init=False, repr=False)
     _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._following = Following(self.tables)
+        self._following = Following(self.tables) if self.publication is None else Past(self.tables, self.publication)
 
     def refresh(self) -> Snapshot | Failed:
         """Pin the newest snapshot; see Following.refresh."""
@@ -101,6 +107,10 @@ class Reader:
         made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
         question without a meaning.
         """
+        if self.publication is not None and layer != "batch":
+            raise BadSelection(
+                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
+            )
 
         def selected(of: View) -> Selection:
             return select(of, keys or {}, between, one=one)

@@ -18,7 +18,7 @@ from ledger import archive
 from ledger.fetched import LogChanged
 from ledger.follower import Follower
 from ledger.positions import ranges
-from ledger.publications import Publication
+from ledger.publications import History, Publication
 from ledger.realtime import NotContiguous, Writer
 from ledger.releases import Release
 from ledger.tables import Tables
@@ -72,6 +72,10 @@ class Follow:
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
     _commits: int = 0
+    _history: History = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._history = History(self.around.tables)
 
     def begin(self) -> None:
         """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
@@ -161,7 +165,16 @@ class Follow:
         self._commits += 1
         if self._commits % self.around.settings.speed.compact_every == 0:
             around = self.around
-            tend(self.tail.writer, around.tables, self.release, self.source.name, self.tail.views, at=around.now())
+            tend(
+                self.tail.writer,
+                around.tables,
+                self.release,
+                self.source.name,
+                self.tail.views,
+                history=self._history,
+                keep=around.settings.keep,
+                at=around.now(),
+            )
 
     def _log_fault(self, log: Log) -> TandemError | None:
         """What is wrong with the log itself, if something is: the reason why Spark failed to read it."""

@@ -1,10 +1,12 @@
 """The upkeep of a realtime table by its one writer: few files however long it grows, nothing that no reader needs."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from infra.settings import Keep
 from ledger import archive, publications
 from ledger.compaction import Merge
+from ledger.publications import History
 from ledger.realtime import Writer
 from ledger.releases import Release
 from ledger.tables import Tables
@@ -13,7 +15,17 @@ from views.view import View
 from views.wire import from_ipc, to_ipc
 
 
-def tend(writer: Writer, tables: Tables, release: Release, source: str, views: Mapping[str, View], *, at: datetime) -> int:
+def tend(
+    writer: Writer,
+    tables: Tables,
+    release: Release,
+    source: str,
+    views: Mapping[str, View],
+    *,
+    history: History,
+    keep: Keep,
+    at: datetime,
+) -> int:
     """Compact neighbouring commits and take out what lies below every retained cut; how many files went.
 
     `views` are the source's by fingerprint. Raises Fenced, Unwritable, Unreadable.
@@ -21,7 +33,7 @@ def tend(writer: Writer, tables: Tables, release: Release, source: str, views: M
     # The live cut first: a cut that is published meanwhile is then still protected as a reserved one.
     live = publications.published_cut(tables, release.number, source)
     end = archive.end(tables, source, release.sources[source])
-    kept = publications.retained(publications.history(tables))
+    kept = publications.retained(history.read(), keep=keep.publications, since=at - timedelta(days=keep.days))
     cuts = [publication.cut(source) for publication in kept if publication.release == release.number]
     gone = writer.compact(merging(views), live=live, protect=[*cuts, end], at=at)
     return gone + writer.expire(cuts, at=at)

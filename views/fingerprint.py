@@ -134,7 +134,8 @@ def _listed(names: list[str]) -> str:
 
 
 def _notes(view: View, name: str) -> dict[str, str]:
-    return {"doc": view.docs.get(name, ""), "unit": view.units.get(name, "")}
+    tolerance = str(view.tolerances[name]) if name in view.tolerances else ""
+    return {"doc": view.docs.get(name, ""), "unit": view.units.get(name, ""), "tolerance": tolerance}
 
 
 def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str] | None = None) -> Meaning:

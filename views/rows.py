@@ -47,7 +47,7 @@ def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
     """
     schema = answer_schema(view)
     table = ordered(view, answer.select(schema.names))
-    columns = [_written(table[field.name].combine_chunks(), field) for field in schema]
+    columns = [written(table[field.name].combine_chunks(), field) for field in schema]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
@@ -81,7 +81,7 @@ def _times(column: pa.Array) -> Values:
 
 
 def _lists(column: pa.ListArray, arrow: pa.ListType) -> Values:
-    elements = iter(_written(column.flatten(), arrow.value_field))
+    elements = iter(written(column.flatten(), arrow.value_field))
     present = arrays.validity(column)
     return [
         list(islice(elements, length)) if is_there else None
@@ -90,14 +90,14 @@ def _lists(column: pa.ListArray, arrow: pa.ListType) -> Values:
 
 
 def _structs(column: pa.StructArray, arrow: pa.StructType) -> Values:
-    parts = [_written(part, field) for part, field in zip(column.flatten(), arrow, strict=True)]
+    parts = [written(part, field) for part, field in zip(column.flatten(), arrow, strict=True)]
     names = [field.name for field in arrow]
     present = arrays.validity(column).tolist()
     rows = zip(*parts, strict=True)
     return [dict(zip(names, row, strict=True)) if is_there else None for row, is_there in zip(rows, present, strict=True)]
 
 
-def _written(column: pa.Array, field: pa.Field) -> Values:
+def written(column: pa.Array, field: pa.Field) -> Values:
     """The values of a column, or of a part of one, as the field's kind says; a part may be of one that its type tells."""
     if pa.types.is_list(field.type):
         return _lists(column, field.type)

@@ -36,7 +36,8 @@ class View:
     every event for which it is not true; the others are looked at by no expression before it. `name` is the variable's in
     definitions.py unless it is given. `doc` says what the view is for, `docs` and `units` the same and the unit of some of its
     keys and measures, by name; they are for readers and change no number. A key that is a field has the field's own unless
-    it is given others.
+    it is given others. `tolerances` says by measure how far, relative to the larger of two answers, the batch's may be from
+    what was served before an audit calls them different; they change no number either.
     """
 
     source: Source
@@ -48,6 +49,7 @@ class View:
     doc: str = ""
     docs: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    tolerances: Mapping[str, float] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Equal in every part; the order of keys and measures counts, because columns stand in it."""
@@ -57,7 +59,7 @@ class View:
         return hash(self._parts())
 
     def _parts(self) -> tuple[object, ...]:
-        mappings = (self.keys, self.measures, self.docs, self.units)
+        mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances)
         return (self.source, self.window, self.where, self.name, self.doc, *(tuple(mapping.items()) for mapping in mappings))
 
 
@@ -275,6 +277,13 @@ def _check_shape(view: View, place: str) -> None:
                 raise DefinitionError(f"{place}, {part}: no key or measure {name!r}; there are {listed(str(name), named)}")
             if not is_label(text):
                 raise DefinitionError(f"{place}, {part}: {name!r} is given {text!r}, which is not a text of one line")
+    for name, tolerance in view.tolerances.items():
+        if name not in view.measures:
+            raise DefinitionError(f"{place}, tolerances: no measure {name!r}; there are {listed(str(name), view.measures)}")
+        if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
+            raise DefinitionError(
+                f"{place}, tolerances: {name!r} is given {tolerance!r}; it is a part of the larger answer, such as 0.05, below 1"
+            )
 
 
 def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:

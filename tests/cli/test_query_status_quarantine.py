@@ -70,6 +70,24 @@ def test_query_prints_every_row_and_where_they_come_from(world: World, capsys: p
     assert found["definitions"] == {"changed": [], "added": [], "removed": [], "sources": [], "problem": None}
 
 
+def test_query_asks_a_publication_of_the_past(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    for named in (["--publication", "2"], ["--as-of", "2026-11-02"]):
+        code, found, _ = run(world, capsys, "query", "per_page", *named)
+        assert code == 0
+        assert oracle.unlabelled(found["rows"]) == oracle.per_page(world.values(LOG_START, position(31)))
+        assert (found["provenance"]["publication"], found["provenance"]["layer"]) == (2, "batch")
+    refused = {
+        ("--publication", "9"): "there is none of that number; those that can: 1, 2",
+        ("--publication", "2", "--layer", "merged"): "which is the layer batch, not merged",
+        ("--as-of", "2020-01-01"): "nothing was published at 2020-01-01T00:00:00+00:00: the first was made at 2026-11-01T12:00",
+        ("--as-of", "2026-11-02", "--publication", "2"): "give one of them",
+    }
+    for named, sentence in refused.items():
+        code, found, _ = run(world, capsys, "query", "per_page", *named)
+        assert code == 1
+        assert sentence in found["error"]
+
+
 def test_query_asks_by_key_window_layer_and_limit(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     _, found, _ = run(world, capsys, "query", "per_page", "--key", "page=/later", "--layer", "batch")
     assert found["rows"] == []

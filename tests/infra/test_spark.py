@@ -16,6 +16,7 @@ import infra.spark
 from infra import processes
 from infra.jars import ROOT
 from infra.settings import Kafka, Settings
+from ledger import locks
 from tests.stack import environ
 
 pytestmark = pytest.mark.spark
@@ -86,6 +87,11 @@ def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, t
         while not infra.spark.try_lock(spark, lock) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert infra.spark.try_lock(spark, lock) is True
+        with locks.own() as acquire:
+            assert acquire(lock) is False
+            assert acquire(tmp_path / "free.lock") is True
+            assert infra.spark.try_lock(spark, tmp_path / "free.lock") is False
+        assert infra.spark.try_lock(spark, tmp_path / "free.lock") is True
         # Neither the failed job nor the start of the JVM wrote to the terminal.
         assert driver.stderr.read() == b""
     assert (tmp_path / "state" / "logs" / "spark-driver.log").exists()

@@ -146,7 +146,7 @@ class Schedules(RuleBasedStateMachine):
             assert writer.epoch < self.newest_epoch, "the newest writer is never fenced"
 
     def _retained(self) -> list[Position]:
-        return [publication.cut(SOURCE) for publication in retained(history(self.tables))]
+        return [publication.cut(SOURCE) for publication in retained(history(self.tables), keep=2, since=AT)]
 
     @invariant()
     def what_is_merged_is_what_the_log_holds(self) -> None:

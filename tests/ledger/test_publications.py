@@ -3,6 +3,7 @@
 import re
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,10 +12,12 @@ from ledger.cuts import bridge
 from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position
 from ledger.publications import (
+    History,
     NotPublishable,
     Publication,
     history,
     latest,
+    live_at,
     publish,
     published_cut,
     refuse_stale,
@@ -150,6 +153,30 @@ def test_what_a_run_started_from_must_still_be_live(tables: Tables) -> None:
 def test_retained_are_the_newest_and_the_newest_of_every_other_release(tables: Tables) -> None:
     one = first(tables)
     line = [replace(one, number=n, release=release) for n, release in ((1, 1), (2, 1), (3, 2), (4, 2), (5, 2))]
-    assert [each.number for each in retained(line)] == [2, 4, 5]
-    assert [each.number for each in retained(line, keep=1)] == [2, 5]
-    assert retained([]) == []
+    assert [each.number for each in retained(line, keep=2, since=AT)] == [2, 4, 5]
+    assert [each.number for each in retained(line, keep=1, since=AT)] == [2, 5]
+    assert retained([], keep=2, since=AT) == []
+
+
+def test_retained_is_what_was_live_since_a_time(tables: Tables) -> None:
+    one = first(tables)
+    line = [replace(one, number=n, at=AT + timedelta(hours=n)) for n in range(1, 6)]
+
+    def numbers(hours: float) -> list[int]:
+        return [each.number for each in retained(line, keep=1, since=AT + timedelta(hours=hours))]
+
+    assert (numbers(9), numbers(4.5), numbers(4), numbers(3), numbers(0)) == ([5], [4, 5], [4, 5], [3, 4, 5], [1, 2, 3, 4, 5])
+    assert [live_at(line, AT + timedelta(hours=hours)) for hours in (0.9, 1, 3.5, 9)] == [None, line[0], line[2], line[4]]
+
+
+def test_a_history_reads_what_is_new_and_misses_nothing(tables: Tables) -> None:
+    followed = History(tables)
+    assert followed.read() == []
+    first(tables)
+    assert followed.read() == history(tables)
+    writer = claim(tables)
+    for steps in ((1,), (2,), (3, 4, 5), ()):
+        for n in steps:
+            commit_each(writer, at(n, n))
+            publish_cut(tables, at(n, n))
+        assert followed.read() == history(tables)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from ledger import first, publications
 from ledger.commits import Commit
@@ -89,6 +89,8 @@ class World:
     definitions: str = DEFINITIONS
     places: tuple[Partition, ...] = ONE_TOPIC
     """Which partition of which topic each of the log's is."""
+    clock: datetime = NOON
+    """When what happens next does."""
 
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
@@ -165,7 +167,7 @@ class World:
             return Publication(
                 0,
                 0,
-                NOON,
+                self.clock,
                 "test",
                 "recompute",
                 parent.release,
@@ -192,6 +194,10 @@ class World:
             some = rows.take(pa.array(range(n, len(rows), files), pa.int64()))
             write_deltalake(self.tables.view(view, fingerprint), some, mode="append", partition_by=["batch_version"])
         return len(rows)
+
+    def drop_version(self, view: str, version: int) -> None:
+        """Take a batch version out of one view's table."""
+        DeltaTable(self.tables.view(view, self.live.views[view].fingerprint)).delete(f"batch_version = {version}")
 
     def records(self, start: Position, end: Position) -> pa.Table:
         """The log's records of a range."""

@@ -1,0 +1,47 @@
+"""What merged answers were made of just before a run, over the range of the log that the run folds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from batch.planning import Step
+from ledger import delta
+from ledger.audits import Obstacle
+from ledger.commit_files import read_spans
+from ledger.gaps import Gap, touching
+from ledger.parts import Part
+from ledger.positions import LOG_START, Position
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.tables import Tables
+from ledger.tiling import chain
+
+
+@dataclass(frozen=True)
+class Served:
+    """The parts of each view, and the files of the release's realtime table, that tile what is folded."""
+
+    parts: Mapping[str, tuple[Part, ...]] = field(hash=False)
+    commits: tuple[str, ...]
+
+
+def served(
+    tables: Tables, live: Publication, release: Release, step: Step, *, cut: Position, gaps: Sequence[Gap]
+) -> Served | Obstacle:
+    """What was served of the step's views over `[step.start, cut)`, or why that is not what the step folds.
+
+    Within a release a cut is a micro-batch boundary, or the end of a bridge: no micro-batch straddles it. Raises Unreadable.
+    """
+    source, before = step.source, live.cut(step.source)
+    if release.number != live.release:
+        return "release"
+    if touching(gaps, source, step.start, cut):
+        return "gap"
+    parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
+    if cut == before:
+        return Served(parts, ())
+    handle = delta.open_table(tables, tables.realtime(release.number, source))
+    paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
+    passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
+    if not passed or passed[-1].end != cut:
+        return "bridge"
+    return Served(parts, tuple(paths[span] for span in passed))

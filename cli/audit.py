@@ -1,0 +1,134 @@
+"""`tandem audit`: how merged answers compared with what the next batch then found, run after run."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from typing import Annotated, Any, Final
+
+import typer
+
+from cli.call import Call, Output
+from cli.listing import listing
+from ledger import audits
+from ledger.audits import Audit
+from ledger.tables import Tables
+from serving.selection import BadSelection, parse_time
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_RUNS: Final = 60
+_FLAT: Final = ("at", "version", "served", "release", "view", "measure", "compared", "cause")
+_FIGURES: Final = ("rows", "unequal", "differ", "share", "largest", "mean", "smape", "tolerance")
+
+
+def run(
+    call: Call,
+    view: Annotated[str | None, typer.Argument(help="Only this view.")] = None,
+    *,
+    measure: Annotated[str | None, typer.Option(metavar="NAME", help="Only this measure.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs at or after this time (ISO 8601, UTC).")] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the error over time, a line for each view and measure.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the history as CSV.")] = False,
+    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print the history as a JSON object a line, with examples.")] = False,
+) -> Output:
+    """List what each recompute found of the answers that had been served until then, the newest first.
+
+    Of every view and measure: how many answers differ beyond the tolerance, the mean and the largest absolute error, the
+    symmetric mean absolute percentage error (from 0 to 2) and its cause. What could not be compared says why.
+    """
+    if plot + as_csv + ndjson > 1:
+        raise BadSelection("--plot, --csv and --ndjson are three ways to show the history: take one")
+    start = parse_time(since) if since else None
+    found = audits.history(Tables(call.settings().state), view=view, measure=measure)
+    chosen = [audit for audit in reversed(found) if start is None or audit.at >= start]
+    documents = [document_of(audit) for audit in chosen]
+    if as_csv:
+        shown: Any = _csv(documents)
+    elif ndjson:
+        shown = "\n".join(map(json.dumps, documents))
+    elif plot:
+        shown = "\n".join(_plot(chosen)) or "nothing was compared yet"
+    else:
+        below = [] if chosen else ["no audits; every `tandem recompute` makes some"]
+        shown = listing([_row(document) for document in documents], below=below)
+    return Output({"audits": documents}, shown)
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """An audit as JSON has it; figures are null where nothing was compared, and `obstacle` says why."""
+    figures = audit.figures
+    return {
+        "at": audit.at.isoformat().replace("+00:00", "Z"),
+        "version": audit.version,
+        "served": audit.served,
+        "release": audit.release,
+        "view": audit.view,
+        "measure": audit.measure or None,
+        "start": audit.start.to_json(),
+        "end": audit.end.to_json(),
+        "obstacle": audit.obstacle,
+        "cause": figures and figures.cause,
+        "figures": figures
+        and {
+            "rows": figures.rows,
+            "unequal": figures.unequal,
+            "differ": figures.differ,
+            "share": figures.differ / figures.rows if figures.rows else 0.0,
+            "largest": figures.largest,
+            "mean": figures.mean,
+            "smape": figures.smape,
+            "tolerance": figures.tolerance,
+        },
+        "examples": [dict(example) for example in figures.examples] if figures else [],
+    }
+
+
+def summary(found: Sequence[Audit]) -> Iterator[str]:
+    """What a recompute says of its audits."""
+    for why, what in (
+        ("bridge", "the speed layer had not seen all of it"),
+        ("gap", "it has a gap"),
+        ("release", "another release served it"),
+    ):
+        if names := list(dict.fromkeys(audit.view for audit in found if audit.obstacle == why)):
+            yield f"not compared with what was served, because {what}: {', '.join(names)}"
+    for audit in found:
+        if audit.figures is not None and audit.figures.differ:
+            one = audit.figures
+            yield f"{audit.view}.{audit.measure}: {one.differ} of {one.rows} answers were served otherwise: {one.cause}"
+
+
+def _row(document: Mapping[str, Any]) -> dict[str, Any]:
+    """An audit narrow enough for a screen."""
+    figures = document["figures"] or dict.fromkeys(_FIGURES)
+    return {
+        "at": document["at"][:19] + "Z",
+        "view": document["view"],
+        "measure": document["measure"] or "",
+        **{name: figures[name] for name in ("rows", "differ", "largest", "mean", "smape")},
+        "cause": document["cause"] or f"not comparable: {document['obstacle']}",
+    }
+
+
+def _csv(documents: Sequence[Mapping[str, Any]]) -> str:
+    text = StringIO()
+    writer = csv.DictWriter(text, [*_FLAT, *_FIGURES], lineterminator="\n")
+    writer.writeheader()
+    for document in documents:
+        flat = {**document, "compared": document["obstacle"] or "yes"}
+        writer.writerow({**{name: flat[name] for name in _FLAT}, **(document["figures"] or {})})
+    return text.getvalue().rstrip("\n")
+
+
+def _plot(newest_first: Sequence[Audit]) -> Iterator[str]:
+    """A bar for each run, the last ones of each view and measure, as high as its error is beside the line's largest."""
+    lines: dict[tuple[str, str], list[float]] = {}
+    for audit in reversed(newest_first):
+        if audit.figures is not None:
+            lines.setdefault((audit.view, audit.measure), []).append(audit.figures.smape)
+    width = max((len(f"{view}.{measure}") for view, measure in lines), default=0)
+    for (view, measure), errors in sorted(lines.items()):
+        last = errors[-_RUNS:]
+        most = max(last)
+        bars = "".join(_BARS[round(error / most * (len(_BARS) - 1)) if most else 0] for error in last)
+        yield f"{view}.{measure}".ljust(width) + f"  {bars}  sMAPE now {last[-1]:.3%}, at most {most:.3%}, {len(last)} runs"

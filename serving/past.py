@@ -1,0 +1,43 @@
+"""Standing on a publication of the past: its batch views at its own cut, as long as the policy keeps them."""
+
+from dataclasses import dataclass
+
+from ledger import publications
+from ledger.gaps import gaps
+from ledger.parts import versions
+from ledger.publications import Publication
+from ledger.tables import Tables
+from serving.outcome import Failed
+from serving.snapshot import Snapshot, Tail
+from views.errors import TandemError
+
+
+@dataclass(frozen=True)
+class Past:
+    """Always at one publication: everything below its cut, and nothing of the realtime views, which go on."""
+
+    tables: Tables
+    number: int
+
+    def refresh(self) -> Snapshot | Failed:
+        """The publication at its own cut. Failed: it is not kept, with a sentence that names those that are."""
+        try:
+            every = publications.history(self.tables)
+            publication = next((each for each in every if each.number == self.number), None)
+            if publication is None or not whole(self.tables, publication):
+                left = ", ".join(str(each.number) for each in every if whole(self.tables, each)) or "none"
+                why = "there is none of that number" if publication is None else "its batch views are no longer kept"
+                return Failed(f"publication {self.number} cannot be asked: {why}; those that can: {left}")
+            tails = {source: Tail(cut, cut) for source, cut in publication.cuts.items()}
+            return Snapshot(publication, tails, tuple(gaps(self.tables)))
+        except TandemError as error:
+            return Failed(str(error))
+
+
+def whole(tables: Tables, publication: Publication) -> bool:
+    """Whether the tables of all its views hold every row of their parts. Raises Unreadable."""
+    return all(
+        versions(tables, tables.view(name, view.fingerprint)).get(part.version, 0) == part.rows
+        for name, view in publication.views.items()
+        for part in view.parts
+    )

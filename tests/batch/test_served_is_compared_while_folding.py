@@ -1,0 +1,149 @@
+"""The tasks that fold compare what they find with what was served, key by key, in whatever number of buckets, without Spark."""
+
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow.parquet as pq
+import pytest
+
+from batch import folding
+from batch.auditing import Unexplained, audits, refuse_unexplained
+from batch.below_cut import Below, _added, _parts, _served
+from batch.commits import place
+from batch.place import Place
+from batch.planning import Step
+from batch.served import Served, served
+from batch.slices import Slice
+from ledger import publications, releases
+from ledger.audits import Audit
+from ledger.gaps import Gap
+from ledger.parts import Part
+from ledger.positions import LOG_START, Position, ranges
+from tests.serving.world import NOON, SOURCE, World, hit, position
+from views.compare import MeasureDifference
+from views.kernel import decode
+from views.ranges import Ranges
+
+_FILE = count()
+
+Differences = dict[str, tuple[MeasureDifference, ...]]
+
+
+def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple[Served, Differences]:
+    """What folding `[step.start, cut)` finds beside what was served."""
+    live = publications.latest(world.tables)
+    assert live is not None
+    release = releases.load(world.tables, live.release)
+    source = world.project.sources[SOURCE]
+    against = served(world.tables, live, release, step, cut=cut, gaps=())
+    assert isinstance(against, Served), against
+    run = cast("Any", SimpleNamespace(tables=world.tables))
+    below = Below(release, source, step.start, cut, dict(step.views), 9, served=against)
+    places = {name: place(world.tables, world.tables.view(name, release.views[name])) for name in step.views}
+    folder = world.folder / f"events-{next(_FILE)}"
+    folder.mkdir()
+    events = decode(source, world.records(step.start, cut)).events
+    pq.write_table(events, folder / "events.parquet")
+    here = Place(str(folder))
+    work = folding.Folding(release.files, SOURCE, here, places, here, (), 9, buckets, audited=tuple(step.views))
+    stored = [file for name, merged in step.views.items() for file in _parts(run, below, name, merged)]
+    items = [Slice(ranges(step.start, cut), ("events.parquet",), events.num_rows), *stored, *_served(run, below, against)]
+    held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets + 1)}
+    for item in items:
+        for bucket, value in folding._fold(work, item):
+            held[bucket].append(value)
+    built = [one for values in held.values() for one in folding._build(work, iter(values))]
+    compared = [one for one in built if isinstance(one, folding.Compared)]
+    return against, {name: _added([one.differences for one in compared if one.view == name]) for name in step.views}
+
+
+def wrong(differences: Differences) -> set[str]:
+    return {f"{view}.{one.measure}" for view, measures in differences.items() for one in measures if one.unequal}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two micro-batches below the published cut, two after it."""
+    world = World(tmp_path)
+    for number in range(4):
+        for partition in (0, 1):
+            world.append(partition, *(hit(f"/{n % 5}", 7 * n + number + 1, minute=20 * n) for n in range(6)), b"no hit")
+        world.trigger()
+        if number == 1:
+            world.recompute(world.end, files=2)
+    return world
+
+
+def step(world: World, kind: str) -> Step:
+    live = publications.latest(world.tables)
+    assert live is not None
+    if kind == "full":
+        return Step(SOURCE, "full", LOG_START, None, dict.fromkeys(world.project.views, ()))
+    return Step(SOURCE, "incremental", live.cut(SOURCE), None, {name: view.parts for name, view in live.views.items()})
+
+
+@pytest.mark.parametrize("kind", ["full", "incremental"])
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_nothing_differs(world: World, kind: str, buckets: int) -> None:
+    against, differences = found(world, step(world, kind), world.end, buckets=buckets)
+    assert len(against.commits) == 2
+    assert any(against.parts.values()) == (kind == "full")
+    assert wrong(differences) == set()
+    hours = {(n % 5, n // 3) for n in range(6)}
+    assert {one.rows for one in differences["per_page"]} == {len(hours)}
+
+
+def test_at_the_published_cut_batch_is_compared_with_batch(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    against, differences = found(world, step(world, "full"), live.cut(SOURCE))
+    assert against.commits == ()
+    assert wrong(differences) == set()
+    assert differences["per_page"][0].rows > 0
+
+
+def test_a_wrong_partial_is_found_and_refused(world: World) -> None:
+    """Of a speed layer that has read one event otherwise than the log has it."""
+    live = publications.latest(world.tables)
+    assert live is not None
+    world.append(0, hit("/2", 400))
+    world.trigger()
+    world.log[0][-1] = hit("/2", 1000)
+    against, differences = found(world, step(world, "incremental"), world.end, buckets=2)
+    assert wrong(differences) >= {"per_page.bytes", "per_page.largest", "per_page.mean", "ever.bytes"}
+    assert not wrong(differences) & {"per_page.n", "ever.n", "ever.pages", "inverse.n"}
+    by_name = {one.measure: one for one in differences["ever"]}
+    assert (by_name["bytes"].differ, by_name["bytes"].largest) == (1, 600.0)
+
+    like = Audit(NOON, 9, live.number, 1, "", "", live.cut(SOURCE), world.end)
+    with_none = list(audits(world.project.views, against, differences, copies=dict.fromkeys(differences, 0), like=like))
+    with pytest.raises(Unexplained, match=r"view 'per_page', measure 'bytes': 1 of 6 answers .* was served and .* was found"):
+        refuse_unexplained(with_none)
+    with_copies = list(audits(world.project.views, against, differences, copies=dict.fromkeys(differences, 1), like=like))
+    refuse_unexplained(with_copies)
+    assert {one.figures.cause for one in with_copies if one.figures} == {"none", "duplicate"}
+
+
+def test_what_cannot_be_compared_says_why(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    release = releases.load(world.tables, live.release)
+    full = step(world, "full")
+    later = position(99, 99)
+    assert served(world.tables, live, release, full, cut=later, gaps=()) == "bridge"
+    assert served(world.tables, live, replace(release, number=2), full, cut=world.end, gaps=()) == "release"
+    gap = Gap("hits-gap-1", SOURCE, Ranges.of({("T", 0): (3, 4)}), "lost", NOON)
+    assert served(world.tables, live, release, full, cut=world.end, gaps=[gap]) == "gap"
+    assert isinstance(served(world.tables, live, release, step(world, "incremental"), cut=world.end, gaps=[gap]), Served)
+
+
+def test_windows_are_compared_alone(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
+    one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
+    against = served(world.tables, live, releases.load(world.tables, 1), one, cut=live.cut(SOURCE), gaps=())
+    assert against == Served({"per_page": live.views["per_page"].parts}, ())

@@ -1,0 +1,54 @@
+"""What `maintain` prints, and that it starts no Spark."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import main
+from infra.jars import ROOT
+from tests.serving.world import World, hit
+
+ASK = """
+import sys
+from cli.__main__ import main
+code = main(["maintain", "--project", sys.argv[1]])
+print({"pyspark", "pandas", "confluent_kafka"} & set(sys.modules))
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path, clock=datetime(2020, 1, 1, tzinfo=UTC))
+    for number in range(4):
+        made.append(0, hit("/a", number + 1))
+        made.trigger()
+        made.recompute(made.end)
+    return made
+
+
+def test_it_says_what_it_did_for_each_table(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["maintain", "--project", str(world.folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["retained", "tables", "discarded", "scratch", "freed"]
+    assert found["retained"] == [4, 5]
+    assert found["freed"] == {"files": 0, "bytes": 0}
+    expired = {row["table"].split("/")[1]: row["expired"] for row in found["tables"] if row["table"].startswith("views/")}
+    assert expired == {"per_page": 2, "ever": 2, "inverse": 2}
+    assert main(["query", "per_page", "--publication", "3", "--project", str(world.folder)]) == 1
+    assert "those that can: 1, 4, 5" in capsys.readouterr().err
+
+
+def test_it_needs_neither_spark_nor_a_broker(world: World) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(world.folder)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    *lines, imported = done.stdout.splitlines()
+    assert lines[-1] == "freed 0 files, 0 bytes; publications that can be asked: 4, 5"
+    assert lines[0].split() == ["table", "compacted", "into", "expired", "files", "bytes"]
+    assert imported == "set()"

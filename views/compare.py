@@ -1,0 +1,243 @@
+"""What two computations of a view over the same events say, measure by measure: how many answers differ, and by how much.
+
+Two numbers s and f are |s - f| apart, and by 2 |s - f| / (|s| + |f|) relative to both, 0 where both are 0: the symmetric
+percentage error (Makridakis 1993, Accuracy measures: theoretical and practical concerns, International Journal of Forecasting
+9, 527-529, with absolute values below the line), from 0 to 2. A number that is missing counts as 0 there. What is no number
+is 2 where it differs, and has no absolute error. A list or a struct is as wrong as its worst element.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from heapq import nsmallest
+from json import dumps
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views import arrays, engine, python_values
+from views.engine import quoted
+from views.present import arrange, present_arranged
+from views.rows import written
+from views.view import View, answer_schema, approximations, bind, group_columns
+
+EXAMPLES: Final = 5
+FLOAT_TOLERANCE: Final = 1e-9
+"""How far apart, relative to the larger one, floats that were added up in another order are taken for equal."""
+
+_ROW: Final = "_row"
+_SIDES: Final = ("_served", "_found")
+_PIECE: Final = 1 << 14
+
+
+@dataclass(frozen=True)
+class Example:
+    """An answer that differs: `row` has its keys and window, both values are as JSON has them (views.rows).
+
+    `only` says which side has the row at all, if not both do; the other value is then None.
+    """
+
+    row: Mapping[str, Any]
+    served: Any
+    found: Any
+    symmetric: float
+    only: str | None = None
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """The worst come first."""
+        return -self.symmetric, dumps(self.row, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class MeasureDifference:
+    """Of `rows` answers of a measure, `unequal` are not the same, and `differ` by more than the tolerance.
+
+    `largest` and `absolute` are the largest and the sum of the absolute errors, `symmetric` the sum of the symmetric ones;
+    `examples` are the worst of those that differ. Of disjoint sets of keys they add up (`plus`).
+    """
+
+    measure: str
+    rows: int = 0
+    unequal: int = 0
+    differ: int = 0
+    largest: float = 0.0
+    absolute: float = 0.0
+    symmetric: float = 0.0
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """Which part of the answers differs, from 0 to 1."""
+        return self.differ / self.rows if self.rows else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean absolute error."""
+        return self.absolute / self.rows if self.rows else 0.0
+
+    @property
+    def smape(self) -> float:
+        """The symmetric mean absolute percentage error as a fraction, from 0 to 2."""
+        return self.symmetric / self.rows if self.rows else 0.0
+
+
+def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
+    """Compare what merged states of the view say, measure by measure; a row that only one side has differs in all of them."""
+    answers = [present_arranged(view, arrange(view, states)) for states in (served, found)]
+    rows = _matched(group_columns(view), *answers)
+    ours, theirs = (answer.take(rows[side]) for answer, side in zip(answers, _SIDES, strict=True))
+    both = pc.and_(*(pc.is_valid(arrays.whole(rows[side])) for side in _SIDES))
+    schema = answer_schema(view)
+    group = [
+        (schema.field(name), pc.coalesce(arrays.whole(ours[name]), arrays.whole(theirs[name]))) for name in group_columns(view)
+    ]
+
+    def difference(measure: str) -> MeasureDifference:
+        field, sides = schema.field(measure), [arrays.whole(side[measure]) for side in (ours, theirs)]
+        unequal = pc.indices_nonzero(pc.invert(pc.and_(both, _same(*sides))))
+        total = MeasureDifference(measure, rows.num_rows)
+        for start in range(0, len(unequal), _PIECE):
+            piece = unequal.slice(start, _PIECE)
+            places = [written(column.take(piece), of) for of, column in group]
+            names = [of.name for of, _ in group]
+            there = [pc.is_valid(arrays.whole(rows[side])).take(piece).to_pylist() for side in _SIDES]
+            values = [side.take(piece) for side in sides]
+            plain, shown = [side.to_pylist() for side in values], [written(side, field) for side in values]
+            allowed = tolerance(view, measure)
+            found_here = _measured(measure, allowed, names=names, places=places, there=there, plain=plain, shown=shown)
+            total = plus(total, found_here)
+        return total
+
+    return tuple(difference(measure) for measure in view.measures)
+
+
+def plus(*parts: MeasureDifference) -> MeasureDifference:
+    """The differences of a measure over disjoint sets of keys as one."""
+    examples = (example for part in parts for example in part.examples)
+    return MeasureDifference(
+        parts[0].measure,
+        sum(part.rows for part in parts),
+        sum(part.unequal for part in parts),
+        sum(part.differ for part in parts),
+        max(part.largest for part in parts),
+        sum(part.absolute for part in parts),
+        sum(part.symmetric for part in parts),
+        tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+    )
+
+
+def tolerance(view: View, measure: str) -> float:
+    """How far apart two answers may be, relative to the larger one, before they differ.
+
+    It is what the view declares, else 0 of an exact measure, what its sketch states, or FLOAT_TOLERANCE; a derived measure has
+    the largest of those that it is derived from.
+    """
+    if measure in view.tolerances:
+        return float(view.tolerances[measure])
+    approximation = approximations(view).get(measure)
+    if approximation is None:
+        return 0.0
+    if approximation.kind == "derived":
+        reads = next(one.reads for one in bind(view).measures if one.name == measure)
+        return max(tolerance(view, read) for read in reads)
+    return FLOAT_TOLERANCE if approximation.error is None else approximation.error
+
+
+def _matched(group: Sequence[str], served: pa.Table, found: pa.Table) -> pa.Table:
+    """The numbers of the rows that have the same keys and window, null where a side has none."""
+    numbered = {
+        name: table.select(list(group)).append_column(_ROW, arrays.from_numpy(np.arange(table.num_rows), pa.int64()))
+        for name, table in zip(_SIDES, (served, found), strict=True)
+    }
+    ours, theirs = _SIDES
+    same = " AND ".join(f"{ours}.{quoted(name)} IS NOT DISTINCT FROM {theirs}.{quoted(name)}" for name in group) or "TRUE"
+    rows = engine.query(
+        f"SELECT {ours}.{_ROW} AS {ours}, {theirs}.{_ROW} AS {theirs} FROM {ours} FULL JOIN {theirs} ON {same}", numbered
+    )
+    engine.take_back(*_SIDES)
+    return rows
+
+
+def _same(served: pa.Array, found: pa.Array) -> pa.Array:
+    """Where the values are the same; null is the same as null."""
+    if pa.types.is_list(served.type):
+        return python_values.array(
+            [one == other for one, other in zip(served.to_pylist(), found.to_pylist(), strict=True)], pa.bool_()
+        )
+    if pa.types.is_struct(served.type):
+        fields = [_same(*pair) for pair in zip(served.flatten(), found.flatten(), strict=True)]
+        return reduce(pc.and_, fields, pc.equal(pc.is_valid(served), pc.is_valid(found)))
+    neither = pc.and_(pc.is_null(served), pc.is_null(found))
+    return pc.or_(neither, pc.fill_null(pc.equal(served, found), False))
+
+
+def _measured(
+    measure: str,
+    tolerance: float,
+    *,
+    names: Sequence[str],
+    places: Sequence[Sequence[Any]],
+    there: Sequence[Sequence[bool]],
+    plain: Sequence[Sequence[Any]],
+    shown: Sequence[Sequence[Any]],
+) -> MeasureDifference:
+    """What unequal answers, column by column, come to."""
+    errors, differ, examples = [], 0, []
+    for number, (ours, theirs) in enumerate(zip(*plain, strict=True)):
+        served, found = (side[number] for side in there)
+        leaves = [_apart(*leaf, tolerance) for leaf in _leaves(ours, theirs)]
+        absolute, symmetric = (max((leaf[which] for leaf in leaves), default=0.0) for which in (0, 1))
+        errors.append((absolute, symmetric))
+        if not (served and found) or any(beyond for _, _, beyond in leaves):
+            differ += 1
+            row = dict(zip(names, (column[number] for column in places), strict=True))
+            only = None if served and found else "served" if served else "found"
+            examples.append(Example(row, shown[0][number], shown[1][number], symmetric, only))
+    return MeasureDifference(
+        measure,
+        0,
+        len(errors),
+        differ,
+        max((absolute for absolute, _ in errors), default=0.0),
+        sum(absolute for absolute, _ in errors),
+        sum(symmetric for _, symmetric in errors),
+        tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+    )
+
+
+def _leaves(served: Any, found: Any) -> Iterator[tuple[Any, Any]]:
+    """The pairs of single values that two answers are made of."""
+    if isinstance(served, Mapping) or isinstance(found, Mapping):
+        ours, theirs = served or {}, found or {}
+        for name in {**ours, **theirs}:
+            yield from _leaves(ours.get(name), theirs.get(name))
+    elif isinstance(served, list) or isinstance(found, list):
+        ours, theirs = served or [], found or []
+        for number in range(max(len(ours), len(theirs))):
+            yield from _leaves(*(side[number] if number < len(side) else None for side in (ours, theirs)))
+        if (served is None) != (found is None) and not ours and not theirs:
+            yield served, found
+    else:
+        yield served, found
+
+
+def _apart(served: Any, found: Any, tolerance: float) -> tuple[float, float, bool]:
+    """The absolute and the symmetric error of two single values, and whether they differ by more than the tolerance."""
+    if served == found:
+        return 0.0, 0.0, False
+    known = [value for value in (served, found) if value is not None]
+    if not all(_is_number(value) for value in known):
+        return 0.0, 2.0, True
+    one, other = (0 if value is None else value for value in (served, found))
+    error, size = float(abs(one - other)), float(abs(one)) + float(abs(other))
+    beyond = len(known) < 2 or error > tolerance * float(max(abs(one), abs(other)))
+    return error, 2 * error / size if size else 0.0, beyond
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and isfinite(value)
