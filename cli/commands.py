@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, Entry] = {
     "feed": Entry("cli.feed", "Send the lines of a file, or of standard input, as records."),
     "quarantine": Entry("cli.quarantine", "List the records that could not be read, with reasons."),
     "archive": Entry("cli.archive", "Copy the log into Delta and decode it."),
+    "export": Entry("cli.export", "Write the archive to a folder, for another installation."),
+    "import": Entry("cli.import_archive", "Make an export part of the archive."),
     "plan": Entry("cli.plan", "Say what the project's definitions change of what is published."),
     "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
     "maintain": Entry("cli.maintain", "Compact tables, and free what nothing needs any more."),
