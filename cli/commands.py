@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Entry] = {
     "archive": Entry("cli.archive", "Copy the log into Delta and decode it."),
     "export": Entry("cli.export", "Write the archive to a folder, for another installation."),
     "import": Entry("cli.import_archive", "Make an export part of the archive."),
+    "replay": Entry("cli.replay", "Rebuild a topic from the archive."),
     "plan": Entry("cli.plan", "Say what the project's definitions change of what is published."),
     "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
     "maintain": Entry("cli.maintain", "Compact tables, and free what nothing needs any more."),
