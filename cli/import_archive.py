@@ -16,9 +16,9 @@ def run(call: Call, *, folder: Annotated[Path, typer.Argument(metavar="DIR", hel
     """Make what DIR has, and the archive lacks, part of the archive of each source that DIR has.
 
     Every file is verified first: nothing is visible unless all are what the manifest says, and the archive has the same records
-    at the same positions and goes on where DIR does. Killed anywhere, run it again: the result is the same. Then
-    `archive --new-topic` decodes what came and goes on with this installation's own topic, which comes after the imported ones in
-    the order of the log; where the topic is the very one that was exported, `archive` alone goes on. Needs neither Spark nor the
+    at the same positions and goes on where DIR does. Killed anywhere, run it again: the result is the same. Then `tandem archive`
+    decodes what came, and goes on with this installation's own topic, whose records come after the imported ones in the order of
+    the log. It wants `--new-topic` where that topic has the name of the exported one and is another. Needs neither Spark nor the
     broker.
     """
     settings = call.settings()
