@@ -62,6 +62,7 @@ class _New:
 
     source: str
     exported: Exported
+    records: Records
     steps: tuple[_Step, ...]
     parts: Mapping[Partition, Interval]
 
@@ -92,7 +93,7 @@ def run(
             for stretch in exported.stretches:
                 _verify(folder, stretch)
         found = [_new(tables, folder, name, exported) for name, exported in made.sources.items()]
-        return [_import(tables, folder, new, now) for new in found]
+        return [_import(tables, new, now) for new in found]
 
 
 def read(folder: Path) -> Manifest:
@@ -141,8 +142,9 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     """What is new of an export. Raises NotImported if the archive has another history or cannot go on with this one."""
     held, known = archive.archived(tables, name), archive.firsts(tables, name)
     _refuse_another_order(tables, name, exported)
-    there, parts = manifest.covered(exported.ranges), dict[Partition, Interval]()
-    for partition, (start, end) in there.items():
+    parts = dict[Partition, Interval]()
+    mine, theirs = Records.archived(tables, name), _exported(folder, exported)
+    for partition, (start, end) in manifest.covered(exported.ranges).items():
         reached = held.get(partition)
         if reached is None:
             parts[partition] = (start, end)
@@ -153,7 +155,6 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
                 f"the archive of source {name!r} has {_name(partition)} from {first} to {reached}, the export from {start} to "
                 f"{end}: neither goes on where the other ends; import into a state folder without an archive of it"
             )
-        mine, theirs = Records.archived(tables, name), _exported(folder, exported)
         shared = (start, min(end, reached))
         if (offset := first_difference(mine.read(partition, shared), theirs.read(partition, shared))) is not None:
             raise NotImported(
@@ -169,7 +170,7 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
         raise NotImported(f"an archive run of source {name!r} was cut short; `tandem archive` finishes it, then import again")
     if intended != list(steps[: len(intended)]):
         raise NotImported(f"an import of source {name!r} from another folder was cut short; import that folder again first")
-    return _New(name, exported, steps, parts)
+    return _New(name, exported, theirs, steps, parts)
 
 
 def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
@@ -204,13 +205,13 @@ def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interva
             reached = end
 
 
-def _import(tables: Tables, folder: Path, new: _New, now: Callable[[], datetime]) -> Imported:
+def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     """Write what is new and make it visible."""
     name = new.source
     if not new.steps:
         return Imported(name, archive.archived(tables, name), new=False, records=0)
     handle = commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
-    written = [file for partition, interval in new.parts.items() for file in _write(tables, folder, new, partition, interval)]
+    written = [file for partition, interval in new.parts.items() for file in _write(tables, new, partition, interval)]
     lacking = archive.unwritten(tables, name)
     for step in new.steps[len(lacking) :]:
         run = archive.intend(tables, name, start=step.start, end=step.end, firsts=step.firsts, by=archive.IMPORT, at=now())
@@ -225,13 +226,13 @@ def _import(tables: Tables, folder: Path, new: _New, now: Callable[[], datetime]
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))
 
 
-def _write(tables: Tables, folder: Path, new: _New, partition: Partition, interval: Interval) -> Iterator[Written]:
+def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) -> Iterator[Written]:
     """Files of the archive with what is new of a partition."""
     for stretch in new.exported.stretches:
         start, end = max(stretch.start, interval[0]), min(stretch.end, interval[1])
         if stretch.place == partition and start < end and stretch.file is not None:
             with TableFile(commits.place(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
-                for table in _exported(folder, new.exported).read(partition, (start, end)):
+                for table in new.records.read(partition, (start, end)):
                     file.write(table)
             if file.written is not None:
                 yield file.written

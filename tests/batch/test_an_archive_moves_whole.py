@@ -276,6 +276,10 @@ def test_a_file_that_is_not_what_was_exported_is_refused(origin: Filed, tmp_path
         rows = pq.read_table(path)
         pq.write_table(rows.take([1, 0, *range(2, rows.num_rows)]), path)
 
+    def repeated() -> None:
+        rows = pq.read_table(path)
+        pq.write_table(rows.take([0, 0, *range(2, rows.num_rows)]), path)
+
     def elsewhere() -> None:
         rows = pq.read_table(path)
         pq.write_table(rows.set_column(1, rows.schema.field(1), pa.array([9] * rows.num_rows, pa.int32())), path)
@@ -296,7 +300,8 @@ def test_a_file_that_is_not_what_was_exported_is_refused(origin: Filed, tmp_path
         (link, False, "is a link that leads out of"),
         (other_columns, True, "not those of an archive"),
         (fewer, True, "its manifest says"),
-        (disordered, True, "after"),
+        (disordered, True, r"has offset \d+ of partition \d of topic \w after"),
+        (repeated, True, r"has offset \d+ of partition \d of topic \w after"),
         (elsewhere, True, "records that are not of partition"),
         (beyond, True, "beyond its"),
     ):
