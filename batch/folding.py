@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from batch import jobs
 from batch.columns import columns
 from batch.drops import read_drops
+from batch.held import Held
 from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
@@ -44,7 +45,6 @@ VERSION: Final = "batch_version"
 # Large pieces: states of one key meet in the fold, and need not be merged after it.
 _SCAN_ROWS: Final = 1 << 20
 _PREPARED_ROWS: Final = 1 << 16  # An event may become many rows.
-_MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
 _SEND_BYTES: Final = 64 << 20
 _TABLE: Final = "batch_states"
 _APPEND_TIME: Final = "_append_time"
@@ -165,7 +165,7 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
     needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if drops.places or source.many else set()
-    held = {name: _Held(view) for name, view in views.items()}
+    held = {name: Held(view) for name, view in views.items()}
     count, beside, maxima = 0, 0, []
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
@@ -223,7 +223,7 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
     """What micro-batches have added to the views, on its way to the buckets."""
     files = part.table.file_system()
-    held = {name: _Held(view) for name, view in _definitions(work)[1].items()}
+    held = {name: Held(view) for name, view in _definitions(work)[1].items()}
     for path in part.paths:
         with pq.ParquetFile(files.open_input_file(path), page_checksum_verification=True) as opened:
             rows = opened.read(["fingerprint", "partial"], use_threads=False)
@@ -236,7 +236,7 @@ def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]
 
 def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Compared]:
     _, views = _definitions(work)
-    held = {(name, side): _Held(view) for name, view in views.items() for side in get_args(_Side)}
+    held = {(name, side): Held(view) for name, view in views.items() for side in get_args(_Side)}
     for value in values:
         if isinstance(value, Folded):
             yield value
@@ -252,43 +252,6 @@ def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded
             file.write(kernel.settle(view, whole.take().states))
         if file.written is not None:
             yield Built(name, file.written)
-
-
-@dataclass
-class _Held:
-    """Partials of one view, merged as they come so that they never hold much more than their merged states."""
-
-    view: View
-    rejected: dict[str, int] = field(default_factory=dict)
-    _partials: list[Partial] = field(default_factory=list)
-    _merged: int = 0
-
-    def add(self, one: Partial) -> None:
-        """Hold one more."""
-        self._partials.append(one)
-        waiting = sum(held.states.num_rows for held in self._partials) - self._merged
-        if waiting > max(_MERGE_ROWS, self._merged):
-            self._merge()
-
-    @property
-    def bytes(self) -> int:
-        """How much memory the states take."""
-        return sum(held.states.nbytes for held in self._partials)
-
-    def take(self) -> Partial:
-        """All that is held, as one; nothing is held after."""
-        self._merge()
-        (one,) = self._partials
-        for reason, count in one.rejected.items():
-            self.rejected[reason] = self.rejected.get(reason, 0) + count
-        self._partials, self._merged = [], 0
-        return one
-
-    def _merge(self) -> None:
-        if len(self._partials) == 1:
-            return  # one partial has one row per key and window already, and KLL throws dice at every merge
-        self._partials = [kernel.merge(self.view, self._partials)]
-        self._merged = self._partials[0].states.num_rows
 
 
 def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: _Side) -> Iterator[tuple[int, _States]]:

@@ -82,7 +82,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             if one["work"]:
                 yield f"      to do: {one['work']}"
     if document["different"]:
-        yield "`tandem recompute --adopt` makes these definitions the next release"
+        yield "`tandem apply` builds them beside what is live, `tandem promote` makes them live"
     elif document["files"]:
         yield f"nothing differs but the text of {', '.join(document['files'])}"
     else:

@@ -31,9 +31,6 @@ def run(
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Make the definitions in the project's folder the next release.")
-    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Read the archive itself, not the events decoded from it.")] = False,
     accept_gap: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
@@ -45,7 +42,8 @@ def run(
     """Fold what is archived into batch views, and publish them with their cut.
 
     What is new is added to what is published; a source is folded whole where that is not possible, and with `--mode full`.
-    The definitions are those of the published release, whatever the project's folder says by now, unless they are adopted.
+    The definitions are those of the published release, whatever the project's folder says by now; releases that stand beside it
+    are brought up to date, too. After a rollback nothing is published until `tandem resume`.
     """
     if (from_ is None) != (to is None):
         raise BadRequest("--from and --to go together: windows are rebuilt between two times")
@@ -54,17 +52,17 @@ def run(
         tuple(views or ()),
         (parse_time(from_), parse_time(to)) if from_ is not None and to is not None else None,
         keep_cut,
-        adopt,
         raw,
         tuple(accept_gap or ()),
         publish_anyway,
     )
     settings = call.settings()
     batch = Run(settings, "recompute", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    found = recompute.run(batch, call.definitions, request)
+    found = recompute.run(batch, call.publishable, request)
     live = found.publication
     document = {
         "published": bool(found.done),
+        "paused": found.paused,
         "publication": live.number,
         "release": live.release,
         "done": [
@@ -87,7 +85,7 @@ def run(
         "gaps": [gap.name for gap in found.gaps],
         "audits": [document_of(audit) for audit in found.audits],
     }
-    was = "" if found.done else "nothing new; still "
+    was = "" if found.done else "paused by a rollback until `tandem resume`; " if found.paused else "nothing new; still "
     return Output(
         document,
         "\n".join(

@@ -154,6 +154,23 @@ def difference(paired: Pairs, field: pa.Field, allowed: float) -> MeasureDiffere
     return total
 
 
+def beyond(paired: Pairs, measure: str, allowed: float) -> pa.Array:
+    """Which rows differ in a measure by more than its tolerance."""
+    unequal = paired.unequal(measure)
+    if not allowed:
+        return unequal
+    places = pc.indices_nonzero(unequal)
+    sides = (arrays.whole(side[measure]).take(places).to_pylist() for side in paired.sides)
+    there = paired.both.take(places).to_pylist()
+    found = [
+        not both or any(_apart(*leaf, allowed)[2] for leaf in _leaves(*values))
+        for both, *values in zip(there, *sides, strict=True)
+    ]
+    return pc.is_in(
+        arrays.from_numpy(np.arange(len(unequal)), pa.uint64()), value_set=places.filter(python_values.array(found, pa.bool_()))
+    )
+
+
 def plus(*parts: MeasureDifference) -> MeasureDifference:
     """The differences of a measure over disjoint sets of keys as one."""
     examples = (example for part in parts for example in part.examples)
