@@ -73,6 +73,9 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     keep = settings.keep
     since = at - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
     kept = publications.retained(publications.history(tables), keep=keep.publications, since=since)
+    if not kept:
+        # Nobody can tell what is needed; where the publications themselves were lost, that is everything.
+        return Maintained((), (), (), scratch.clear(tables))
     stored = releases.every(tables)
     live = {publication.release for publication in kept}
     # A younger one may be on its way to its first publication.

@@ -336,3 +336,14 @@ def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: 
 def test_nothing_published_is_nothing_to_do(tmp_path: Path) -> None:
     done = maintain.run(Settings(state=str(tmp_path)), now=lambda: NOON, say=lambda _: None)
     assert (done.retained, done.freed.files) == ((), 0)
+
+
+def test_where_the_publications_are_lost_everything_may_be_needed(world: World) -> None:
+    strange(world)
+    log = logged(world)
+    kept, elsewhere = Path(world.tables.control("publications")), Path(world.tables.root) / "elsewhere"
+    kept.rename(elsewhere)
+    done = kept_up(world)
+    assert (done.retained, done.tables, done.discarded) == ((), (), ())
+    elsewhere.rename(kept)
+    assert_whole(world, (4, 5), log)
