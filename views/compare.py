@@ -86,34 +86,72 @@ class MeasureDifference:
         return self.symmetric / self.rows if self.rows else 0.0
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """Two answers side by side: rows of the same keys and window, and rows that one side alone has.
+
+    `group` has the keys and window of each row. `sides` have equal numbers of rows, nulls where `there` says that the side
+    has no such row.
+    """
+
+    group: tuple[tuple[pa.Field, pa.Array], ...]
+    sides: tuple[pa.Table, pa.Table]
+    there: tuple[pa.Array, pa.Array]
+
+    @property
+    def both(self) -> pa.Array:
+        """Which rows both sides have."""
+        return pc.and_(*self.there)
+
+    def matched(self) -> "Pairs":
+        """Only those rows."""
+        both = self.both
+        return Pairs(
+            tuple((field, column.filter(both)) for field, column in self.group),
+            (self.sides[0].filter(both), self.sides[1].filter(both)),
+            (self.there[0].filter(both), self.there[1].filter(both)),
+        )
+
+    def unequal(self, measure: str) -> pa.Array:
+        """Which rows do not say the same of a measure."""
+        return pc.invert(pc.and_(self.both, _same(*(arrays.whole(side[measure]) for side in self.sides))))
+
+
 def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
     """Compare what merged states of the view say, measure by measure; a row that only one side has differs in all of them."""
-    answers = [present_arranged(view, arrange(view, states)) for states in (served, found)]
-    rows = _matched(group_columns(view), *answers)
-    ours, theirs = (answer.take(rows[side]) for answer, side in zip(answers, _SIDES, strict=True))
-    both = pc.and_(*(pc.is_valid(arrays.whole(rows[side])) for side in _SIDES))
-    schema = answer_schema(view)
-    group = [
-        (schema.field(name), pc.coalesce(arrays.whole(ours[name]), arrays.whole(theirs[name]))) for name in group_columns(view)
-    ]
+    answers = (present_arranged(view, arrange(view, states)) for states in (served, found))
+    paired, schema = pairs(group_columns(view), *answers), answer_schema(view)
+    return tuple(difference(paired, schema.field(measure), tolerance(view, measure)) for measure in view.measures)
 
-    def difference(measure: str) -> MeasureDifference:
-        field, sides = schema.field(measure), [arrays.whole(side[measure]) for side in (ours, theirs)]
-        unequal = pc.indices_nonzero(pc.invert(pc.and_(both, _same(*sides))))
-        total = MeasureDifference(measure, rows.num_rows)
-        for start in range(0, len(unequal), _PIECE):
-            piece = unequal.slice(start, _PIECE)
-            places = [written(column.take(piece), of) for of, column in group]
-            names = [of.name for of, _ in group]
-            there = [pc.is_valid(arrays.whole(rows[side])).take(piece).to_pylist() for side in _SIDES]
-            values = [side.take(piece) for side in sides]
-            plain, shown = [side.to_pylist() for side in values], [written(side, field) for side in values]
-            allowed = tolerance(view, measure)
-            found_here = _measured(measure, allowed, names=names, places=places, there=there, plain=plain, shown=shown)
-            total = plus(total, found_here)
-        return total
 
-    return tuple(difference(measure) for measure in view.measures)
+def pairs(group: Sequence[str], served: pa.Table, found: pa.Table) -> Pairs:
+    """The rows of two answers, matched by keys and window."""
+    rows = _matched(group, served, found)
+    ours, theirs = (answer.take(rows[side]) for answer, side in zip((served, found), _SIDES, strict=True))
+    columns = ((found.schema.field(name), pc.coalesce(arrays.whole(ours[name]), arrays.whole(theirs[name]))) for name in group)
+    there = tuple(pc.is_valid(arrays.whole(rows[side])) for side in _SIDES)
+    return Pairs(tuple(columns), (ours, theirs), (there[0], there[1]))
+
+
+def difference(paired: Pairs, field: pa.Field, allowed: float) -> MeasureDifference:
+    """How a measure differs, which is shown as `field`; `allowed` is its tolerance."""
+    sides = [arrays.whole(side[field.name]) for side in paired.sides]
+    unequal = pc.indices_nonzero(paired.unequal(field.name))
+    total = MeasureDifference(field.name, paired.sides[0].num_rows)
+    for start in range(0, len(unequal), _PIECE):
+        piece = unequal.slice(start, _PIECE)
+        values = [side.take(piece) for side in sides]
+        found_here = _measured(
+            field.name,
+            allowed,
+            names=[of.name for of, _ in paired.group],
+            places=[written(column.take(piece), of) for of, column in paired.group],
+            there=[side.take(piece).to_pylist() for side in paired.there],
+            plain=[side.to_pylist() for side in values],
+            shown=[written(side, field) for side in values],
+        )
+        total = plus(total, found_here)
+    return total
 
 
 def plus(*parts: MeasureDifference) -> MeasureDifference:
