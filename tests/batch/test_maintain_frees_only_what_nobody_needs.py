@@ -359,3 +359,14 @@ def test_the_realtime_tables_of_a_release_that_is_gone_go(world: World) -> None:
     assert kept_up(world, hours=1).discarded == ("realtime/2",)
     assert {path.name for path in Path(world.tables.root, "realtime").iterdir()} == {"1", "3"}
     assert asked(Reader(world.tables)) == before
+
+
+def test_where_the_publications_are_lost_everything_may_be_needed(world: World) -> None:
+    strange(world)
+    log = logged(world)
+    kept, elsewhere = Path(world.tables.control("publications")), Path(world.tables.root) / "elsewhere"
+    kept.rename(elsewhere)
+    done = kept_up(world)
+    assert (done.retained, done.tables, done.discarded) == ((), (), ())
+    elsewhere.rename(kept)
+    assert_whole(world, (4, 5), log)
