@@ -34,4 +34,7 @@ def test_the_first_that_fits(
     measure: str, *, unequal: int, differ: int, copies: int, declared: dict[str, float], expected: Cause
 ) -> None:
     view = replace(VIEW, tolerances=declared)
-    assert cause(view, MeasureDifference(measure, 9, unequal, differ), copies=copies) == expected
+    difference = MeasureDifference(measure, 9, unequal, differ)
+    assert cause(view, difference, copies=copies) == expected
+    compacted = replace(view, source=replace(view.source, compacted=True))
+    assert cause(compacted, difference, copies=copies) == ("compaction" if expected == "unexplained" else expected)
