@@ -121,6 +121,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("publications",),
         ("gaps",),
         ("audits",),
+        ("rates",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics")),
         *(("summaries", *pair) for pair in decoders),
     ]
