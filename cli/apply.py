@@ -10,6 +10,7 @@ from batch import apply, gates
 from batch.apply import Applied, Terms
 from batch.session import Run
 from cli.call import Call, Output
+from cli.progress import progress
 from cli.promote import Gate, MaxLag, Why, promoted
 from cli.who import who
 
@@ -38,8 +39,17 @@ def run(
     conditions = () if gate is None else gates.parse(gate)
     settings = call.settings()
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
-    batch = Run(settings, who("apply"), now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = apply.run(batch, call.publishable, terms)
+    with progress(call) as watch:
+        batch = Run(
+            settings,
+            who("apply"),
+            now=lambda: datetime.now(UTC),
+            say=call.say,
+            environ=call.environ,
+            debug=call.debug,
+            started=watch,
+        )
+        done = apply.run(batch, call.publishable, terms)
     document = _document(done)
     text = list(_lines(done))
     if done.release is not None and auto_promote:

@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, Entry] = {
     "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
     "maintain": Entry("cli.maintain", "Compact tables, and free what nothing needs any more."),
     "audit": Entry("cli.audit", "List how served answers compared with what the batch then found."),
+    "verify": Entry("cli.verify", "Replay the archive through both paths, and compare with what is published."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
     "query": Entry("cli.query", "Ask a view."),
 }

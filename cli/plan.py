@@ -1,10 +1,12 @@
 """`tandem plan`: what the definitions in the project's folder change of what is published, and what that takes."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from batch.estimating import RAW, Expected, duration, expected, size
 from cli.call import Call, Output
-from ledger import publications
+from ledger import archive, publications, releases
 from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.drift import since_published
@@ -32,6 +34,7 @@ def run(call: Call) -> Output:
 
 
 def _document(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> dict[str, Any]:
+    ahead = dict(_ahead(call, live, wanted, changes))
     return {
         "project": str(call.project),
         "publication": live.number if live else None,
@@ -39,8 +42,25 @@ def _document(call: Call, live: Publication | None, wanted: Project, changes: Ch
         "different": changes.different,
         "sources": {source.name: _source(source) for source in changes.sources},
         "views": {view.name: _view(view, wanted, changes) for view in changes.views},
+        "estimates": {source: work.to_json() for source, work in ahead.items()},
         "files": list(changes.files),
     }
+
+
+def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> Iterator[tuple[str, Expected]]:
+    """What would be read of each source that has something to compute, of what is archived by now."""
+    if live is None:
+        return
+    tables = Tables(call.settings().state)
+    release = releases.load(tables, live.release)
+    rebuilt = {source.name for source in changes.sources if source.rebuilt}
+    computed = Counter(wanted.views[view.name].source.name for view in changes.views if view.computed_from != "nothing")
+    for name, views in computed.items():
+        if name in release.sources:
+            raw, decoder = name in rebuilt, release.sources[name]
+            end = archive.archived(tables, name) if raw else archive.end(tables, name, decoder)
+            if end.offsets:
+                yield name, expected(tables, wanted.sources[name], decoder, kind=RAW if raw else "full", views=views, end=end)
 
 
 def _source(source: SourceChanges) -> dict[str, Any]:
@@ -81,6 +101,9 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
                 yield from (f"      {change['kind']}: {change['words']}" for change in one["changes"])
             if one["work"]:
                 yield f"      to do: {one['work']}"
+    for name, one in document["estimates"].items():
+        about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
+        yield f"  source {name}: about {one['rows']} rows to read, {size(one['bytes'])}; {about}"
     if document["different"]:
         yield "`tandem apply` builds them beside what is live, `tandem promote` makes them live"
     elif document["files"]:
