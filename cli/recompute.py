@@ -14,6 +14,7 @@ from batch.session import Run
 from cli.audit import document_of, summary
 from cli.call import Call, Output
 from cli.progress import progress
+from cli.terms import AcceptGap
 from ledger.counts import Counts
 from serving.selection import parse_time
 
@@ -35,9 +36,7 @@ def run(
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Read the archive itself, not the events decoded from it.")] = False,
-    accept_gap: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
-    ] = None,
+    accept_gap: AcceptGap = None,
     publish_anyway: Annotated[
         bool, typer.Option("--publish-anyway", help="Publish although what was served differs and nothing explains it.")
     ] = False,
