@@ -18,6 +18,7 @@ from ledger.counts import Counts, plus
 from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
 from ledger.positions import LOG_START, Position, ranges, upper
 from ledger.releases import Release
+from ledger.standing import Followed
 from ledger.tables import Tables
 from views import project
 from views.errors import TandemError
@@ -77,6 +78,8 @@ class _Log:
 def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False) -> list[Archived]:
     """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
 
+    What is archived is decoded for releases that stand beside it, too.
+
     A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it, also while it is still empty.
     Waits for another run that holds the lock. Raises TandemError.
     """
@@ -87,7 +90,19 @@ def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = Fa
     sources = project.load_files(release.files).sources
     logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
     batch.hold("archive")
-    return [_archive(batch, release, log) for log in logs]
+    archived = [_archive(batch, release, log) for log in logs]
+    for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())[1:]:
+        archived += _beside(batch, releases.load(batch.tables, state.release), release, connection)
+    return archived
+
+
+def _beside(batch: Run, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
+    """Do the same for a release that stands beside the live one: what that does not read, or reads otherwise."""
+    for name, source in project.load_files(release.files).sources.items():
+        if name not in live.sources:
+            yield _archive(batch, release, _Log.of(source, connection, may_be_new=False))
+        elif live.sources[name] != release.sources[name]:
+            decode_archived(batch, release, source)
 
 
 def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts]:

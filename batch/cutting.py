@@ -8,7 +8,7 @@ from batch.session import Run
 from ledger import cuts
 from ledger.commit_files import spans_of
 from ledger.positions import Position
-from ledger.publications import published_cut
+from ledger.standing import cut_of
 from ledger.tiling import chain
 
 # A speed layer that is alive commits several times a second; one that has not moved for so long is taken for absent.
@@ -47,4 +47,4 @@ def _reached(batch: Run, release: int, source: str) -> Position | None:
     spans = spans_of(batch.tables, release, source)
     if not any(span.kind == "epoch" for span in spans):
         return None
-    return chain(spans, published_cut(batch.tables, release, source), across_bridges=True).end
+    return chain(spans, cut_of(batch.tables, release, source), across_bridges=True).end

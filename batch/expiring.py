@@ -39,6 +39,7 @@ def discard_unneeded(tables: Tables, releases: Iterable[Release], needed: Iterab
     What is discarded can be built again: from the archive, or from the log's events. Each folder goes at one stroke.
     """
     keep = list(needed)
+    numbers = {release.number for release in keep}
     decoders = {pair for release in keep for pair in release.sources.items()}
     views = {pair for release in keep for pair in release.views.items()}
     folders: list[str] = []
@@ -48,4 +49,6 @@ def discard_unneeded(tables: Tables, releases: Iterable[Release], needed: Iterab
                 # First what says that the tables are complete.
                 folders += [tables.control("summaries", source, decoder), str(Path(tables.events(source, decoder)).parent)]
         folders += [tables.view(*pair) for pair in release.views.items() if pair not in views]
+        if release.number not in numbers:
+            folders.append(tables.realtime_of(release.number))
     return [folder for folder in dict.fromkeys(folders) if scratch.discard(tables, Path(folder))]

@@ -15,10 +15,11 @@ from typing import Final
 from batch import compacting, expiring, scratch
 from batch.spans import EVENTS, RECORDS, Columns
 from infra.settings import Settings
-from ledger import archive, delta, locks, publications, releases
+from ledger import archive, delta, locks, publications, releases, standing
 from ledger.delta import Freed
 from ledger.publications import Publication
 from ledger.releases import Release
+from ledger.standing import Followed
 from ledger.tables import Tables
 
 _LOCKS: Final = ("views", "archive")
@@ -72,11 +73,20 @@ def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str],
 def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     keep = settings.keep
     since = at - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
-    kept = publications.retained(publications.history(tables), keep=keep.publications, since=since)
+    # For so long after its last day somebody may still write to a release's tables, or read them.
+    days = keep.release_days + keep.file_hours / 24
+    kept = Followed(tables, days=days).retained(at, publications=keep.publications, since=since)
+    if not kept:
+        # Nobody can tell what is needed; where the publications themselves were lost, that is everything.
+        return Maintained((), (), (), scratch.clear(tables))
     stored = releases.every(tables)
-    live = {publication.release for publication in kept}
-    # A younger one may be on its way to its first publication.
-    needed = [release for release in stored if release.number in live or release.at > since]
+    lately = {record.state.release for record in standing.records(tables) if record.state.at > since}
+    # One that is young may be on its way to be applied.
+    needed = [
+        release
+        for release in stored
+        if release.number in lately or release.number in {state.release for state in kept} or release.at > since
+    ]
     discarded = expiring.discard_unneeded(tables, stored, needed)
     done = [
         *_logs(tables, needed, settings, at),
@@ -84,7 +94,7 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
         *_journals(tables, needed, settings),
     ]
     return Maintained(
-        retained=tuple(publication.number for publication in kept),
+        retained=tuple(each.number for each in publications.history(tables) if each in kept),
         tables=tuple(done),
         discarded=tuple(_name(tables, folder) for folder in discarded),
         scratch=scratch.clear(tables),
@@ -119,8 +129,11 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
     names = [
         ("releases",),
         ("publications",),
+        ("standing",),
+        ("diffs",),
         ("gaps",),
         ("audits",),
+        ("rates",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics")),
         *(("summaries", *pair) for pair in decoders),
     ]

@@ -28,7 +28,7 @@ class Request:
 
     `views` are rebuilt at the published cut, and all others stay; none means every view, up to a new cut. `windows` bounds
     the starts of the windows that are rebuilt, at the published cut; other windows stay. `keep_cut` rebuilds every view at
-    the published cut. `adopt` makes the working tree the next release. `raw` reads the archive instead of the events
+    the published cut. `raw` reads the archive instead of the events
     tables. `accepted` names gaps to count without; those of the live publication stay accepted. `publish_anyway` publishes
     also where what was served differs from what was found and nothing explains it.
     """
@@ -37,7 +37,6 @@ class Request:
     views: tuple[str, ...] = ()
     windows: Windows | None = None
     keep_cut: bool = False
-    adopt: bool = False
     raw: bool = False
     accepted: tuple[str, ...] = ()
     publish_anyway: bool = False
@@ -48,8 +47,6 @@ class Request:
         return self.keep_cut or bool(self.views) or self.windows is not None
 
     def __post_init__(self) -> None:
-        if self.at_published_cut and self.adopt:
-            raise BadRequest("a new release is recomputed whole: --adopt goes without views, --from, --to and --keep-cut")
         if self.at_published_cut and self.mode == "incremental":
             raise BadRequest("views of a source move to a new cut together: --mode incremental goes without views and --keep-cut")
         if self.raw and (self.mode == "incremental" or self.windows is not None):
@@ -72,8 +69,8 @@ class Step:
     views: Mapping[str, tuple[Part, ...]] = field(hash=False)
 
 
-def steps(project: Project, live: Publication | None, request: Request) -> list[Step]:
-    """What to do for each source that has something to do; `live` is None where another release is to be published.
+def steps(project: Project, state: Publication, request: Request) -> list[Step]:
+    """What to do for each source that has something to do; `state` is the newest one of the release.
 
     Raises BadRequest for a view that does not exist or cannot be built in part.
     """
@@ -84,16 +81,14 @@ def steps(project: Project, live: Publication | None, request: Request) -> list[
     if request.windows is not None:
         chosen = _buildable(chosen, request.windows, named=bool(request.views))
     of = {source: [name for name, view in chosen.items() if view.source.name == source] for source in project.sources}
-    found = (_step(source, views, live, request) for source, views in of.items())
+    found = (_step(source, views, state, request) for source, views in of.items())
     return [step for step in found if step is not None]
 
 
-def _step(source: str, views: Sequence[str], live: Publication | None, request: Request) -> Step | None:
+def _step(source: str, views: Sequence[str], state: Publication, request: Request) -> Step | None:
     whole = dict.fromkeys(views, ())
-    if live is None:
-        return Step(source, "full", LOG_START, None, whole)
-    published = live.cut(source)
-    parts = {name: live.views[name].parts for name in views}
+    published = state.cut(source)
+    parts = {name: state.views[name].parts for name in views}
     if request.at_published_cut:
         if not views or not published.offsets:
             return None

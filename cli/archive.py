@@ -23,7 +23,7 @@ def run(
     """
     settings = call.settings()
     batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = archive.run(batch, call.definitions, new_topic=new_topic)
+    done = archive.run(batch, call.publishable, new_topic=new_topic)
     document = {
         "sources": {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
     }

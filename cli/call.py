@@ -7,13 +7,14 @@ it raises as a TandemError. Printing, exit codes and the wording of failures are
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
 
 from infra import settings as settings_of_project
+from infra.revision import revision
 from infra.settings import Settings
 from views import project as definitions_of_project
 from views.errors import TandemError
@@ -49,6 +50,10 @@ class Call:
     def definitions(self) -> Project:
         """The sources and views of the working tree; raises TandemError, naming file and line."""
         return definitions_of_project.load(self.project)
+
+    def publishable(self) -> Project:
+        """The same with its revision, for those who publish it."""
+        return replace(self.definitions(), revision=revision(self.project))
 
     def say(self, text: str) -> None:
         """Tell a person how it goes: one line on stderr."""

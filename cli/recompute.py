@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 from batch import recompute
+from batch.building import Done
+from batch.estimating import duration
 from batch.planning import BadRequest, Mode, Request
 from batch.session import Run
 from cli.audit import document_of, summary
 from cli.call import Call, Output
+from cli.progress import progress
+from cli.terms import AcceptGap
 from ledger.counts import Counts
 from serving.selection import parse_time
 
@@ -31,13 +35,8 @@ def run(
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
-    adopt: Annotated[
-        bool, typer.Option("--adopt", help="Make the definitions in the project's folder the next release.")
-    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Read the archive itself, not the events decoded from it.")] = False,
-    accept_gap: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
-    ] = None,
+    accept_gap: AcceptGap = None,
     publish_anyway: Annotated[
         bool, typer.Option("--publish-anyway", help="Publish although what was served differs and nothing explains it.")
     ] = False,
@@ -45,7 +44,8 @@ def run(
     """Fold what is archived into batch views, and publish them with their cut.
 
     What is new is added to what is published; a source is folded whole where that is not possible, and with `--mode full`.
-    The definitions are those of the published release, whatever the project's folder says by now, unless they are adopted.
+    The definitions are those of the published release, whatever the project's folder says by now; releases that stand beside it
+    are brought up to date, too. After a rollback nothing is published until `tandem resume`.
     """
     if (from_ is None) != (to is None):
         raise BadRequest("--from and --to go together: windows are rebuilt between two times")
@@ -54,17 +54,26 @@ def run(
         tuple(views or ()),
         (parse_time(from_), parse_time(to)) if from_ is not None and to is not None else None,
         keep_cut,
-        adopt,
         raw,
         tuple(accept_gap or ()),
         publish_anyway,
     )
     settings = call.settings()
-    batch = Run(settings, "recompute", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    found = recompute.run(batch, call.definitions, request)
+    with progress(call) as watch:
+        batch = Run(
+            settings,
+            "recompute",
+            now=lambda: datetime.now(UTC),
+            say=call.say,
+            environ=call.environ,
+            debug=call.debug,
+            started=watch,
+        )
+        found = recompute.run(batch, call.publishable, request)
     live = found.publication
     document = {
         "published": bool(found.done),
+        "paused": found.paused,
         "publication": live.number,
         "release": live.release,
         "done": [
@@ -76,6 +85,8 @@ def run(
                 "views": list(done.views),
                 "events": done.events,
                 "seconds": round(done.seconds, 1),
+                "estimate": done.ahead.to_json(),
+                "actual": {"rows": done.events, "seconds": round(done.seconds, 1)},
             }
             for done in found.done
         ],
@@ -87,18 +98,25 @@ def run(
         "gaps": [gap.name for gap in found.gaps],
         "audits": [document_of(audit) for audit in found.audits],
     }
-    was = "" if found.done else "nothing new; still "
+    was = "" if found.done else "paused by a rollback until `tandem resume`; " if found.paused else "nothing new; still "
     return Output(
         document,
         "\n".join(
             [
                 f"{was}publication {live.number} of release {live.release}",
+                *map(_timed, found.done),
                 *map(_sentence, live.counts.items()),
                 *_repairs(live.repaired),
                 *summary(found.audits),
             ]
         ),
     )
+
+
+def _timed(done: Done) -> str:
+    about = done.ahead.estimate
+    guessed = "" if about is None else f" (estimated {duration(about.seconds)})"
+    return f"{done.source}: {done.kind}, {done.events} events folded in {duration(done.seconds)}{guessed}"
 
 
 def _sentence(counted: tuple[str, Counts]) -> str:

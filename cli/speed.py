@@ -20,7 +20,7 @@ def run(call: Call) -> None:
         with signals.stopping() as stop:
             layer.run(
                 settings,
-                project=call.definitions,
+                project=call.publishable,
                 session=lambda: spark.session(settings, parts.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
                 stop=stop,
                 now=lambda: datetime.now(UTC),

@@ -1,7 +1,7 @@
 """`tandem status`: what runs, how far each source and view has come, and what became of the records."""
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cli import parts
@@ -11,9 +11,12 @@ from cli.listing import aligned
 from cli.log_ends import LogEnd, log_ends
 from cli.unarchived import unarchived
 from infra.settings import Settings
-from ledger import publications, releases
+from ledger import promotion, publications, releases
+from ledger import standing as standing_releases
 from ledger.counts import NOTHING, Counts, plus
 from ledger.positions import LOG_START
+from ledger.publications import Publication
+from ledger.standing import Followed
 from ledger.tables import Tables
 from serving.following import UNPUBLISHED
 from serving.provenance import age, written
@@ -31,11 +34,12 @@ def run(call: Call) -> Output:
     count, `late` too: it is the speed layer's label, since it alone sees events in their order.
     `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
     tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
-    that answers had labelled final. `positions` are where merged answers stand; `behind_bridge` says that the speed layer went
-    on beyond a stretch that it did not read, and that answers follow once a recompute has published it. `log_end` and `lag`
-    are null, and `log_end_problem` says why, while the broker does not tell. `until_loss` says how many `seconds` and `offsets`
-    are left until the topic's retention may delete what is not archived, null where nothing is limited or waits, how many are
-    `lost`, and a `warning` where there is one.
+    that answers had labelled final. `standing` are the releases that are kept up beside the live one, and how far their
+    realtime views are behind it; of one that failed lately it says why. `positions` are where merged answers stand;
+    `behind_bridge` says that the speed layer went on beyond a stretch that it did not read, and that answers follow once a
+    recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker does not tell.
+    `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
+    null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one.
     """
     settings = call.settings()
     tables, now = Tables(settings.state), datetime.now(UTC)
@@ -50,7 +54,7 @@ def run(call: Call) -> Output:
             name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name]
             for name, end in ends.items()
         }
-        document |= {"publication": None, "release": None, "sources": sources, "views": {}, "definitions": None}
+        document |= {"publication": None, "release": None, "sources": sources, "views": {}, "standing": [], "definitions": None}
         return Output(document, _shown(document))
 
     reader = Reader(tables)
@@ -74,7 +78,22 @@ def run(call: Call) -> Output:
     }
     views = {name: _view(snapshot, name, view.source.name, ends[view.source.name]) for name, view in project.views.items()}
     document |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
+    document["standing"] = list(_beside(tables, settings, publication, now))
     return Output({**document, "definitions": drift.to_json()}, _shown(document))
+
+
+def _beside(tables: Tables, settings: Settings, live: Publication, now: datetime) -> Iterator[dict[str, Any]]:
+    """The releases that are kept up beside the live one, and those that lately failed."""
+    days = settings.keep.release_days
+    newest = {one.state.release: one for one in standing_releases.records(tables)}
+    published = {each.release for each in publications.history(tables)}
+    ready = promotion.ready(tables, days=days, at=now)
+    for state in Followed(tables, days).states(now)[1:]:
+        stage = "was live" if state.release in published else "ready" if state.release in ready else "being built"
+        yield {"release": state.release, "stage": stage, "why": None, "lag": promotion.lags(tables, state, live)}
+    for number, one in sorted(newest.items()):
+        if one.stage == "failed" and now - one.state.at < timedelta(days=days):
+            yield {"release": number, "stage": "failed", "why": one.state.why, "lag": {}}
 
 
 def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired: int | None = None) -> dict[str, Any]:
@@ -161,6 +180,9 @@ def _shown(document: dict[str, Any]) -> str:
     ]
     number = document["publication"]
     published = [f"publication {number} of release {document['release']}"] if number else []
+    for one in document["standing"]:
+        behind = ", ".join(f"{lag} offsets of {name} behind" for name, lag in one["lag"].items())
+        published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
     sections = (parts.sentences(document), aligned(sources), aligned(views), [*published, *problems])
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 

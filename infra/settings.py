@@ -93,6 +93,9 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     publications: Annotated[Positive, Meta(description="Newest publications to keep, and with them what they need.")] = 2
     days: Annotated[Count, Meta(description="Days for which a publication is kept after another one replaced it.")] = 0
+    release_days: Annotated[
+        Count, Meta(description="Days for which a release that was live is kept up, for a rollback, unless it is retired.")
+    ] = 7
     file_hours: Annotated[
         int, Meta(ge=1, le=168, description="Hours for which a file stays on disk after nothing needs it, for those who read it.")
     ] = 1

@@ -16,7 +16,7 @@ from ledger import delta
 from ledger.commit_files import open_or_create, read_spans, spans_of, to_rows
 from ledger.commits import Commit, Span
 from ledger.positions import Position, distance
-from ledger.publications import published_cut
+from ledger.standing import cut_of
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain, end
 from views.errors import TandemError
@@ -61,7 +61,7 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
     """
     while True:
         spans = spans_of(tables, release, source)
-        choice = choose(spans, cut=published_cut(tables, release, source), archive_end=archive_end, patience=patience)
+        choice = choose(spans, cut=cut_of(tables, release, source), archive_end=archive_end, patience=patience)
         try:
             if choice.bridge:
                 bridge(tables, release, source, to=choice.cut, by=by, at=at)
@@ -87,9 +87,17 @@ def reserve(tables: Tables, release: int, source: str, position: Position, *, by
     _commit(tables, release, source, mark)
 
 
+def begin(tables: Tables, release: int, source: str, position: Position, *, by: str, at: datetime) -> None:
+    """Let the release's realtime table begin here, if it has not begun yet: its batch views have what lies below.
+
+    Raises Unwritable.
+    """
+    _commit(tables, release, source, lambda spans: None if spans else Commit(position, position, 0, "cut", by=by, at=at))
+
+
 def reserved(tables: Tables, release: int, source: str) -> list[Position]:
     """The reserved cuts that the release's published cut has not passed yet, lowest first."""
-    live = published_cut(tables, release, source)
+    live = cut_of(tables, release, source)
     marks = {span.start for span in spans_of(tables, release, source) if span.kind == "cut"}
     return sorted((at for at in marks if at == live or not at.at_or_below(live)), key=lambda at: distance(Position(), at))
 
@@ -103,7 +111,7 @@ def bridge(tables: Tables, release: int, source: str, *, to: Position, by: str, 
 
     def range_(spans: list[Span]) -> Commit | None:
         start = end(spans)
-        start = published_cut(tables, release, source) if start is None else start
+        start = cut_of(tables, release, source) if start is None else start
         if start == to:
             return None
         if not start.at_or_below(to):

@@ -35,14 +35,12 @@ def labels_below(
     views: Mapping[str, str],
     maxima: Maxima,
     idle: timedelta,
-    same_times: bool = True,
 ) -> Labels:
-    """What the parent publication says, and what the commits from its cut up to this one add.
+    """What the parent, a state of the same release, says, and what the commits from its cut up to this one add.
 
-    `views` are the fingerprints of the source's views by name; a view that means something else than in the parent starts at
-    0. `maxima` are those of all events below the cut: they tell the watermark where no commits lead up to it. It is never
-    less than the parent's, unless the source's events have other times than the parent's had (`same_times`). Raises
-    Unreadable.
+    `views` are the fingerprints of the source's views by name; one that the parent does not have starts at 0. `maxima` are
+    those of all events below the cut: they tell the watermark where no commits lead up to it. It is never less than the
+    parent's. Raises Unreadable.
     """
     reached = watermark(maxima, idle)
     if parent is None or source not in parent.cuts:
@@ -50,9 +48,8 @@ def labels_below(
     found = chain(Follower(tables, parent.release, source).poll().commits, parent.cuts[source], across_bridges=True).commits
     passed = [commit for commit in found if commit.end.at_or_below(cut)]
     end = passed[-1].end if passed else parent.cuts[source]
-    if same_times:
-        led_up = end == cut and all(commit.kind == "fold" for commit in passed)
-        reached = later(parent.watermarks.get(source), *(commit.watermark for commit in passed), None if led_up else reached)
+    led_up = end == cut and all(commit.kind == "fold" for commit in passed)
+    reached = later(parent.watermarks.get(source), *(commit.watermark for commit in passed), None if led_up else reached)
     before = parent.counts[source].late if source in parent.counts else 0
     return Labels(
         late=before + sum(commit.counts.late for commit in passed),

@@ -23,7 +23,8 @@ from ledger.tiling import boundary, chain
 from views.errors import TandemError
 from views.watermark import Maxima, maxima_from_json, maxima_to_json
 
-Kind = Literal["initial", "recompute", "promote"]
+Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
+"""apply: of a state that is not live yet (ledger.standing). After a rollback no recompute publishes until one resumes."""
 
 
 class NotPublishable(TandemError):
@@ -39,7 +40,7 @@ class Publication:
     `after_final`, by view name how many events came into windows that answers had labelled final, of the labels that answers
     of this fingerprint ever had. `repaired` has, by source, how many of the events that the tail had counted since the cut
     before the batch found to be copies; nothing of a source where nobody can tell (ledger.repaired). `gaps` names the gaps
-    that the batch views were built in spite of. `parent` is 0 of number 1.
+    that the batch views were built in spite of. `parent` is 0 of number 1. `why` is what a person said about it.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Publication:
     after_final: Mapping[str, int] = field(default_factory=dict, hash=False)
     repaired: Mapping[str, int] = field(default_factory=dict, hash=False)
     gaps: tuple[str, ...] = ()
+    why: str = ""
 
     def cut(self, source: str) -> Position:
         """The source's cut; the log's start if the publication says nothing of the source."""
@@ -81,6 +83,7 @@ SCHEMA: Final = pa.schema(
         ("after_final", pa.string()),
         ("repaired", pa.string()),
         ("gaps", pa.string()),
+        ("why", pa.string()),
     ]
 )
 """Columns that hold mappings are JSON."""
@@ -89,12 +92,12 @@ SCHEMA: Final = pa.schema(
 def latest(tables: Tables) -> Publication | None:
     """The live publication, read from one file; None before the first. Raises Unreadable."""
     row = _journal(tables).read().newest()
-    return None if row is None else _from_row(row)
+    return None if row is None else from_row(row)
 
 
 def history(tables: Tables) -> list[Publication]:
     """All publications, oldest first."""
-    return [_from_row(row) for row in _journal(tables).read().rows()]
+    return [from_row(row) for row in _journal(tables).read().rows()]
 
 
 @dataclass
@@ -114,35 +117,29 @@ class History:
         return [*self._known]
 
 
-def published_cut(tables: Tables, release: int, source: str) -> Position:
-    """The source's cut in the newest publication of the release; the log's start if it has none."""
-    live = latest(tables)
-    if live is not None and live.release != release:
-        live = next((each for each in reversed(history(tables)) if each.release == release), None)
-    return LOG_START if live is None else live.cut(source)
-
-
 def publish(tables: Tables, derive: Callable[[Publication | None], Publication | None]) -> Publication | None:
     """Publish what `derive` makes of the live publication, which becomes its parent; nothing if it makes None.
 
     `derive` gives everything but `number` and `parent`, whose values are overwritten; it raises if what its run started from
     is no longer live, and it is called again if another publication came first. Raises NotPublishable if a cut would step
-    back within the release, or is not a committed boundary of the release's chain (so that its readers could not tile).
+    back within the release, or is not a committed boundary of the release's chain (so that its readers could not tile). A
+    rollback may step back, if answers do not: what lies between the cuts must be in the realtime tables.
     """
 
     def row(snapshot: Snapshot) -> Row | None:
         newest = snapshot.newest()
-        parent = None if newest is None else _from_row(newest)
+        parent = None if newest is None else from_row(newest)
         candidate = derive(parent)
         if candidate is None:
             return None
         candidate = replace(candidate, parent=parent.number if parent else 0)
-        _refuse_step_back(candidate, _last_of_release(snapshot, candidate.release))
+        before = _last_of_release(snapshot, candidate.release)
+        (_refuse_lost_tail(tables, candidate, before) if candidate.kind == "rollback" else _refuse_step_back(candidate, before))
         _refuse_untileable(tables, candidate)
-        return _to_row(candidate)
+        return to_row(candidate)
 
     stored = _journal(tables).add(row)
-    return None if stored is None else _from_row(stored)
+    return None if stored is None else from_row(stored)
 
 
 def initial(
@@ -168,15 +165,13 @@ def initial(
 
 
 def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
-    """Those that can still be asked: the newest `keep`, all that were live at `since` or later, and the newest of each release.
+    """Those that can still be asked: the newest `keep`, and all that were live at `since` or later.
 
-    What only another publication needs (realtime rows, batch versions) may go. One that is not retained never is again, unless
-    the policy changes.
+    One that is not retained never is again, unless the policy changes. See also standing.retained.
     """
     ordered = sorted(publications, key=lambda publication: publication.number)
-    newest = {publication.release: publication for publication in ordered}
     recent = [replaced for replaced, successor in pairwise(ordered) if successor.at > since]
-    kept = {publication.number: publication for publication in (*newest.values(), *recent, *ordered[-keep:])}
+    kept = {publication.number: publication for publication in (*recent, *ordered[-keep:])}
     return [kept[number] for number in sorted(kept)]
 
 
@@ -210,6 +205,19 @@ def _refuse_step_back(candidate: Publication, before: Publication | None) -> Non
             )
 
 
+def _refuse_lost_tail(tables: Tables, candidate: Publication, before: Publication | None) -> None:
+    for source, cut in before.cuts.items() if before else ():
+        spans = spans_of(tables, candidate.release, source)
+        back = candidate.cut(source)
+        problem = chain(spans, back).problem
+        if problem or not chain(spans, cut).end.at_or_below(chain(spans, back).end):
+            why = problem or "a batch run went past what no speed layer had counted"
+            raise NotPublishable(
+                f"the cut of source {source!r} cannot go back from {cut} to {back}: the realtime views do not reach from there "
+                f"to where answers stand ({why})"
+            )
+
+
 def _refuse_untileable(tables: Tables, candidate: Publication) -> None:
     for source, cut in candidate.cuts.items():
         spans = spans_of(tables, candidate.release, source)
@@ -223,15 +231,17 @@ def _refuse_untileable(tables: Tables, candidate: Publication) -> None:
 def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:
     newest = snapshot.newest()
     if newest is None or newest["release"] == release:
-        return None if newest is None else _from_row(newest)
-    return next((_from_row(row) for row in reversed(snapshot.rows()) if row["release"] == release), None)
+        return None if newest is None else from_row(newest)
+    return next((from_row(row) for row in reversed(snapshot.rows()) if row["release"] == release), None)
 
 
 def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("publications"), SCHEMA)
 
 
-def _to_row(publication: Publication) -> Row:
+def to_row(publication: Publication) -> Row:
+    """The publication as a journal has it, but for its number."""
+
     def each(mapping: Mapping[str, Any], convert: Callable[[Any], Any]) -> str:
         return json.dumps({name: convert(value) for name, value in sorted(mapping.items())})
 
@@ -251,10 +261,13 @@ def _to_row(publication: Publication) -> Row:
         "after_final": each(publication.after_final, int),
         "repaired": each(publication.repaired, int),
         "gaps": json.dumps(publication.gaps),
+        "why": publication.why,
     }
 
 
-def _from_row(row: Row) -> Publication:
+def from_row(row: Row) -> Publication:
+    """Inverse of `to_row`."""
+
     def each(column: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
         return {name: convert(value) for name, value in json.loads(row[column]).items()}
 
@@ -275,4 +288,5 @@ def _from_row(row: Row) -> Publication:
         after_final=each("after_final", int),
         repaired=each("repaired", int),
         gaps=tuple(json.loads(row["gaps"])),
+        why=row["why"],
     )

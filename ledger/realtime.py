@@ -18,7 +18,7 @@ from ledger import compaction, delta
 from ledger.commit_files import open_or_create, read_commit, read_spans, to_rows
 from ledger.commits import Commit, Span
 from ledger.positions import LOG_START, Position
-from ledger.publications import published_cut
+from ledger.standing import cut_of
 from ledger.tables import Tables
 from ledger.tiling import end
 from views.errors import TandemError
@@ -62,7 +62,7 @@ class Writer:
         while True:
             spans = read_spans(handle, {})
             start = end(spans.values())
-            start = published_cut(tables, release, source) if start is None else start
+            start = cut_of(tables, release, source) if start is None else start
             epoch = 1 + max((span.epoch for span in spans.values()), default=0)
             try:
                 delta.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by)))

@@ -4,7 +4,7 @@ Archive, recompute, speed and serve run the stored files of the published releas
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -24,7 +24,10 @@ class NoRelease(TandemError):
 
 @dataclass(frozen=True)
 class Release:
-    """The project's `files` by path, the decoder fingerprints of its `sources` and the fingerprints of its `views` by name."""
+    """The project's `files` by path, the decoder fingerprints of its `sources` and the fingerprints of its `views` by name.
+
+    `revision` names the files in version control, if it was known.
+    """
 
     number: int
     at: datetime
@@ -32,6 +35,13 @@ class Release:
     sources: Mapping[str, str] = field(hash=False)
     views: Mapping[str, str] = field(hash=False)
     files: Mapping[str, bytes] = field(hash=False, repr=False)
+    revision: str = ""
+
+    def defines(self, project: Project) -> bool:
+        """Whether the project is of these very files, and they mean the same."""
+        sources = {name: decoder_fingerprint(source) for name, source in project.sources.items()}
+        views = {name: fingerprint(view) for name, view in project.views.items()}
+        return (self.files, self.sources, self.views) == (project.files, sources, views)
 
 
 SCHEMA: Final = pa.schema(
@@ -41,13 +51,14 @@ SCHEMA: Final = pa.schema(
         ("sources", pa.string()),
         ("views", pa.string()),
         ("files", pa.list_(pa.struct([("path", pa.string()), ("content", pa.binary())]))),
+        ("revision", pa.string()),
     ]
 )
 """`sources` and `views` are JSON objects of name to fingerprint."""
 
 
-def adopt(tables: Tables, project: Project, *, by: str, at: datetime) -> Release:
-    """The project as a stored release: a new one unless the newest is just that."""
+def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Container[int] = ()) -> Release:
+    """The project as a stored release: a new one unless the newest is just that, and not `over`."""
     return store(
         tables,
         project.files,
@@ -55,6 +66,8 @@ def adopt(tables: Tables, project: Project, *, by: str, at: datetime) -> Release
         views={name: fingerprint(view) for name, view in project.views.items()},
         by=by,
         at=at,
+        over=over,
+        revision=project.revision,
     )
 
 
@@ -66,17 +79,24 @@ def store(
     views: Mapping[str, str],
     by: str,
     at: datetime,
+    over: Container[int] = (),
+    revision: str = "",
 ) -> Release:
     """The release of these files: the newest if it holds them and they mean the same, else a new one, numbered by put-if-absent.
 
-    Equal files may have other fingerprints, under another version of Tandem or of a package that they reach.
+    One whose number is `over` is not taken up again. Equal files may have other fingerprints, under another version of Tandem
+    or of a package that they reach.
     """
     same: list[Release] = []
 
     def row(snapshot: Snapshot) -> Row | None:
         row = snapshot.newest()
         newest = None if row is None else _from_row(row)
-        if newest is not None and (newest.files, newest.sources, newest.views) == (files, sources, views):
+        if (
+            newest is not None
+            and newest.number not in over
+            and (newest.files, newest.sources, newest.views) == (files, sources, views)
+        ):
             same.append(newest)
             return None
         return {
@@ -85,6 +105,7 @@ def store(
             "sources": json.dumps(dict(sources)),
             "views": json.dumps(dict(views)),
             "files": [{"path": path, "content": files[path]} for path in sorted(files)],
+            "revision": revision,
         }
 
     stored = _journal(tables).add(row)
@@ -118,4 +139,5 @@ def _from_row(row: Row) -> Release:
         sources=json.loads(row["sources"]),
         views=json.loads(row["views"]),
         files={file["path"]: file["content"] for file in row["files"]},
+        revision=row["revision"],
     )

@@ -44,6 +44,10 @@ class Tables:
         """The commits of one release's speed layer for one source; written by delta-rs."""
         return self._at("realtime", str(release), source)
 
+    def realtime_of(self, release: int) -> str:
+        """Where the realtime tables of a release are, and nothing else."""
+        return self._at("realtime", str(release))
+
     def control(self, *names: str) -> str:
         """A journal: `releases`, `publications`, `gaps`, `runs/<source>`, ...; written by delta-rs."""
         return self._at("control", *names)

@@ -42,7 +42,7 @@ class Drift:
         differences = "; ".join(f"{what}: {', '.join(names)}" for what, names in named.items() if names)
         if not differences:
             return []
-        how = "`tandem plan` says how, and answers follow after `tandem recompute --adopt`"
+        how = "`tandem plan` says how, and answers follow after `tandem apply` and `tandem promote`"
         return [f"definitions differ from what is published ({differences}); {how}"]
 
 

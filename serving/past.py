@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from ledger import publications
 from ledger.gaps import gaps
-from ledger.parts import versions
-from ledger.publications import Publication
+from ledger.parts import whole
 from ledger.tables import Tables
 from serving.outcome import Failed
 from serving.snapshot import Snapshot, Tail
@@ -24,20 +23,11 @@ class Past:
         try:
             every = publications.history(self.tables)
             publication = next((each for each in every if each.number == self.number), None)
-            if publication is None or not whole(self.tables, publication):
-                left = ", ".join(str(each.number) for each in every if whole(self.tables, each)) or "none"
+            if publication is None or not whole(self.tables, publication.views):
+                left = ", ".join(str(each.number) for each in every if whole(self.tables, each.views)) or "none"
                 why = "there is none of that number" if publication is None else "its batch views are no longer kept"
                 return Failed(f"publication {self.number} cannot be asked: {why}; those that can: {left}")
             tails = {source: Tail(cut, cut) for source, cut in publication.cuts.items()}
             return Snapshot(publication, tails, tuple(gaps(self.tables)))
         except TandemError as error:
             return Failed(str(error))
-
-
-def whole(tables: Tables, publication: Publication) -> bool:
-    """Whether the tables of all its views hold every row of their parts. Raises Unreadable."""
-    return all(
-        versions(tables, tables.view(name, view.fingerprint)).get(part.version, 0) == part.rows
-        for name, view in publication.views.items()
-        for part in view.parts
-    )

@@ -134,7 +134,9 @@ class Reader:
         if tail.problem is not None:
             return Failed(f"view {name!r} cannot be answered exactly: {tail.problem}")
         if fingerprint(view) != publication.views[name].fingerprint:
-            return Failed(f"view {name!r} was published by a Tandem that computes it otherwise; run `tandem recompute --adopt`")
+            return Failed(
+                f"view {name!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`"
+            )
         partials = []
         if layer != "speed":
             partials.append(self._below_the_cut(view, publication, tail, selection))

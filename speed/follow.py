@@ -18,9 +18,10 @@ from ledger import archive
 from ledger.fetched import LogChanged
 from ledger.follower import Follower
 from ledger.positions import ranges
-from ledger.publications import History, Publication
+from ledger.publications import Publication
 from ledger.realtime import NotContiguous, Writer
 from ledger.releases import Release
+from ledger.standing import Followed
 from ledger.tables import Tables
 from speed import records
 from speed.beginning import Beginning, beginning, steps
@@ -72,10 +73,10 @@ class Follow:
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
     _commits: int = 0
-    _history: History = field(init=False, repr=False)
+    _followed: Followed = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._history = History(self.around.tables)
+        self._followed = Followed(self.around.tables, self.around.settings.keep.release_days)
 
     def begin(self) -> None:
         """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
@@ -171,7 +172,7 @@ class Follow:
                 self.release,
                 self.source.name,
                 self.tail.views,
-                history=self._history,
+                followed=self._followed,
                 keep=around.settings.keep,
                 at=around.now(),
             )

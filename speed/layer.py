@@ -1,9 +1,15 @@
-"""The speed layer: every source of the live release followed by a query of its own, all in one process."""
+"""The speed layer: every source of the live release followed by a query of its own, all in one process.
+
+Releases that stand beside the live one are followed, too: so one that was applied is ready to go live, and one that was live is
+ready to come back. What ends one of those does not end the layer; that the release is kept up no longer is in the ledger then.
+"""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Event
@@ -13,11 +19,13 @@ from pyspark.sql import SparkSession
 from infra import broker, kafka, processes
 from infra.settings import Settings
 from infra.spark_failures import worded
-from ledger import first, publications, releases
-from ledger.publications import Publication
+from ledger import first, publications, releases, standing
+from ledger.publications import NotPublishable, Publication
+from ledger.standing import Followed
 from ledger.tables import Tables
-from speed.follow import Follow, Surroundings, follow
-from views.project import Project, load_files
+from speed.follow import Surroundings
+from speed.worker import Worker
+from views.project import Project
 
 _ENDED = "the speed layer has ended; what was committed stays, and another run goes on from there"
 _LOOK_S = 0.2
@@ -44,18 +52,94 @@ def run(
     tables = Tables(settings.state)
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
-    live = publications.latest(tables) or first.live(tables, project, by=by, at=now())
+    if publications.latest(tables) is None:
+        first.live(tables, project, by=by, at=now())
     checkpoints = _own_folder(settings.folder / "speed")
     around = Surroundings(session(), settings, tables, connection, checkpoints, by, now, say, stop.is_set)
+    team = _Team(around)
     try:
-        while not stop.is_set():
-            live = _follow_release(around, live, stop, ready)
+        told = 0
+        while not stop.wait(_LOOK_S):
+            live = team.look()
+            if team.ready(live) and told != live:
+                if told:
+                    say(f"release {live} is live: going on with its definitions")
+                ready()
+                told = live
     except Exception as error:
-        if told := worded(error, _ENDED):
-            raise told from error
+        if worse := worded(error, _ENDED):
+            raise worse from error
         raise
     finally:
+        team.stop()
         shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+@dataclass
+class _Team:
+    """The workers of all releases that are followed, by release and source."""
+
+    around: Surroundings
+    _workers: dict[tuple[int, str], Worker] = field(default_factory=dict)
+    _looks: int = 0
+    _live: int = 0
+    _followed: Followed = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._followed = Followed(self.around.tables, self.around.settings.keep.release_days)
+
+    def look(self) -> int:
+        """Keep the workers in step with the ledger; the live release. Raises what has ended a worker of that."""
+        if self._looks % _LOOKS_PER_PUBLICATION == 0:
+            self._assign(self._followed.states(self.around.now()))
+        self._looks += 1
+        for (release, _), worker in list(self._workers.items()):
+            if worker.error is None:
+                continue
+            if release == self._live:
+                raise worker.error
+            self._give_up(release, worker.error)
+        return self._live
+
+    def ready(self, release: int) -> bool:
+        """Whether every source of a release is followed."""
+        return all(worker.ready for (of, _), worker in self._workers.items() if of == release)
+
+    def stop(self) -> None:
+        """End all workers."""
+        for worker in self._workers.values():
+            worker.ask_to_stop()
+        for worker in self._workers.values():
+            worker.stop()
+
+    def _assign(self, states: Sequence[Publication]) -> None:
+        self._live = states[0].release
+        for state in states:
+            sources = [source for of, source in self._workers if of == state.release]
+            if not sources:
+                release = releases.load(self.around.tables, state.release)
+                for source in release.sources:
+                    self._workers[state.release, source] = worker = Worker(self.around, release, source, state)
+                    worker.start()
+            for source in sources:
+                self._workers[state.release, source].know(state)
+        for gone in {of for of, _ in self._workers} - {state.release for state in states}:
+            self._dismiss(gone)
+
+    def _give_up(self, release: int, error: BaseException) -> None:
+        why = str(worded(error, "it cannot be followed") or error)
+        state = next(worker.state for (of, _), worker in self._workers.items() if of == release)
+        self._dismiss(release)
+        with suppress(NotPublishable):  # it has gone live just now, and the next look ends the layer
+            standing.record(self.around.tables, "failed", replace(state, by=self.around.by, at=self.around.now(), why=why))
+            self.around.say(f"release {release}, which stands beside the live one, is kept up no longer: {why}")
+
+    def _dismiss(self, release: int) -> None:
+        gone = [key for key in self._workers if key[0] == release]
+        for key in gone:
+            self._workers[key].ask_to_stop()
+        for key in gone:
+            self._workers.pop(key).stop()
 
 
 def _own_folder(parent: Path) -> Path:
@@ -65,33 +149,3 @@ def _own_folder(parent: Path) -> Path:
         if not processes.start_time(int(folder.name.partition("-")[0])):
             shutil.rmtree(folder, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
-
-
-def _follow_release(around: Surroundings, live: Publication, stop: Event, ready: Callable[[], object]) -> Publication:
-    """Follow the sources of one release; the newer publication of another release, or this one if `stop` was set."""
-    release = releases.load(around.tables, live.release)
-    project = load_files(release.files)
-    following: list[Follow] = []
-    try:
-        for source in project.sources.values():
-            views = {name: view for name, view in project.views.items() if view.source.name == source.name}
-            following.append(follow(around, release, source, views, live))
-        if not stop.is_set():
-            ready()
-        looks = 0
-        while not stop.wait(_LOOK_S):
-            for each in following:
-                each.check()
-            looks += 1
-            if looks % _LOOKS_PER_PUBLICATION == 0:
-                newest = publications.latest(around.tables) or live
-                if newest.release != live.release:
-                    around.say(f"release {newest.release} is live: going on with its definitions")
-                    return newest
-                for each in following:
-                    # It may know what this layer never read, because a batch has bridged it.
-                    each.tail.live = newest
-        return live
-    finally:
-        for each in following:
-            each.stop()

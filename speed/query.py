@@ -20,6 +20,8 @@ from views.source import Source
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.
     "spark.sql.adaptive.enabled": "false",
+    # Releases that are followed side by side share the executors evenly (speed/worker.py).
+    "spark.scheduler.mode": "FAIR",
 }
 """Spark properties of a session in which queries run."""
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from infra.settings import Keep
-from ledger import archive, publications
+from ledger import archive
 from ledger.compaction import Merge
-from ledger.publications import History
 from ledger.realtime import Writer
 from ledger.releases import Release
+from ledger.standing import Followed, cut_of
 from ledger.tables import Tables
 from views.kernel import merge_states
 from views.view import View
@@ -22,7 +22,7 @@ def tend(
     source: str,
     views: Mapping[str, View],
     *,
-    history: History,
+    followed: Followed,
     keep: Keep,
     at: datetime,
 ) -> int:
@@ -31,10 +31,10 @@ def tend(
     `views` are the source's by fingerprint. Raises Fenced, Unwritable, Unreadable.
     """
     # The live cut first: a cut that is published meanwhile is then still protected as a reserved one.
-    live = publications.published_cut(tables, release.number, source)
+    live = cut_of(tables, release.number, source)
     end = archive.end(tables, source, release.sources[source])
-    kept = publications.retained(history.read(), keep=keep.publications, since=at - timedelta(days=keep.days))
-    cuts = [publication.cut(source) for publication in kept if publication.release == release.number]
+    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))
+    cuts = [state.cut(source) for state in kept if state.release == release.number]
     gone = writer.compact(merging(views), live=live, protect=[*cuts, end], at=at)
     return gone + writer.expire(cuts, at=at)
 

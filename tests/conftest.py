@@ -2,7 +2,8 @@
 
 import os
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 # One broker and one Spark session for the whole run, started by the first test that asks for them.
 pytest_plugins = ["tests.stack"]
@@ -10,8 +11,15 @@ pytest_plugins = ["tests.stack"]
 # A shared machine may be slow at any moment, and the first call of a library loads it: no deadline for one example.
 settings.register_profile("tandem", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("all", settings.get_profile("tandem"), max_examples=2000)
+# The first counterexample is enough where a test only has to be red (tests/mutants).
+_UNSHRUNK = (Phase.explicit, Phase.generate)
+settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)
 # TANDEM_HYPOTHESIS=all looks twenty times longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, help="Run the simulated schedule of this seed alone (tests/simulation).")
 
 
 def pytest_report_header() -> str:

@@ -27,13 +27,14 @@ class Project:
     """What a project defines, by name and in the order of its tuples.
 
     `files` are tandem.toml and the Python files that the definitions are made of, by path within `folder`; a project
-    that was loaded from stored files has no folder.
+    that was loaded from stored files has no folder. `revision` names what the files are in version control, if it is known.
     """
 
     folder: Path | None
     sources: Mapping[str, Source]
     views: Mapping[str, View]
     files: Mapping[str, bytes] = field(repr=False)
+    revision: str = field(default="", compare=False)
 
 
 def load(folder: Path | str) -> Project:

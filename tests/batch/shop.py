@@ -11,10 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from batch import apply
+from batch.apply import Terms
 from batch.session import Run
 from infra import kafka
 from infra.settings import Settings
-from ledger import delta
+from ledger import delta, promotion, releases
+from ledger.parts import files_of, still_live
 from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.outcome import given
@@ -90,6 +93,11 @@ class Shop:
     def run(self, command: str) -> Run:
         return Run(self.settings, command, now=lambda: datetime.now(UTC), say=lambda _: None, environ=environ())
 
+    def promote(self) -> Publication:
+        """The project's definitions as the next release, live."""
+        apply.run(self.run("apply"), self.project, Terms())
+        return promotion.promote(self.tables, None, days=7, max_lag=0, by="promote", at=datetime.now(UTC))
+
     @property
     def tables(self) -> Tables:
         return Tables(self.settings.state)
@@ -164,15 +172,15 @@ def together(*logs: Log) -> dict[int, list[bytes | None]]:
 
 def answers(shop: Shop, live: Publication, view: str) -> list[dict[str, Any]]:
     """A view's published batch rows, as `query` prints them."""
-    definition = shop.project().views[view]
-    batch = live.views[view]
-    handle = delta.open_table(shop.tables, shop.tables.view(view, batch.fingerprint))
-    assert handle is not None
-    actions = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
-    mine = [action["path"] for action in actions if action["partition.batch_version"] == batch.version]
-    states = [delta.read_file(handle, path) for path in mine]
+    definition = project.load_files(releases.load(shop.tables, live.release).files).views[view]
+    parts, states = live.views[view].parts, []
+    for number, part in enumerate(parts):
+        handle, files = files_of(shop.tables, shop.tables.view(view, live.views[view].fingerprint), part)
+        read = [delta.read_file(handle, file.path) for file in files]
+        one = kernel.merge(definition, [kernel.Partial(states) for states in read])
+        assert part.rows == one.states.num_rows  # one row per key and window
+        states.append(still_live(one.states, parts[number + 1 :]))
     merged = kernel.merge(definition, [kernel.Partial(one) for one in states])
-    assert sum(one.num_rows for one in states) == merged.states.num_rows  # one row per key and window
     return list(to_rows(definition, kernel.present(definition, merged)))
 
 

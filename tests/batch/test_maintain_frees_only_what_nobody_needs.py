@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from batch.maintain import Maintained
 from batch.spans import EVENTS, RECORDS, Columns, spans
 from batch.table_file import TableFile
 from infra.settings import Batch, Keep, Settings
-from ledger import archive, delta, releases
+from ledger import archive, cuts, delta, promotion, publications, releases, standing
 from ledger.counts import Counts
 from ledger.locks import Held
 from ledger.positions import LOG_START
@@ -336,3 +337,36 @@ def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: 
 def test_nothing_published_is_nothing_to_do(tmp_path: Path) -> None:
     done = maintain.run(Settings(state=str(tmp_path)), now=lambda: NOON, say=lambda _: None)
     assert (done.retained, done.freed.files) == ((), 0)
+
+
+def test_the_realtime_tables_of_a_release_that_is_gone_go(world: World) -> None:
+    """A release stands until it is retired, and its tables an hour longer, for those who read them."""
+    more(world, 4, 4)
+    world.recompute(world.end)
+    live = publications.latest(world.tables)
+    assert live is not None
+    old = releases.load(world.tables, 1)
+    for number in (2, 3):
+        files = {**old.files, "tandem.toml": b"#" * number}
+        releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=world.clock)
+        cuts.begin(world.tables, number, SOURCE, world.end, by="test", at=world.clock)
+        standing.record(world.tables, "built", replace(live, release=number, kind="apply", at=world.clock))
+    world.clock += timedelta(days=30)
+    promotion.retire(world.tables, 2, by="test", at=world.clock)
+    before = asked(Reader(world.tables))
+    assert kept_up(world, hours=1).discarded == ()
+    world.clock += timedelta(hours=2)
+    assert kept_up(world, hours=1).discarded == ("realtime/2",)
+    assert {path.name for path in Path(world.tables.root, "realtime").iterdir()} == {"1", "3"}
+    assert asked(Reader(world.tables)) == before
+
+
+def test_where_the_publications_are_lost_everything_may_be_needed(world: World) -> None:
+    strange(world)
+    log = logged(world)
+    kept, elsewhere = Path(world.tables.control("publications")), Path(world.tables.root) / "elsewhere"
+    kept.rename(elsewhere)
+    done = kept_up(world)
+    assert (done.retained, done.tables, done.discarded) == ((), (), ())
+    elsewhere.rename(kept)
+    assert_whole(world, (4, 5), log)

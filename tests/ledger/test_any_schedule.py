@@ -22,8 +22,9 @@ from ledger.cuts import take
 from ledger.delta import Unwritable
 from ledger.follower import Follower
 from ledger.positions import LOG_START, Position, distance, upper
-from ledger.publications import NotPublishable, history, latest, published_cut, retained
+from ledger.publications import NotPublishable, history, latest, retained
 from ledger.realtime import Fenced, NotContiguous, Writer
+from ledger.standing import cut_of
 from ledger.tables import Tables
 from ledger.tiling import chain, end
 from tests.ledger.tiny import AT, SOURCE, at, claim, decode, first, fold, merge, partial, publish_cut
@@ -118,7 +119,7 @@ class Schedules(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_batch_run_publishes(self, data: st.DataObject) -> None:
         run = self.runs.pop(data.draw(st.integers(0, len(self.runs) - 1)))
-        live = published_cut(self.tables, 1, SOURCE)
+        live = cut_of(self.tables, 1, SOURCE)
         try:
             publish_cut(self.tables, run.cut)
         except NotPublishable:
@@ -129,7 +130,7 @@ class Schedules(RuleBasedStateMachine):
     @precondition(lambda self: self.writers)
     @rule(fanout=st.sampled_from([2, 2, 4]))
     def compact(self, fanout: int) -> None:
-        live, protect = published_cut(self.tables, 1, SOURCE), [*self._retained(), self.archived]
+        live, protect = cut_of(self.tables, 1, SOURCE), [*self._retained(), self.archived]
         self._keep_up(lambda writer: writer.compact(merge, live=live, protect=protect, at=AT, fanout=fanout))
 
     @precondition(lambda self: self.writers)

@@ -20,9 +20,7 @@ def labelled(start: Position, end: Position, epoch: int, late: int, watermark: i
     return replace(fold(start, end, epoch), counts=counts, watermark=watermark, after_final=after)
 
 
-def below(
-    tables: Tables, parent: Publication | None, cut: Position, *, time: int = 0, view: str = VIEW, same_times: bool = True
-) -> Labels:
+def below(tables: Tables, parent: Publication | None, cut: Position, *, time: int = 0, view: str = VIEW) -> Labels:
     """The labels below a cut, where the newest event has this time."""
     return labels_below(
         tables,
@@ -32,7 +30,6 @@ def below(
         views={NAME: view},
         maxima={("T", 0): Newest(time, 0)},
         idle=timedelta(0),
-        same_times=same_times,
     )
 
 
@@ -83,4 +80,3 @@ def test_without_commits_up_to_the_cut_the_maxima_tell_the_watermark(tables: Tab
 def test_the_watermark_is_never_less_than_the_parents(tables: Tables) -> None:
     parent = replace(first(tables), watermarks={SOURCE: 100})
     assert below(tables, parent, at(4, 4), time=80).watermark == 100
-    assert below(tables, parent, at(4, 4), time=80, same_times=False).watermark == 80

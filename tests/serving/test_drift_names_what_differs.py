@@ -31,7 +31,7 @@ def test_a_changed_a_new_and_a_removed_view_are_named(world: World) -> None:
     assert (found.changed, found.added, found.removed, found.sources) == (("ever",), ("reverse",), ("inverse",), ())
     (sentence,) = found.sentences()
     assert "changed views: ever; new views: reverse; removed views: inverse" in sentence
-    assert "recompute --adopt" in sentence
+    assert "tandem apply" in sentence
 
 
 def test_a_moved_source_is_named_although_no_number_changes(world: World) -> None:

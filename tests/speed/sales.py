@@ -17,7 +17,7 @@ from ledger.commits import Commit
 from ledger.follower import Follower
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
-from ledger.tiling import chain
+from ledger.tiling import end
 from serving.outcome import given
 from serving.reader import Reader
 from speed import layer
@@ -96,7 +96,7 @@ def commits(settings: Settings, release: int = 1) -> tuple[Commit, ...]:
 
 def folded(settings: Settings, release: int = 1) -> Position:
     """How far the realtime table reaches."""
-    return chain(commits(settings, release), LOG_START, across_bridges=True).end
+    return end(commits(settings, release)) or LOG_START
 
 
 def log_end(broker: kafka.Connection, topic: kafka.Topic) -> Position:

@@ -46,10 +46,16 @@ def tasks(tables: Sequence[pa.Table], cut: int) -> Iterator[pa.Table]:
         yield from (part for part in (table.slice(0, cut), table.slice(cut)) if part.num_rows)
 
 
-@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]))
-def test_within_the_horizon_any_split_counts_the_same(log: list[list[list[bytes]]], cut: int, restart: int) -> None:
-    """`restart` is before which micro-batch the layer forgets, and loads what was counted from the log again."""
-    task = Task(FILES, "sales", {"per_shop": "f"})
+@given(logs(), st.integers(0, 5), st.sampled_from([0, 1, 2]), st.sampled_from([None, 1]))
+def test_within_the_horizon_any_split_counts_the_same(
+    log: list[list[list[bytes]]], cut: int, restart: int, behind: int | None
+) -> None:
+    """`restart` is before which micro-batch the layer forgets, and loads what was counted from the log again.
+
+    How far the watermark has come is a label: events `behind` it by seconds count like all others.
+    """
+    watermark = None if behind is None else int(START.timestamp() + behind) * 1_000_000
+    task = Task(FILES, "sales", {"per_shop": "f"}, watermark=watermark)
     horizon, ends, counted, states, before = Horizon(600_000_000), [0] * PARTITIONS, Counter[str](), [], []
     for number, chunks in enumerate(log):
         if number == restart:

@@ -160,6 +160,14 @@ def test_the_horizon_holds_what_was_counted_within_its_span(added: list[tuple[se
     assert len(horizon.runs) <= 1 + np.log2(1 + held)
 
 
+def test_an_identity_is_held_to_the_end_of_its_span() -> None:
+    def at(number: int, time: int) -> Identities:
+        return Identities(np.array([number.to_bytes(16, "big") + b"content."], KEY), np.array([time]))
+
+    horizon = Horizon(SPAN).extended(at(1, 0)).extended(at(2, SPAN))
+    assert horizon.holds(at(1, 0).keys).all()
+
+
 def test_a_horizon_of_no_span_holds_nothing() -> None:
     found = values(identities(MOVES, table(move(0))))
     assert Horizon(0).extended(found) == Horizon(0)

@@ -11,13 +11,14 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 from pyspark.sql import SparkSession
 
+from batch import apply as applying
 from batch import archive as archiving
 from batch import recompute as recomputing
-from batch.planning import Request
+from batch.apply import Terms
 from batch.session import Run
 from infra import kafka
 from infra.settings import Settings
-from ledger import cuts, first, publications, releases
+from ledger import cuts, first, promotion, publications, releases
 from ledger.commits import Commit
 from ledger.fetched import LogChanged
 from ledger.parts import BatchView
@@ -199,10 +200,12 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
             produce(broker, topic, [*some(numbers), differing, *some(numbers), differing], partition=partition, at=at)
         wait_until_folded(settings, broker, topic, release)
 
-    def recompute(*, adopt: bool = False) -> Publication:
-        runs = [Run(settings, name, lambda: datetime.now(UTC), lambda _: None, environ()) for name in ("archive", "recompute")]
-        archiving.run(runs[0], lambda: project)
-        return recomputing.run(runs[1], lambda: project, Request(adopt=adopt)).publication
+    def run(command: str) -> Run:
+        return Run(settings, command, lambda: datetime.now(UTC), lambda _: None, environ())
+
+    def recompute() -> Publication:
+        archiving.run(run("archive"), lambda: project)
+        return recomputing.run(run("recompute"), lambda: project).publication
 
     with running(spark, settings, topic):
         produce(broker, topic, some(range(20)), at=early)
@@ -219,7 +222,9 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
         assert (total(settings, "events"), total(settings, "conflicts")) == (20, conflicts)
         files = project_files(topic.name)
         project = load_files(files | {"definitions.py": files["definitions.py"].replace(b'"most": maximum', b'"top": maximum')})
-        assert recompute(adopt=True).release == 2
+        archiving.run(run("archive"), lambda: project)
+        applying.run(run("apply"), lambda: project, Terms(max_lag=0))
+        promotion.promote(Tables(settings.state), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
         send([6, 3], release=2)
         assert layer.said == ["release 2 is live: going on with its definitions"]
         assert answered(settings) == per_minute(range(20))

@@ -1,0 +1,116 @@
+"""Compare what two releases say of the same events below the same cut, view by view, over all keys."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batch import commits, jobs
+from batch.held import Held
+from batch.place import Place
+from batch.session import Run
+from batch.sizes import buckets
+from ledger.parts import Part, files_of, still_live
+from ledger.publications import Publication
+from ledger.releases import Release
+from views import engine, project
+from views.diff import Diff, add, diff
+from views.kernel import Partial
+from views.view import View, state_schema
+from views.wire import from_ipc, to_ipc
+
+_TABLE: Final = "states"
+_Side = Literal["old", "new"]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a task needs: both releases' files, the views that are compared, and where their tables are."""
+
+    definitions: Mapping[_Side, Mapping[str, bytes]] = field(hash=False)
+    views: tuple[str, ...]
+    places: Mapping[tuple[_Side, str], Place] = field(hash=False)
+    buckets: int
+
+    def view(self, side: _Side, name: str) -> View:
+        """One side's definition of a view."""
+        return project.load_files(self.definitions[side]).views[name]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a view's table; what `later` parts stand in for does not count."""
+
+    side: _Side
+    view: str
+    path: str
+    rows: int
+    later: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class _States:
+    side: _Side
+    view: str
+    states: bytes
+
+
+Standing = tuple[Release, Publication]
+"""A release and its newest state."""
+
+
+def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dict[str, Diff]:
+    """The diffs of views that both releases have; both states stand at the same cut. Raises jobs.TaskFailed, Unreadable."""
+    sides: dict[_Side, Standing] = {"old": old, "new": new}
+    files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, *pair)]
+    places = {
+        (side, view): commits.place(batch.tables, batch.tables.view(view, release.views[view]))
+        for side, (release, _) in sides.items()
+        for view in views
+    }
+    definitions = {side: release.files for side, (release, _) in sides.items()}
+    known = [project.load_files(definition).views[view] for definition in definitions.values() for view in views]
+    of = buckets(sum(file.rows for file in files), known, parallelism=batch.parallelism) if files else 1
+    work = _Work(definitions, tuple(views), places, of)
+    found = jobs.each_then(batch.session, partial(_read, work), partial(_compare, work), files, work.buckets)
+    return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}
+
+
+def _files(batch: Run, side: _Side, view: str, release: Release, state: Publication) -> Iterator[_File]:
+    parts = state.views[view].parts
+    for number, part in enumerate(parts):
+        _, files = files_of(batch.tables, batch.tables.view(view, release.views[view]), part)
+        yield from (_File(side, view, file.path, file.rows, parts[number + 1 :]) for file in files)
+
+
+def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:
+    """The states of a file by bucket: those of equal keys, on both sides, go to the same."""
+    view = work.view(file.side, file.view)
+    schema = state_schema(view)
+    keys = ", ".join(engine.quoted(name) for name in view.keys) or "NULL"
+    place = work.places[file.side, file.view]
+    with pq.ParquetFile(place.file_system().open_input_file(file.path), page_checksum_verification=True) as opened:
+        for group in range(opened.num_row_groups):
+            states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
+            states = still_live(states, file.later)
+            if not states.num_rows:
+                continue
+            found = engine.query(f"SELECT (hash({keys}) % {work.buckets})::INTEGER AS bucket FROM {_TABLE}", {_TABLE: states})
+            engine.take_back(_TABLE)
+            of = found["bucket"].to_numpy()
+            for bucket in np.unique(of).tolist():
+                yield bucket, _States(file.side, file.view, to_ipc(states.filter(pa.array(of == bucket))))
+
+
+def _compare(work: _Work, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:
+    sides: tuple[_Side, _Side] = ("old", "new")
+    held = {(side, name): Held(work.view(side, name)) for side in sides for name in work.views}
+    for value in values:
+        held[value.side, value.view].add(Partial(from_ipc(value.states)))
+    for name in work.views:
+        old, new = (work.view(side, name) for side in sides)
+        yield name, diff(old, new, *(held[side, name].take().states for side in sides))

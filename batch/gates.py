@@ -1,0 +1,97 @@
+"""Gates: conditions on how a release's answers differ from the live one's, on which it may go live.
+
+| figure         | of a changed view                                                          |
+| -------------- | -------------------------------------------------------------------------- |
+| `changed_keys` | rows of both releases that differ in a measure, as a share of those rows    |
+| `only_old`     | rows that only the live release has, as a share of all rows                |
+| `only_new`     | rows that only the new release has, as a share of all rows                 |
+| `max_error`    | largest symmetric error of a measure (views.compare), from 0 to 200 %      |
+| `mean_error`   | largest of the measures' mean symmetric errors                             |
+
+Every view that changed must pass every condition; a view whose keys or windows changed has no rows of both.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ledger.diffs import ReleaseDiff
+from views.errors import TandemError, listed
+
+_OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": operator.lt, "<=": operator.le}
+_FORM: Final = re.compile(r"\s*(\w+)\s*(<=?)\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _worst(view: Mapping[str, Any], figure: str) -> float:
+    return max((float(measure[figure]) for measure in view["measures"].values()), default=0.0)
+
+
+_FIGURES: Final[Mapping[str, Callable[[Mapping[str, Any]], float]]] = {
+    "changed_keys": lambda view: _share(view["changed"], view["matched"]),
+    "only_old": lambda view: _share(view["only_old"], _rows(view)),
+    "only_new": lambda view: _share(view["only_new"], _rows(view)),
+    "max_error": lambda view: _worst(view, "max_error"),
+    "mean_error": lambda view: _worst(view, "mean_error"),
+}
+
+
+class BadGate(TandemError):
+    """A gate that cannot be read."""
+
+
+class Shut(TandemError):
+    """A release that does not pass the gate; what is live stays."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A figure that must stay under a bound, a share of 1."""
+
+    figure: str
+    operator: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.figure} {self.operator} {self.bound:.4%}"
+
+
+def parse(gate: str) -> tuple[Condition, ...]:
+    """Conditions from text such as `changed_keys < 1%, max_error <= 0.05`. Raises BadGate."""
+    found = []
+    for part in gate.split(","):
+        match = _FORM.fullmatch(part)
+        if match is None:
+            raise BadGate(f"--gate {gate!r}: {part.strip()!r} is no condition; one is such as 'changed_keys < 1%'")
+        figure, sign, number, percent = match.groups()
+        if figure not in _FIGURES:
+            raise BadGate(f"--gate {gate!r}: there is no figure {figure!r}; figures: {listed(figure, _FIGURES)}")
+        found.append(Condition(figure, sign, float(number) / (100 if percent else 1)))
+    return tuple(found)
+
+
+def refuse_shut(conditions: tuple[Condition, ...], diff: ReleaseDiff | None) -> None:
+    """Raise Shut, naming the first view and condition, unless every changed view passes.
+
+    What was not compared does not pass.
+    """
+    if diff is None:
+        raise Shut("the gate is shut: the release was never compared with the live one; run `tandem apply`")
+    for name, view in diff.views.items():
+        if view["status"] != "changed":
+            continue
+        if not _rows(view):
+            raise Shut(f"the gate is shut: view {name!r} has no rows below the cut to compare; run `tandem recompute` first")
+        for condition in conditions:
+            value = _FIGURES[condition.figure](view)
+            if not _OPERATORS[condition.operator](value, condition.bound):
+                raise Shut(f"the gate is shut: view {name!r} has {condition.figure} {value:.4%}, and the gate wants {condition}")
+
+
+def _rows(view: Mapping[str, Any]) -> int:
+    return int(view["matched"] + view["only_old"] + view["only_new"])

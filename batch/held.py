@@ -1,0 +1,47 @@
+"""Partials on their way to one state: merged as they come."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from views import kernel
+from views.kernel import Partial
+from views.view import View
+
+_MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.
+
+
+@dataclass
+class Held:
+    """Partials of one view, merged as they come so that they never hold much more than their merged states."""
+
+    view: View
+    rejected: dict[str, int] = field(default_factory=dict)
+    _partials: list[Partial] = field(default_factory=list)
+    _merged: int = 0
+
+    def add(self, one: Partial) -> None:
+        """Hold one more."""
+        self._partials.append(one)
+        waiting = sum(held.states.num_rows for held in self._partials) - self._merged
+        if waiting > max(_MERGE_ROWS, self._merged):
+            self._merge()
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the states take."""
+        return sum(held.states.nbytes for held in self._partials)
+
+    def take(self) -> Partial:
+        """All that is held, as one; nothing is held after."""
+        self._merge()
+        (one,) = self._partials
+        for reason, count in one.rejected.items():
+            self.rejected[reason] = self.rejected.get(reason, 0) + count
+        self._partials, self._merged = [], 0
+        return one
+
+    def _merge(self) -> None:
+        if len(self._partials) == 1:
+            return  # one partial has one row per key and window already, and KLL throws dice at every merge
+        self._partials = [kernel.merge(self.view, self._partials)]
+        self._merged = self._partials[0].states.num_rows

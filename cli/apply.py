@@ -1,0 +1,96 @@
+"""`tandem apply`: build the project's definitions as a release beside the live one, and say how its answers differ."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import typer
+
+from batch import apply, gates
+from batch.apply import Applied, Terms
+from batch.session import Run
+from cli.call import Call, Output
+from cli.progress import progress
+from cli.promote import Gate, MaxLag, Why, promoted
+from cli.terms import AcceptGap, AcceptShorterHistory
+from cli.who import who
+
+EXAMPLES: Final = 3
+
+
+def run(
+    call: Call,
+    *,
+    accept_gap: AcceptGap = None,
+    accept_shorter_history: AcceptShorterHistory = False,
+    max_lag: MaxLag = 1000,
+    auto_promote: Annotated[bool, typer.Option("--auto-promote", help="Promote the release as soon as it is ready.")] = False,
+    gate: Gate = None,
+    why: Why = "",
+) -> Output:
+    """Build the definitions in the project's folder as a new release, until it could go live at once; answers stay as they are.
+
+    What changed is folded anew from the log, what did not is shared. The speed layer follows the log under both. Then all
+    answers below the live cut are compared, and the release waits for `tandem promote`. `tandem retire` lets it go.
+    """
+    conditions = () if gate is None else gates.parse(gate)
+    settings = call.settings()
+    terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
+    with progress(call) as watch:
+        batch = Run(
+            settings,
+            who("apply"),
+            now=lambda: datetime.now(UTC),
+            say=call.say,
+            environ=call.environ,
+            debug=call.debug,
+            started=watch,
+        )
+        done = apply.run(batch, call.publishable, terms)
+    document = _document(done)
+    text = list(_lines(done))
+    if done.release is not None and auto_promote:
+        live = promoted(call, done.release, conditions, max_lag=max_lag, why=why)
+        document |= {"promoted": True, "publication": live.number}
+        text.append(f"publication {live.number}: release {live.release} is live")
+    elif done.release is not None:
+        if gate is not None:
+            gates.refuse_shut(conditions, done.diff)
+        text.append(
+            "answers are still those of the live release; `tandem promote` makes this one live, `tandem retire` lets it go"
+        )
+    return Output(document, "\n".join(text))
+
+
+def _document(done: Applied) -> dict[str, Any]:
+    return {
+        "publication": done.live.number,
+        "live_release": done.live.release,
+        "release": done.release,
+        "promoted": False,
+        "lag": dict(done.lags),
+        "views": {} if done.diff is None else {name: dict(view) for name, view in done.diff.views.items()},
+    }
+
+
+def _lines(done: Applied) -> Iterator[str]:
+    if done.release is None:
+        yield f"nothing to apply: publication {done.live.number} of release {done.live.release} is of these definitions"
+        return
+    yield f"release {done.release} is ready"
+    for name, view in ({} if done.diff is None else done.diff.views).items():
+        yield from _view(name, view)
+
+
+def _view(name: str, view: Mapping[str, Any]) -> Iterator[str]:
+    if view["status"] != "changed":
+        yield f"  view {name}: {view['status']}"
+        return
+    told = f"{view['changed']} of {view['matched']} rows changed, {view['only_old']} gone, {view['only_new']} new"
+    yield f"  view {name}: {told if view['comparable'] else 'other keys or windows: ' + told}"
+    for measure, one in view["measures"].items():
+        if one["differ"]:
+            yield f"    {measure}: {one['differ']} differ, at most by {one['largest']:g}, by {one['mean_error']:.2%} on average"
+            for example in one["examples"][:EXAMPLES]:
+                row = " ".join(f"{key}={value}" for key, value in example["row"].items())
+                yield f"      {row}: {example['old']} -> {example['new']}"

@@ -1,0 +1,54 @@
+"""`tandem promote`: make a release that is ready live."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from batch import gates
+from batch.gates import Condition
+from cli.call import Call, Output
+from cli.who import who
+from ledger import diffs, promotion
+from ledger.publications import Publication
+from ledger.tables import Tables
+
+Gate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITIONS", help="Only if all hold of every changed view, such as 'changed_keys < 1%, max_error < 5%'."
+    ),
+]
+MaxLag = Annotated[int, typer.Option(min=0, metavar="N", help="How many offsets its realtime views may be behind the live ones.")]
+Why = Annotated[str, typer.Option(metavar="TEXT", help="What `tandem history` says about it.")]
+
+
+def run(
+    call: Call,
+    release: Annotated[
+        int | None, typer.Argument(metavar="[RELEASE]", help="The release; default the newest that is ready.")
+    ] = None,
+    *,
+    gate: Gate = None,
+    max_lag: MaxLag = 1000,
+    why: Why = "",
+) -> Output:
+    """Make a release live that `tandem apply` made ready: all of its views at once, in one publication.
+
+    A reader follows as soon as the release has come to where the reader stands. The release that was live is kept up for a
+    rollback, until it is retired. Figures of the gate: changed_keys, only_old, only_new, max_error, mean_error.
+    """
+    conditions = () if gate is None else gates.parse(gate)
+    live = promoted(call, release, conditions, max_lag=max_lag, why=why)
+    document = {"publication": live.number, "release": live.release, "kind": live.kind}
+    return Output(document, f"publication {live.number}: release {live.release} is live")
+
+
+def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...], *, max_lag: int, why: str) -> Publication:
+    """Promote a release that passes. Raises gates.Shut, promotion.NotReady."""
+    settings, at = call.settings(), datetime.now(UTC)
+    tables, days = Tables(settings.state), settings.keep.release_days
+    state = promotion.chosen(tables, release, days=days, at=at)
+    if conditions:
+        gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
+    return promotion.promote(tables, state.release, days=days, max_lag=max_lag, by=who("promote"), at=at, why=why)

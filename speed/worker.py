@@ -1,0 +1,74 @@
+"""One source of one release, followed in a thread of its own: what holds up or ends one does not hold up another."""
+
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Final
+
+from pyspark import InheritableThread
+
+from ledger.publications import Publication
+from ledger.releases import Release
+from speed.follow import Follow, Surroundings, follow
+from views.project import load_files
+
+_LOOK_S: Final = 0.2
+_POOL: Final = "spark.scheduler.pool"
+
+
+@dataclass
+class Worker:
+    """Follows from `start` to `stop`; `error` is what ended it otherwise. `state` is the newest one of the release."""
+
+    around: Surroundings
+    release: Release
+    source: str
+    state: Publication
+    error: BaseException | None = None
+    _running: Event = field(default_factory=Event, repr=False)
+    _stop: Event = field(default_factory=Event, repr=False)
+    _follow: Follow | None = field(default=None, repr=False)
+    _thread: InheritableThread | None = field(default=None, repr=False)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the realtime table is claimed and the query runs."""
+        return self._running.is_set()
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread = InheritableThread(target=self._run, name=f"release {self.release.number}, {self.source}")
+        self._thread.start()
+
+    def know(self, state: Publication) -> None:
+        """A newer state may know what this one never read, because a batch has bridged it."""
+        self.state = state
+        if self._follow is not None:
+            self._follow.tail.live = state
+
+    def ask_to_stop(self) -> None:
+        """Begin to end; returns at once."""
+        self._stop.set()
+
+    def stop(self) -> None:
+        """End; a micro-batch under way is either committed or not begun."""
+        self.ask_to_stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        ends = self.around.stopping
+        around = replace(self.around, stopping=lambda: ends() or self._stop.is_set())
+        try:
+            # Releases share the executors evenly, so that one that catches up does not hold up the live one.
+            around.spark.sparkContext.setLocalProperty(_POOL, f"release {self.release.number}")
+            project = load_files(self.release.files)
+            views = {name: view for name, view in project.views.items() if view.source.name == self.source}
+            self._follow = follow(around, self.release, project.sources[self.source], views, self.state)
+            self._running.set()
+            while not self._stop.wait(_LOOK_S):
+                self._follow.check()
+        except BaseException as error:  # noqa: BLE001 - the layer raises it, or says so
+            self.error = error
+        finally:
+            if self._follow is not None:
+                self._follow.stop()

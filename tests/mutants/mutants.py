@@ -1,0 +1,218 @@
+"""Planted bugs, each a change of a few words of the product's code, and the test that catches it.
+
+`python -m tests.mutants.mutants > tests/mutants/README.md` writes the table.
+"""
+
+import sys
+from dataclasses import dataclass
+
+SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_what_the_log_holds"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """In `file`, which holds `old` once, it is replaced by `new`; `test` is then red. `bug` says what that would do."""
+
+    name: str
+    bug: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS = (
+    Mutant(
+        "at-the-cut",
+        "a commit that ends at the cut is taken for one above it: `<` for `<=`",
+        "ledger/tiling.py",
+        "if span.mark or span.end.at_or_below(cut):",
+        "if span.mark or (span.end.at_or_below(cut) and span.end != cut):",
+        "tests/ledger/test_tiling.py::test_a_chain_never_counts_an_offset_twice_or_leaves_one_out",
+    ),
+    Mutant(
+        "published-before-written",
+        "a publication names batch versions whose files are not part of any table yet",
+        "batch/recompute.py",
+        "    _commit(work, built)\n"
+        "    published = publications.publish(tables, partial(_candidate, work, built, tuple(gap.name for gap in found)))\n",
+        "    published = publications.publish(tables, partial(_candidate, work, built, tuple(gap.name for gap in found)))\n"
+        "    _commit(work, built)\n",
+        SIMULATION,
+    ),
+    Mutant(
+        "commits-rebased",
+        "delta-rs retries a commit on versions that nobody has looked at, as it does by itself",
+        "ledger/delta.py",
+        "_ONCE: Final = CommitProperties(max_commit_retries=0)",
+        "_ONCE: Final = CommitProperties()",
+        "tests/ledger/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
+    ),
+    Mutant(
+        "ranges-from-rows",
+        "a micro-batch covers the partitions that had events, not what was planned",
+        "speed/tail.py",
+        "        still_there()\n",
+        "        still_there()\n"
+        "        end = Position.of({p: at if p in folded.maxima else start.get(p, 0) for p, at in end.items()})\n",
+        SIMULATION,
+    ),
+    Mutant(
+        "mixed-cut",
+        "a cut of components of two boundaries: as far as both speed and archive have come on each partition",
+        "ledger/cuts.py",
+        "    return Choice(reached[-1] if reached else cut, bridge=False)",
+        "    return Choice(Position.of({p: min(at, whole.end.get(p, 0)) for p, at in archive_end.items()}), bridge=False)",
+        "tests/ledger/test_cuts.py::test_the_cut_is_the_largest_boundary_that_the_archive_has_reached",
+    ),
+    Mutant(
+        "bridge-crossed",
+        "a reader goes on beyond a bridge that no batch view covers",
+        "ledger/tiling.py",
+        "bridge = None if across_bridges else next(",
+        "bridge = None if across_bridges is not None else next(",
+        "tests/ledger/test_cuts.py::test_readers_do_not_cross_a_bridge_before_a_batch_covers_it",
+    ),
+    Mutant(
+        "parent-unchecked",
+        "a run extends a batch version that is no longer the live one",
+        "ledger/publications.py",
+        "        if parent.views.get(view) != started_from.views.get(view):",
+        "        if view not in parent.views:",
+        "tests/ledger/test_publications.py::test_what_a_run_started_from_must_still_be_live",
+    ),
+    Mutant(
+        "windows-at-a-newer-cut",
+        "a recompute of some windows folds what lies above the published cut too",
+        "batch/planning.py",
+        '        return Step(source, "windows", LOG_START, published, parts)',
+        '        return Step(source, "windows", LOG_START, None, parts)',
+        SIMULATION,
+    ),
+    Mutant(
+        "partial-drops-copies",
+        "equal events count once, within what is folded together",
+        "views/partial.py",
+        "    prepare = bind(view).placement.fold.prepare\n",
+        '    fields = [name for name in events.column_names if not name.startswith("_")]\n'
+        "    first = {repr(row): n for n, row in reversed([*enumerate(events.select(fields).to_pylist())])}\n"
+        "    events = events.take(sorted(first.values()))\n"
+        "    prepare = bind(view).placement.fold.prepare\n",
+        "tests/views/test_fold_edges.py::test_a_null_is_a_key_like_any_other",
+    ),
+    Mutant(
+        "compacted-across-a-reservation",
+        "compaction makes one commit of two on either side of a cut that a batch run has reserved",
+        "ledger/compaction.py",
+        "for position in (live, *protect, *(span.start for span in reserved))}",
+        "for position in (live, *protect)}",
+        "tests/ledger/test_cuts.py::test_compaction_never_crosses_a_reserved_cut",
+    ),
+    Mutant(
+        "stale-handle",
+        "a commit that was decided on an old version lands on the newest",
+        "ledger/delta.py",
+        "    try:\n        write_deltalake(\n",
+        "    try:\n        handle.update_incremental()\n        write_deltalake(\n",
+        "tests/ledger/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
+    ),
+    Mutant(
+        "epoch-unchecked",
+        "a writer goes on after another one has claimed the table",
+        "ledger/realtime.py",
+        "        if newest > self.epoch:",
+        "        if newest > self.epoch and not self._spans:",
+        "tests/ledger/test_conditional_commits.py::test_a_newer_writer_fences_an_older_one",
+    ),
+    Mutant(
+        "expired-below-the-newest-cut",
+        "what an older retained publication needs goes with what lies below the newest one's cut",
+        "ledger/compaction.py",
+        "all(span.end.at_or_below(cut) for cut in retained)",
+        "any(span.end.at_or_below(cut) for cut in retained)",
+        "tests/ledger/test_compaction.py::test_expired_is_only_what_lies_below_every_cut",
+    ),
+    Mutant(
+        "late-events-dropped",
+        "events behind the watermark are not counted",
+        "speed/fold.py",
+        "    prepared = prepare(source, events)\n",
+        "    if task.watermark is not None:\n"
+        "        times = events[source.event_time].cast(pa.int64()).to_numpy()\n"
+        "        events = events.filter(pa.array(times >= task.watermark))\n"
+        "    prepared = prepare(source, events)\n",
+        "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_horizon_any_split_counts_the_same",
+    ),
+    Mutant(
+        "merge-by-arrival",
+        "the extreme of two states is whichever comes first",
+        "views/measures/extremes.py",
+        "fold=aggregate, merge=aggregate)",
+        'fold=aggregate, merge="first({0})")',
+        "tests/laws/test_measures.py::test_merge_is_commutative",
+    ),
+    Mutant(
+        "minus-zero",
+        "-0.0 stays, so that equal numbers are two keys",
+        "views/decode/columns.py",
+        "        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0",
+        "        return numbers",
+        "tests/views/test_decode_json.py::test_negative_zero_becomes_zero",
+    ),
+    Mutant(
+        "unacknowledged-is-failed",
+        "a commit whose acknowledgement was lost is taken for one that did not land",
+        "ledger/realtime.py",
+        "            except (delta.Conflict, delta.Unwritable) as error:\n                self._look()\n",
+        "            except (delta.Conflict, delta.Unwritable) as error:\n"
+        "                if isinstance(error, delta.Unwritable):\n"
+        "                    raise\n"
+        "                self._look()\n",
+        "tests/ledger/test_conditional_commits.py::test_a_commit_that_landed_in_spite_of_an_error_is_not_repeated",
+    ),
+    Mutant(
+        "cut-steps-back",
+        "a publication whose cut lies behind that of the one before",
+        "ledger/publications.py",
+        "        if not cut.at_or_below(candidate.cut(source)):",
+        "        if source not in candidate.cuts:",
+        "tests/ledger/test_publications.py::test_a_cut_never_steps_back_within_a_release",
+    ),
+    Mutant(
+        "first-by-arrival",
+        "of events of one time the first that is folded is the first",
+        "views/measures/in_order.py",
+        'fold=f"{self.end}({packed}) FILTER ({{0}} IS NOT NULL)",',
+        'fold=f"arg_{self.end}({packed}, {{1}}) FILTER ({{0}} IS NOT NULL)",',
+        "tests/views/test_first_and_last.py::test_events_of_one_time_go_by_their_places",
+    ),
+    Mutant(
+        "horizon-off-by-one",
+        "an identity is forgotten a microsecond too early: at the end of its span, not after it",
+        "speed/horizon.py",
+        "for run in runs) - self.span\n",
+        "for run in runs) - self.span + 1\n",
+        "tests/speed/test_identities.py::test_an_identity_is_held_to_the_end_of_its_span",
+    ),
+)
+
+HEAD = f"""\
+# Mutants
+
+{len(MUTANTS)} bugs that this code could have, each planted in a copy of the tree, and the test that catches it.
+`./tandem test --all -- tests/mutants` plants them all; every run checks that each still fits the code. Written by
+`python -m tests.mutants.mutants > tests/mutants/README.md` from `mutants.py`, which holds the changes.
+
+| bug | what it would do | in | caught by |
+| --- | --- | --- | --- |
+"""
+
+
+def table() -> str:
+    """The page that shows them."""
+    rows = [f"| {each.name} | {each.bug} | `{each.file}` | `{each.test.replace('::', ' ')}` |\n" for each in MUTANTS]
+    return HEAD + "".join(rows)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table())

@@ -1,0 +1,165 @@
+"""A log of numbers, the project that counts and adds them by the minute, and what its views must say: the plain oracle."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+from ledger.positions import Position
+from views import project
+from views.fingerprint import decoder_fingerprint, fingerprint
+from views.project import Project
+from views.ranges import Ranges
+from views.watermark import Newest
+
+SOURCE = "numbers"
+TOPIC = "T"
+DEFINITIONS = """
+from datetime import datetime
+
+from views import Event, Source, View, count, total, tumbling
+
+
+class Number(Event):
+    at: datetime
+    value: int
+    {field}
+
+
+numbers = Source(topic="numbers", event=Number, event_time="at")
+MEASURES = {{"n": count(), "total": total("value")}}
+every = View(source=numbers, window=tumbling(minutes=1), measures=MEASURES)
+chosen = View(source=numbers, where="value >= {least}", window=tumbling(minutes=1), measures=MEASURES)
+SOURCES = (numbers,)
+VIEWS = (every, chosen)
+"""
+FIELDS = ("", "note: str | None = None")
+"""The second is another decoder, and so another meaning of every view."""
+LEAST = (3, 5)
+MINUTES = 5
+"""Events fall into so many windows."""
+BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+States = Mapping[int, tuple[int, int]]
+"""By minute the number of events and their sum; no minute without events."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a record holds: the minute that it falls into and its value, and when it was appended, in microseconds."""
+
+    minute: int
+    value: int
+    appended: int
+
+    @property
+    def at(self) -> datetime:
+        return BEGIN + timedelta(minutes=self.minute)
+
+
+@dataclass
+class Log:
+    """The topic: per partition its offsets, None where one holds no record."""
+
+    partitions: list[list[Event | None]] = field(default_factory=lambda: [[], [], []])
+
+    def copy(self) -> "Log":
+        return Log([[*records] for records in self.partitions])
+
+    @property
+    def end(self) -> Position:
+        return Position.of({(TOPIC, number): len(records) for number, records in enumerate(self.partitions)})
+
+    def within(self, ranges: Ranges) -> Iterable[tuple[int, int, Event]]:
+        """The events of these offsets, each with partition and offset."""
+        for (_, number), intervals in ranges.intervals:
+            for start, end in intervals:
+                for offset, event in enumerate(self.partitions[number][start:end], start):
+                    if event is not None:
+                        yield number, offset, event
+
+    def below(self, position: Position) -> list[Event]:
+        """The events of all offsets below: what the oracle counts."""
+        return [
+            event
+            for number, records in enumerate(self.partitions)
+            for event in records[: position.get((TOPIC, number), 0)]
+            if event is not None
+        ]
+
+
+def states(events: Iterable[Event], least: int | None) -> States:
+    """What the events of at least this value come to, of all of them if that is None."""
+    found: dict[int, tuple[int, int]] = {}
+    for event in events:
+        if least is None or event.value >= least:
+            n, total = found.get(event.minute, (0, 0))
+            found[event.minute] = (n + 1, total + event.value)
+    return found
+
+
+def united(several: Iterable[States]) -> States:
+    found: dict[int, tuple[int, int]] = {}
+    for one in several:
+        for minute, (n, total) in one.items():
+            before = found.get(minute, (0, 0))
+            found[minute] = (before[0] + n, before[1] + total)
+    return found
+
+
+def encode(of: States) -> bytes:
+    return json.dumps(sorted(of.items())).encode()
+
+
+def decode(partial: bytes) -> States:
+    return {minute: (n, total) for minute, (n, total) in json.loads(partial)}
+
+
+def to_rows(of: States) -> list[dict[str, Any]]:
+    """As rows of a view's table."""
+    return [
+        {"window_start": BEGIN + timedelta(minutes=minute), "n": n, "total": total} for minute, (n, total) in sorted(of.items())
+    ]
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> States:
+    return united({(row["window_start"] - BEGIN) // timedelta(minutes=1): (row["n"], row["total"])} for row in rows)
+
+
+def maxima(found: Iterable[tuple[int, int, Event]]) -> dict[tuple[str, int], Newest]:
+    newest: dict[tuple[str, int], Newest] = {}
+    for number, _, event in found:
+        own = Newest(int(event.at.timestamp()) * 1_000_000, event.appended)
+        newest[TOPIC, number] = Newest(*map(max, newest.get((TOPIC, number), own), own))
+    return newest
+
+
+@cache
+def definitions(number: int) -> Project:
+    """One of four, each of which changes the meaning of some views."""
+    content = DEFINITIONS.format(field=FIELDS[number // 2], least=LEAST[number % 2])
+    return project.load_files({"tandem.toml": b"", "definitions.py": content.encode()})
+
+
+@cache
+def _fingerprints() -> dict[int, str]:
+    projects = [definitions(number) for number in range(4)]
+    found = {id(source): decoder_fingerprint(source) for each in projects for source in each.sources.values()}
+    return found | {id(view): fingerprint(view) for each in projects for view in each.views.values()}
+
+
+def known_fingerprint(of: object) -> str:
+    """The fingerprint of a source or a view of these projects, computed once."""
+    return _fingerprints()[id(of)]
+
+
+@cache
+def least_by_fingerprint() -> dict[str, int | None]:
+    """Which events each meaning of a view counts, by its fingerprint."""
+    return {
+        known_fingerprint(view): None if name == "every" else LEAST[number % 2]
+        for number in range(4)
+        for name, view in definitions(number).views.items()
+    }

@@ -1,0 +1,381 @@
+"""What surrounds the ledger in a simulation: clock, locks, topic, and in place of Spark's jobs a few lines that count.
+
+What decides runs as it is: all of ledger/; archive, recompute, planning, maintain of batch/; tail and upkeep of speed/;
+following of serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables
+through the same waist, ledger/delta.py.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import batch.archive
+import batch.below_cut
+import batch.cutting
+import batch.expiring
+import batch.maintain
+import batch.recompute
+import batch.scratch
+import ledger.commit_files
+import ledger.delta
+import ledger.journal
+import ledger.parts
+import ledger.publications
+import ledger.realtime
+import ledger.releases
+import speed.tail
+import speed.upkeep
+from batch import commits
+from batch.below_cut import BatchViews, Below
+from batch.decoding import Decoded, Decoding
+from batch.folding import VERSION, Built
+from batch.table_file import Written
+from infra.kafka import Topic
+from infra.settings import Batch, Keep
+from ledger import archive, delta
+from ledger.counts import Counts
+from ledger.delta import Freed
+from ledger.parts import files_of, starting_within, still_live
+from ledger.positions import ranges
+from ledger.tables import Tables
+from speed.micro_batch import Folded
+from tests.simulation import numbers
+from tests.simulation.numbers import SOURCE, TOPIC, Event, Log, States, decode, encode, from_rows, states, to_rows, united
+from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
+from tests.simulation.processes import Process, Schedule
+from tests.simulation.store import DeltaTable, Handles, Places, Store, write_deltalake
+from views.project import Project
+from views.ranges import Ranges
+from views.watermark import append_time
+
+ROOT = "/simulated"
+
+
+@dataclass(frozen=True)
+class Addresses(Tables):
+    """Without a look at the file system: addresses are asked for all the time."""
+
+    root: str = ROOT
+
+    @property
+    def local(self) -> bool:
+        return True
+
+    def _at(self, *names: str) -> str:
+        return "/".join((ROOT, *names))
+
+
+@dataclass
+class World:
+    """Everything that a schedule has in common; `definitions` is the number of those in the working tree."""
+
+    store: Store = field(default_factory=Store)
+    schedule: Schedule = field(default_factory=Schedule)
+    log: Log = field(default_factory=Log)
+    tables: Tables = field(default_factory=Addresses)
+    time: datetime = numbers.BEGIN
+    definitions: int = 0
+    keep: Keep = field(default_factory=Keep)
+    locks: dict[str, Process] = field(default_factory=dict)
+    trace: list[str] = field(default_factory=list)
+    numbers: int = 0
+
+    def copy(self) -> "World":
+        """The same tables and log, to go on from; no process runs."""
+        return replace(self, store=self.store.copy(), schedule=Schedule(), log=self.log.copy(), locks={}, trace=[])
+
+    def now(self) -> datetime:
+        """The clock, which goes on whenever it is read."""
+        self.time += timedelta(milliseconds=7)
+        return self.time
+
+    def number(self) -> int:
+        """Another one each time: in place of what else is drawn at random."""
+        self.numbers += 1
+        return self.numbers
+
+    def say(self, what: str) -> None:
+        """Add a line to the trace, under the name of the process that runs."""
+        process = self.schedule.current
+        self.trace.append(f"{process.name}: {what}" if process else what)
+
+    def working_tree(self) -> Project:
+        return numbers.definitions(self.definitions)
+
+    def hold(self, name: str) -> None:
+        """Wait until no process holds the lock, which is free as soon as its process is gone.
+
+        Whoever has waited for others sees what they wrote: a file system that locks sees to that.
+        """
+        while (holder := self.locks.get(name)) is not None and not holder.done:
+            self.schedule.change_over(waits=True)
+        process = self.schedule.current
+        if process is not None:
+            self.locks[name] = process
+            process.seen |= {address: len(stored.versions) - 1 for address, stored in self.store.tables.items()}
+
+
+@dataclass(frozen=True)
+class Run:
+    """In place of batch.session.Run."""
+
+    world: World
+    by: str
+    session: None = None
+    parallelism: int = 1
+
+    @property
+    def tables(self) -> Tables:
+        return self.world.tables
+
+    @property
+    def settings(self) -> Any:
+        return settings(self.world)
+
+    def now(self) -> datetime:
+        return self.world.now()
+
+    def say(self, what: str) -> None:
+        self.world.say(what)
+
+    def hold(self, name: str) -> None:
+        self.world.hold(name)
+
+
+def settings(world: World) -> Any:
+    return SimpleNamespace(state=ROOT, keep=world.keep, batch=Batch())
+
+
+class Present:
+    """The world that the replaced functions belong to now."""
+
+    world = World()
+
+    @classmethod
+    def enter(cls, world: World) -> None:
+        cls.world, Handles.store = world, world.store
+
+
+def world() -> World:
+    return Present.world
+
+
+@contextmanager
+def surroundings() -> Iterator[None]:
+    """Replace what lies below the waist and beside the decisions, in favour of the world that is entered then."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (ledger.delta, ledger.journal, ledger.commit_files, ledger.parts):
+            patch.setattr(module, "pa", ARROW)
+        patch.setattr(ledger.delta, "pq", PARQUET)
+        patch.setattr(ledger.delta, "DeltaTable", DeltaTable)
+        patch.setattr(ledger.delta, "write_deltalake", write_deltalake)
+        patch.setattr(ledger.delta, "file_system", Places.of)
+        patch.setattr(ledger.delta, "do_without_pandas", lambda: None)
+        patch.setattr(ledger.journal, "time", SimpleNamespace(sleep=_sleep))
+        patch.setattr(ledger.journal, "_FILES", 5)
+        patch.setattr(ledger.parts, "_starting_within", Within)
+        for module in (ledger.commit_files, ledger.publications):
+            patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
+        patch.setattr(ledger.publications, "_from_row", _remembered(ledger.publications._from_row))
+        span_columns = ledger.commit_files._SPAN_COLUMNS
+        patch.setattr(ledger.commit_files, "_span_values", _remembered(ledger.commit_files._span_values, *span_columns))
+        for module in (ledger.delta, ledger.journal):
+            patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
+        patch.setattr(batch.recompute, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
+        patch.setitem(ledger.realtime.Writer.compact.__kwdefaults__, "fanout", 2)
+        patch.setattr(ledger.realtime, "_CHECKPOINT_EVERY", 8)
+        patch.setattr(ledger.releases, "fingerprint", numbers.known_fingerprint)
+        patch.setattr(ledger.releases, "decoder_fingerprint", numbers.known_fingerprint)
+
+        patch.setattr(batch.archive, "kafka", SimpleNamespace(connect=_connect, topics=_topics, starts=_starts, ends=_ends))
+        patch.setattr(batch.archive, "broker", SimpleNamespace(address=lambda _: None))
+        patch.setattr(batch.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
+        patch.setattr(batch.archive, "copying", SimpleNamespace(copy=_copy, lost=lambda *_: Ranges()))
+        patch.setattr(batch.archive, "decoding", SimpleNamespace(Decoding=Decoding, decode=_decode))
+        patch.setattr(batch.archive, "spans", lambda *_: [])
+        patch.setattr(batch.archive, "cut", lambda _, covered, rows: covered)
+        patch.setattr(batch.cutting, "_STILL_S", 0.2)
+        patch.setattr(batch.recompute, "take_cut", partial(batch.cutting.take_cut, sleep=_sleep))
+        patch.setattr(batch.recompute, "build", _build)
+        patch.setattr(batch.scratch, "clear", lambda _: Freed())
+        patch.setattr(batch.scratch, "discard", _discard)
+        patch.setattr(batch.maintain, "locks", SimpleNamespace(own=_own, hold=_hold))
+        patch.setattr(batch.maintain, "compacting", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
+        patch.setattr(speed.tail, "fold_records", _fold_records)
+        patch.setattr(speed.upkeep, "merging", lambda _: _merge)
+        yield
+
+
+class _Name(str):
+    """In place of a UUID."""
+
+    __slots__ = ()
+
+    @property
+    def hex(self) -> str:
+        return self
+
+
+@lru_cache(maxsize=1 << 14)
+def _parsed(text: str) -> Any:
+    """Nobody changes what was parsed, and the same few texts are parsed over and over."""
+    return json.loads(text)
+
+
+def _remembered(convert: Callable[[Mapping[str, Any]], Any], *names: str) -> Callable[[Mapping[str, Any]], Any]:
+    """A pure function of these columns of a row, of all if none are named."""
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def remembered(row: Mapping[str, Any]) -> Any:
+        key = tuple([row[name] for name in names or row])
+        if key not in known:
+            known[key] = convert(row)
+        return known[key]
+
+    return remembered
+
+
+def _sleep(_: float) -> None:
+    world().schedule.change_over()
+
+
+def _connect(_: object) -> Any:
+    return SimpleNamespace(address=SimpleNamespace(bootstrap="simulated"))
+
+
+def _topics(*_: object) -> tuple[Topic, ...]:
+    return (Topic(SOURCE, TOPIC, len(world().log.partitions)),)
+
+
+def _starts(*_: object) -> dict[tuple[str, int], int]:
+    return {(TOPIC, number): 0 for number in range(len(world().log.partitions))}
+
+
+def _ends(*_: object) -> dict[tuple[str, int], int]:
+    return {(TOPIC, number): len(records) for number, records in enumerate(world().log.partitions)}
+
+
+def _written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
+    store = world().store
+    store.io.step(f"write {address}")
+    path = store.write(address, Rows(rows))
+    bounds = more.pop("bounds", {})
+    return Written(path, len(rows), len(rows), bounds, more, store.io.now())
+
+
+def _copy(session: object, options: object, topics: object, ranges: Ranges, *, tables: Tables, source: str, run: int) -> None:
+    """In place of Spark's job that copies the log into the archive."""
+    handle = commits.make_table(tables, tables.archive(source), None)
+    rows = [{"partition": number, "offset": offset, **vars(event)} for number, offset, event in world().log.within(ranges)]
+    files = [_written(tables.archive(source), rows)] if rows else []
+    commits.add_files(handle, files, transaction=(archive.APP_ID, run))
+
+
+def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
+    """In place of Spark's job that decodes the archive."""
+    rows = [row for row in stored(work.archive.address) if _inside(row, covered)]
+    if not rows:
+        return Decoded(0, 0, (), (), {})
+    times = [datetime.fromtimestamp(row["appended"] / 1_000_000, UTC) for row in rows]
+    file = _written(work.events.address, rows, bounds={"_append_time": (min(times), max(times))})
+    return Decoded(len(rows), 0, (file,), (), {})
+
+
+def stored(address: str) -> list[Mapping[str, Any]]:
+    handle = delta.open_table(world().tables, address)
+    files = [] if handle is None else delta.files(handle)
+    return [row for path in files for row in delta.read_file(handle, path).rows]
+
+
+def _inside(row: Mapping[str, Any], covered: Ranges) -> bool:
+    intervals = dict(covered.intervals).get((TOPIC, row["partition"]), ())
+    return any(start <= row["offset"] < end for start, end in intervals)
+
+
+def _build(run: Run, below: Below, scratch: object) -> BatchViews:
+    """In place of Spark's job that folds: the events table's rows, added to the states of the parts that are merged."""
+    tables, name = run.tables, below.source.name
+    covered = ranges(below.start, below.cut, archive.firsts(tables, name))
+    rows = [row for row in stored(tables.events(name, below.release.sources[name])) if _inside(row, covered)]
+    found = [(row["partition"], row["offset"], Event(row["minute"], row["value"], row["appended"])) for row in rows]
+    within = [event for _, _, event in found if below.windows is None or below.windows[0] <= event.at < below.windows[1]]
+    files = []
+    for view, merged in below.views.items():
+        fingerprint = below.release.views[view]
+        folded = states(within, numbers.least_by_fingerprint()[fingerprint])
+        if below.served is not None:
+            _refuse_difference(run, below, view, folded)
+        built = to_rows(united([folded, of_parts(tables, tables.view(view, fingerprint), merged)]))
+        if built:
+            address = tables.view(view, fingerprint)
+            commits.make_table(tables, address, None, partition_by=VERSION)
+            files.append(Built(view, _written(address, built, **{VERSION: str(below.version)})))
+    counts = Counts(len(within), holes=covered.length - len(rows))
+    if below.windows is None:
+        batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
+    return BatchViews(
+        tuple(files), counts, {view: {} for view in below.views}, numbers.maxima(found), dict.fromkeys(below.views, ())
+    )
+
+
+def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -> States:
+    """What the states of parts come to, each without what later ones stand in for."""
+    found = []
+    for number, part in enumerate(parts):
+        handle, files = files_of(tables, address, part)
+        found += [from_rows(still_live(delta.read_file(handle, file.path), parts[number + 1 :]).rows) for file in files]
+    return united(found)
+
+
+def _refuse_difference(run: Run, below: Below, view: str, folded: States) -> None:
+    """In place of the comparison that batch does while it folds: here nothing explains a difference."""
+    tables, fingerprint, served = run.tables, below.release.views[view], below.served
+    handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
+    tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
+    told = united([of_parts(tables, tables.view(view, fingerprint), served.parts.get(view, ())), *tail])
+    if below.windows is not None:
+        told = from_rows(starting_within(Rows(to_rows(told)), below.windows).rows)
+    assert told == folded, f"view {view} served {told} over [{below.start}, {below.cut}), where batch found {folded}"
+
+
+def _discard(_: Tables, folder: Path) -> bool:
+    world().store.io.step(f"discard {folder}")
+    return world().store.discard(str(folder))
+
+
+@contextmanager
+def _own() -> Iterator[None]:
+    yield
+
+
+def _hold(path: Path, *_: object, **__: object) -> None:
+    world().hold(path.name.removesuffix(".lock"))
+
+
+def _fold_records(records: Log, task: object, views: Mapping[str, object], covered: Ranges, horizon: object) -> Folded:
+    """In place of a micro-batch's Spark job."""
+    found = list(records.within(covered))
+    events = [event for _, _, event in found]
+    least, maxima = numbers.least_by_fingerprint(), numbers.maxima(found)
+    appended = append_time(maxima)
+    return Folded(
+        counts=Counts(len(events), holes=covered.length - len(events)),
+        rejected={},
+        after_final={},
+        maxima=maxima,
+        newest=None if appended is None else datetime.fromtimestamp(appended / 1_000_000, UTC),
+        partials={fingerprint: encode(states(events, least[fingerprint])) for fingerprint in views},
+        identities=None,
+    )
+
+
+def _merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:
+    return encode(united(map(decode, partials)))

@@ -1,0 +1,95 @@
+"""The diff of two meanings of a view is what plain Python finds, and adds up over disjoint keys."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+
+from tests.samples import SAMPLES, share
+from tests.views.test_compare import answered, pieces
+from views.compare import tolerance
+from views.diff import Diff, add, diff, to_json
+from views.kernel import Partial, merge, present
+from views.measures import count, distinct, maximum, mean, total
+from views.view import View, group_columns
+from views.windows import tumbling
+
+OLD = View(
+    SAMPLES,
+    keys={"s": "s"},
+    window=tumbling(hours=1),
+    measures={"n": count(), "d": total("d"), "usual": mean("f"), "gone": maximum("i"), "about": distinct("i")},
+    name="v",
+)
+NEW = replace(
+    OLD,
+    where="i is null or i > 0",
+    measures={"n": count(), "d": total("d"), "usual": mean("f"), "about": distinct("i"), "most": maximum("f")},
+)
+
+
+def answers(view: View, states: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
+    rows = present(view, merge(view, [Partial(states)])).to_pylist()
+    return {tuple(row[name] for name in group_columns(view)): row for row in rows}
+
+
+def differ(one: Any, other: Any, allowed: float) -> bool:
+    if one == other:
+        return False
+    return not allowed or one is None or other is None or abs(one - other) > allowed * max(abs(one), abs(other))
+
+
+@share(40)
+@given(pieces, pieces, pieces)
+def test_it_finds_what_plain_python_finds(common: list[Any], before: list[Any], after: list[Any]) -> None:
+    sides = answered(OLD, [*common, *before]), answered(NEW, [*common, *after])
+    found = diff(OLD, NEW, *sides)
+    old, new = answers(OLD, sides[0]), answers(NEW, sides[1])
+    both = old.keys() & new.keys()
+    shared = ("n", "d", "usual", "about")
+    assert (found.matched, found.only_old, found.only_new) == (len(both), len(old) - len(both), len(new) - len(both))
+    assert found.changed == sum(
+        any(differ(old[place][name], new[place][name], tolerance(NEW, name)) for name in shared) for place in both
+    )
+    assert set(found.measures) == set(shared)
+    for name in shared:
+        assert found.measures[name].rows == len(both)
+        assert found.measures[name].unequal == sum(old[place][name] != new[place][name] for place in both)
+    json.dumps(to_json(found))
+
+
+@share(15)
+@given(pieces, pieces)
+def test_of_disjoint_keys_diffs_add_up(before: list[Any], after: list[Any]) -> None:
+    sides = answered(OLD, before), answered(NEW, after)
+
+    def bucket(states: pa.Table, number: int) -> pa.Table:
+        return states.filter(pa.array([hash(key) % 3 == number for key in states["s"].to_pylist()], pa.bool_()))
+
+    whole = diff(OLD, NEW, *sides)
+    added = reduce(add, (diff(OLD, NEW, *(bucket(side, number) for side in sides)) for number in range(3)), Diff())
+    counts = ("matched", "changed", "only_old", "only_new")
+    assert [getattr(added, name) for name in counts] == [getattr(whole, name) for name in counts]
+    if whole.rows:
+        assert {name: one.differ for name, one in added.measures.items()} == {
+            name: one.differ for name, one in whole.measures.items()
+        }
+
+
+def test_other_keys_have_no_row_in_common() -> None:
+    events = [{"at": datetime(2026, 1, 1, 0, n, tzinfo=UTC), "s": "ab"[n % 2], "i": n} for n in range(4)]
+    for other in (replace(OLD, keys={"i": "i"}), replace(OLD, keys={}), replace(OLD, keys={"s": "i"})):
+        found = diff(OLD, other, answered(OLD, events), answered(other, events))
+        assert (found.apart, found.matched, found.only_old) == (True, 0, 2)
+        assert not to_json(found)["comparable"]
+
+
+def test_a_measure_of_another_type_changes_every_row() -> None:
+    events = [{"at": datetime(2026, 1, 1, tzinfo=UTC), "s": s, "i": 1, "f": 1.0} for s in "abc"]
+    other = replace(OLD, measures={**OLD.measures, "gone": maximum("f")})
+    found = diff(OLD, other, answered(OLD, events), answered(other, events))
+    assert (found.matched, found.changed, "gone" in found.measures) == (3, 3, False)
