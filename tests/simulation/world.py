@@ -1,7 +1,7 @@
 """What surrounds the ledger in a simulation: clock, locks, topic, and in place of Spark's jobs a few lines that count.
 
-What decides runs as it is: all of ledger/; archive, recompute, planning, maintain of batch/; tail and upkeep of speed/;
-following of serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables
+What decides runs as it is: all of ledger/; archive, recompute, apply, maintain of batch/; tail and upkeep of speed/; following of
+serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables
 through the same waist, ledger/delta.py.
 """
 
@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 
+import batch.apply
 import batch.archive
 import batch.below_cut
+import batch.building
 import batch.cutting
 import batch.expiring
 import batch.maintain
-import batch.recompute
 import batch.scratch
 import ledger.commit_files
 import ledger.delta
@@ -179,17 +180,17 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.delta, "write_deltalake", write_deltalake)
         patch.setattr(ledger.delta, "file_system", Places.of)
         patch.setattr(ledger.delta, "do_without_pandas", lambda: None)
-        patch.setattr(ledger.journal, "time", SimpleNamespace(sleep=_sleep))
-        patch.setattr(ledger.journal, "_FILES", 5)
+        patch.setattr(ledger.journal, "time", SimpleNamespace(sleep=sleep))
+        patch.setattr(ledger.journal, "_FILES", 2)
         patch.setattr(ledger.parts, "_starting_within", Within)
         for module in (ledger.commit_files, ledger.publications):
             patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
-        patch.setattr(ledger.publications, "_from_row", _remembered(ledger.publications._from_row))
+        patch.setattr(ledger.publications, "from_row", _remembered(ledger.publications.from_row))
         span_columns = ledger.commit_files._SPAN_COLUMNS
         patch.setattr(ledger.commit_files, "_span_values", _remembered(ledger.commit_files._span_values, *span_columns))
         for module in (ledger.delta, ledger.journal):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
-        patch.setattr(batch.recompute, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
+        patch.setattr(batch.building, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(ledger.realtime.Writer.compact.__kwdefaults__, "fanout", 2)
         patch.setattr(ledger.realtime, "_CHECKPOINT_EVERY", 8)
         patch.setattr(ledger.releases, "fingerprint", numbers.known_fingerprint)
@@ -203,8 +204,10 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive, "spans", lambda *_: [])
         patch.setattr(batch.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.cutting, "_STILL_S", 0.2)
-        patch.setattr(batch.recompute, "take_cut", partial(batch.cutting.take_cut, sleep=_sleep))
-        patch.setattr(batch.recompute, "build", _build)
+        patch.setattr(batch.building, "take_cut", partial(batch.cutting.take_cut, sleep=sleep))
+        patch.setattr(batch.building, "build", _build)
+        patch.setattr(batch.apply, "diffs", lambda *_: {})
+        patch.setattr(batch.apply, "_STILL_S", 1.0)
         patch.setattr(batch.scratch, "clear", lambda _: Freed())
         patch.setattr(batch.scratch, "discard", _discard)
         patch.setattr(batch.maintain, "locks", SimpleNamespace(own=_own, hold=_hold))
@@ -243,7 +246,7 @@ def _remembered(convert: Callable[[Mapping[str, Any]], Any], *names: str) -> Cal
     return remembered
 
 
-def _sleep(_: float) -> None:
+def sleep(_: float) -> None:
     world().schedule.change_over()
 
 
