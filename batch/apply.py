@@ -17,9 +17,9 @@ from batch.candidate import candidate
 from batch.diffing import diffs
 from batch.planning import Request, Step
 from batch.session import Run
-from ledger import cuts, first, gaps, promotion, publications, releases, standing
+from ledger import cuts, first, promotion, publications, releases, standing
 from ledger import diffs as kept_diffs
-from ledger.completeness import shorter_history
+from ledger.completeness import accepted_gaps, shorter_histories
 from ledger.diffs import ReleaseDiff
 from ledger.parts import BatchView
 from ledger.positions import LOG_START
@@ -112,18 +112,11 @@ def _retire_unpromoted(batch: Run, wanted: Release) -> None:
 def _build(batch: Run, live: Publication, before: Release, release: Release, terms: Terms) -> Publication:
     """Let the release begin at the live cut, and build what the live one does not have there."""
     tables, definitions = batch.tables, project.load_files(release.files)
-    found = tuple(gap for source in definitions.sources for gap in gaps.gaps(tables, source))
-    gaps.refuse_unaccepted(list(found), (*terms.accepted, *(gap.name for gap in found if gap.name in live.gaps)))
+    found = accepted_gaps(tables, live, definitions.sources, terms.accepted)
     base = _beginning(batch, live, before, release)
     work = Work(batch, base, release, definitions, Request(keep_cut=True), found)
     steps = list(_steps(live, base, definitions))
-    lacking = (shorter_history(tables, live, step.source) for step in steps)
-    shorter = tuple(one for one in lacking if one is not None)
-    if shorter and not terms.shorter_history:
-        raise CannotApply(
-            f"the archive no longer has all that the live views counted ({'; '.join(shorter)}), so the new ones would count "
-            "less; --accept-shorter-history builds them from what there is"
-        )
+    shorter = shorter_histories(tables, live, (step.source for step in steps), accepted=terms.shorter_history)
     for source in definitions.sources:
         if live.cut(source).offsets:
             cuts.begin(tables, release.number, source, live.cut(source), by=batch.by, at=batch.now())

@@ -21,6 +21,7 @@ from ledger.releases import Release
 from ledger.standing import Followed
 from ledger.tables import Tables
 from views import project
+from views.errors import TandemError
 from views.project import Project
 from views.ranges import Offsets, Ranges
 from views.source import REJECTS_SCHEMA, Source, events_schema
@@ -29,6 +30,10 @@ APPEND_TIME: Final = "_append_time"
 
 _SLICE_ROWS: Final = 1_000_000
 _FEW_ROWS: Final = 50_000
+
+
+class ImportUnfinished(TandemError):
+    """An archive that waits for the rest of an import."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,8 @@ def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = Fa
 
     What is archived is decoded for releases that stand beside it, too.
 
-    A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it. Waits for another run that
-    holds the lock. Raises TandemError.
+    A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it, also while it is still empty.
+    Waits for another run that holds the lock. Raises TandemError.
     """
     live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
@@ -113,9 +118,10 @@ def _archive(batch: Run, release: Release, log: _Log) -> Archived:
     tables, source = batch.tables, log.source
     counts, found = [], []
     for run in _to_do(batch, release, log):
-        if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
-            _copy(batch, log, run)
-        found += _gaps(batch, log, run)
+        if not run.imported:
+            if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
+                _copy(batch, log, run)
+            found += _gaps(batch, log, run)
         counts.append(_decode(batch, release, source, run))
     return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
 
@@ -123,6 +129,8 @@ def _archive(batch: Run, release: Release, log: _Log) -> Archived:
 def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     """The runs that are not finished; after them one for what is new in the log, its intent recorded, unless nothing is."""
     tables, name = batch.tables, log.source.name
+    if any(run.imported for run in archive.unwritten(tables, name)):
+        raise ImportUnfinished(f"an import of source {name!r} was cut short; run `tandem import` again with the same folder")
     yield from _unfinished(tables, release, log.source)
     known = archive.runs(tables, name)
     start = known[-1].end if known else LOG_START
@@ -131,8 +139,10 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     _refuse_another_log(start, firsts, ends)
     end = upper(start, Position.of(ends))
     fresh = {partition: offset for partition, offset in firsts.items() if partition not in start}
-    if ranges(start, end, fresh).length:
+    new = ranges(start, end, fresh).length
+    if new or log.may_be_new:
         archive.name_topics(tables, name, {topic.name: topic.id for topic in log.topics}, at=batch.now())
+    if new:
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from batch.columns import sees_positions
 from batch.served import Served
 from ledger.audits import Audit, Figures, Obstacle
+from ledger.counts import Counts
 from views.cause import cause
 from views.compare import Example, MeasureDifference, tolerance
 from views.errors import TandemError
@@ -25,14 +27,26 @@ def audits(
 ) -> Iterator[Audit]:
     """The audits of the views of a source; `like` has what all of them share.
 
-    `copies` counts, by view, those in the range that the layers may have counted otherwise.
+    `copies` says, by view, how many events at most only one of the layers counted because of copies (`told_apart`).
     """
     for name, view in views.items():
         if not isinstance(against, Served):
             yield replace(like, view=name, obstacle=against)
             continue
         for one in differences[name]:
-            yield replace(like, view=name, measure=one.measure, figures=_figures(view, one, copies[name]))
+            yield replace(like, view=name, measure=one.measure, figures=figures(view, one, copies=copies[name]))
+
+
+def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:
+    """How many events, at most, only one of two computations of a view over a range counts, because of the copies `found` there.
+
+    `beyond` is how many more events one of them counted; None where nobody knows. Of copies that differ each may count another
+    one, of equal ones too where a view sees which it is; then there is an event that only one counts, and another one that only
+    the other does.
+    """
+    if beyond is None:
+        return 2 * found.duplicates
+    return abs(beyond) + 2 * (found.duplicates if sees_positions(view) else found.conflicts)
 
 
 def refuse_unexplained(found: Sequence[Audit]) -> None:
@@ -50,7 +64,8 @@ def refuse_unexplained(found: Sequence[Audit]) -> None:
     )
 
 
-def _figures(view: View, one: MeasureDifference, copies: int) -> Figures:
+def figures(view: View, one: MeasureDifference, *, copies: int) -> Figures:
+    """A measure's difference as it is recorded, with its cause."""
     return Figures(
         rows=one.rows,
         unequal=one.unequal,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from batch import commits, decoding, duplicates, folding
-from batch.columns import columns
+from batch.columns import sees_positions
 from batch.place import Place
 from batch.scan import inside, scan
 from batch.served import Served
@@ -16,19 +16,25 @@ from batch.sizes import FEW_ROWS, buckets, slices
 from batch.slices import Slice, cut, even_rows
 from batch.spans import EVENTS, RECORDS, Span, rows_within, spans, within_times
 from ledger import archive, delta
+from ledger.commit_files import read_spans
 from ledger.counts import Counts, add
 from ledger.fetched import Unclosed
 from ledger.parts import Part, Windows, files_of
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
+from ledger.tables import Tables
+from ledger.tiling import chain
 from views import project
 from views.compare import MeasureDifference, plus
 from views.errors import TandemError
 from views.ranges import Ranges
-from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import Source
 from views.unique import identity_columns
-from views.view import View
 from views.watermark import Maxima, append_time, newest
+
+SERVED: Final[folding.Pair] = ("served", "folded")
+REPLAYED: Final[folding.Pair] = ("replayed", "folded")
+SERVED_AND_REPLAYED: Final[folding.Pair] = ("served", "replayed")
 
 _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
@@ -45,8 +51,9 @@ class Displaced(TandemError):
 class Below:
     """What to build from: the events of `[start, cut)` of a release's source, and states that there are.
 
-    `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. With
-    `windows` only windows that start in these bounds are built. What is folded is compared with what was `served`.
+    `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. Without a
+    `version` nothing is built. With `windows` only windows that start in these bounds are. What is folded is compared with
+    what was `served`, and both with what was `replayed`: a realtime table of the same release that reaches the cut.
     """
 
     release: Release
@@ -54,24 +61,32 @@ class Below:
     start: Position
     cut: Position
     views: Mapping[str, tuple[Part, ...]] = field(hash=False)
-    version: int
+    version: int | None
     raw: bool = False
     windows: Windows | None = None
     served: Served | None = None
+    replayed: Tables | None = None
+
+    @property
+    def pairs(self) -> tuple[folding.Pair, ...]:
+        """What is compared with what."""
+        if self.served is None:
+            return ()
+        return (SERVED,) if self.replayed is None else (SERVED, REPLAYED, SERVED_AND_REPLAYED)
 
 
 @dataclass(frozen=True)
 class BatchViews:
     """The files of the views' batch version, and what was counted on the way.
 
-    `differences` from what was served are by view, if it was given.
+    `differences` are by what was compared, then by view.
     """
 
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
-    differences: Mapping[str, tuple[MeasureDifference, ...]] = field(hash=False)
+    differences: Mapping[folding.Pair, Mapping[str, tuple[MeasureDifference, ...]]] = field(hash=False)
 
     @property
     def newest(self) -> datetime | None:
@@ -102,7 +117,10 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     tables, name = batch.tables, below.source.name
     covered = ranges(below.start, below.cut, archive.firsts(tables, name))
     events = _decoded(batch, below, covered, scratch) if below.raw else _stored(batch, below, covered)
-    parts = _slices(batch, _of_windows(below, events), covered)
+    files, firsts = _of_windows(below, events), archive.firsts(tables, name)
+    end = below.cut if below.served is None else below.served.end
+    compared, beyond = (_slices(batch, files, ranges(*part, firsts)) for part in ((below.start, end), (end, below.cut)))
+    parts = [*compared, *beyond]
     views = project.load_files(below.release.files).views
     found = _duplicates(batch, below, events, parts, scratch)
     if found.contested or (found.displaced and any(sees_positions(views[view]) for view in below.views)):
@@ -112,7 +130,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         )
     places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
     stored = [file for view, merged in below.views.items() for file in _parts(batch, below, view, merged)]
-    served = [] if below.served is None else list(_served(batch, below, below.served))
+    others = [*_served(batch, below), *_replayed(below)]
     rows = sum(part.rows for part in parts) + sum(file.rows for file in stored)
     work = folding.Folding(
         below.release.files,
@@ -124,9 +142,10 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         below.version,
         buckets=buckets(rows, [views[view] for view in below.views], parallelism=batch.parallelism),
         windows=below.windows,
-        audited=() if below.served is None else tuple(below.views),
+        pairs=below.pairs,
     )
-    folded, built, compared = folding.fold(batch.session, work, parts, [*stored, *served])
+    items = [*compared, *map(folding.Beyond, beyond), *stored, *others]
+    folded, built, differ = folding.fold(batch.session, work, items)
     counted = sum(one.events for one in folded)
     counts = Counts(
         counted,
@@ -137,15 +156,18 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     )
     left = covered.length - counts.records - sum(counts.quarantined.values())
     holes = left if events.records is None else covered.length - events.records
-    others = left - holes
+    theirs = left - holes
     if below.windows is None:
-        _refuse_unexplained(batch, below, holes, others)
+        _refuse_unexplained(batch, below, holes, theirs)
     return BatchViews(
         files=tuple(built),
-        counts=replace(counts, holes=holes, others=others),
+        counts=replace(counts, holes=holes, others=theirs),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         maxima=newest(one.maxima for one in folded),
-        differences={view: _added([one.differences for one in compared if one.view == view]) for view in work.audited},
+        differences={
+            pair: {view: _added([one.differences for one in differ if (one.view, one.pair) == (view, pair)]) for view in places}
+            for pair in work.pairs
+        },
     )
 
 
@@ -154,14 +176,33 @@ def _added(buckets: Sequence[Sequence[MeasureDifference]]) -> tuple[MeasureDiffe
     return tuple(plus(*parts) for parts in zip(*buckets, strict=True))
 
 
-def _served(batch: Run, below: Below, served: Served) -> Iterator[folding.Stored | folding.Commits]:
+def _served(batch: Run, below: Below) -> Iterator[folding.Stored | folding.Commits]:
     """The files of what was served."""
-    for view, parts in served.parts.items():
-        yield from (replace(file, served=True) for file in _parts(batch, below, view, parts))
-    table = commits.place(batch.tables, batch.tables.realtime(below.release.number, below.source.name))
+    if below.served is None:
+        return
+    for view, parts in below.served.parts.items():
+        yield from (replace(file, side="served") for file in _parts(batch, below, view, parts))
+    yield from _commits(batch.tables, below, below.served.commits, "served")
+
+
+def _replayed(below: Below) -> Iterator[folding.Commits]:
+    """The files of what was replayed. Raises Unclosed if they do not tile what is folded."""
+    if below.replayed is None:
+        return
+    address = below.replayed.realtime(below.release.number, below.source.name)
+    handle = delta.open_table(below.replayed, address)
+    paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
+    tiled = chain(paths, below.start)
+    if tiled.end != below.cut:
+        raise Unclosed(f"what was replayed of source {below.source.name!r} ends at {tiled.end}, not at the cut {below.cut}")
+    yield from _commits(below.replayed, below, [paths[span] for span in tiled.commits], "replayed")
+
+
+def _commits(tables: Tables, below: Below, paths: Sequence[str], side: folding.Side) -> Iterator[folding.Commits]:
+    table = commits.place(tables, tables.realtime(below.release.number, below.source.name))
     fingerprints = {view: below.release.views[view] for view in below.views}
-    for start in range(0, len(served.commits), _COMMITS):
-        yield folding.Commits(table, served.commits[start : start + _COMMITS], fingerprints)
+    for start in range(0, len(paths), _COMMITS):
+        yield folding.Commits(table, tuple(paths[start : start + _COMMITS]), fingerprints, side)
 
 
 def _slices(batch: Run, files: Sequence[Span], covered: Ranges) -> list[Slice]:
@@ -201,11 +242,6 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
         covered if below.start.offsets else None,
     )
     return duplicates.find(batch.session, search, parts, history=history, parallelism=batch.parallelism)
-
-
-def sees_positions(view: View) -> bool:
-    """Whether it makes a difference which of several equal copies is counted."""
-    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names))
 
 
 def _parts(batch: Run, below: Below, view: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:

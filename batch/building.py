@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from batch import auditing, commits, planning, scratch
-from batch.below_cut import BatchViews, Below, Displaced, build, sees_positions
+from batch import auditing, commits, estimating, planning, scratch
+from batch.below_cut import SERVED, BatchViews, Below, Displaced, build
 from batch.cutting import take_cut
+from batch.estimating import Expected
 from batch.folding import VERSION
 from batch.place import Place
 from batch.planning import Kind, Request, Step
 from batch.served import Served, served
 from batch.session import Run
-from ledger import archive
+from ledger import archive, rates
 from ledger.audits import Audit, Obstacle
-from ledger.counts import NOTHING, plus
+from ledger.counts import NOTHING, Counts, plus
 from ledger.gaps import Gap
 from ledger.parts import Part
 from ledger.positions import LOG_START, Position, distance
@@ -57,7 +58,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Done:
-    """What was done for a source: so many events of `[start, cut)` folded into views, in so many seconds."""
+    """What was done for a source: so many events of `[start, cut)` folded into views, in so many seconds.
+
+    `ahead` is what was expected before.
+    """
 
     source: str
     kind: Kind
@@ -66,6 +70,7 @@ class Done:
     views: tuple[str, ...]
     events: int
     seconds: float
+    ahead: Expected
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,17 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
     merged: dict[str, tuple[Part, ...]] = dict.fromkeys(step.views, ())
     if step.kind == "incremental":
         merged = {name: planning.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
-    batch.say(f"{source.name}: {step.kind}, folding {len(merged)} views from {step.start} to {cut}")
+    ahead = estimating.expected(
+        batch.tables,
+        source,
+        work.release.sources[source.name],
+        kind=estimating.RAW if work.request.raw else step.kind,
+        views=len(merged),
+        start=step.start,
+        end=cut,
+        windows=work.request.windows,
+    )
+    batch.say(f"{source.name}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
     against = served(batch.tables, work.base, work.release, step, cut=cut, gaps=work.gaps) if work.audited else None
     below = Below(
         work.release,
@@ -140,26 +155,26 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
     )
     views = build(batch, below, work.scratch)
     kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
-    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, time.monotonic() - began)
+    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, time.monotonic() - began, ahead)
+    rates.record(batch.tables, ahead.took(done.seconds, at=batch.now()))
     return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
 
 
 def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:
     """The audits of what was built."""
-    chosen, live = {name: work.definitions.views[name] for name in done.views}, work.base
+    chosen, base = {name: work.definitions.views[name] for name in done.views}, work.base
     copies = dict.fromkeys(chosen, 0)
-    if isinstance(against, Served) and against.commits:
-        before = live.counts.get(done.source, NOTHING)
+    if isinstance(against, Served) and (against.commits or against.end != done.cut):
+        before = base.counts.get(done.source, NOTHING)
         below = plus(before, views.counts) if done.kind == "incremental" else views.counts
-        beyond = repaired(work.batch.tables, live, work.release.number, done.source, cut=done.cut, below=below) or 0
-        found = max(beyond, below.conflicts - before.conflicts, 0)
-        # Batch counts the first of equal copies in the order of the log, speed the first that came: only these views can tell.
-        copies = {
-            name: max(found, below.duplicates - before.duplicates) if sees_positions(view) else found
-            for name, view in chosen.items()
-        }
-    like = Audit(work.batch.now(), work.version, live.number, work.release.number, "", "", done.start, done.cut)
-    return auditing.audits(chosen, against, views.differences, copies=copies, like=like)
+        beyond = repaired(work.batch.tables, base, work.release.number, done.source, cut=done.cut, below=below)
+        found = Counts(
+            duplicates=max(0, below.duplicates - before.duplicates), conflicts=max(0, below.conflicts - before.conflicts)
+        )
+        copies = {name: auditing.told_apart(view, found, beyond=beyond) for name, view in chosen.items()}
+    end = against.end if isinstance(against, Served) else done.cut
+    like = Audit(work.batch.now(), work.version, base.number, work.release.number, "", "", done.start, end)
+    return auditing.audits(chosen, against, views.differences.get(SERVED, {}), copies=copies, like=like)
 
 
 def commit(work: Work, built: Sequence[Built]) -> None:

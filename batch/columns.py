@@ -1,6 +1,6 @@
 """Which columns of the events a view looks at: the others are not read from the files."""
 
-from views.source import events_schema
+from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
 from views.view import View, bind
 
 
@@ -14,3 +14,8 @@ def columns(view: View) -> frozenset[str]:
     bound = bind(view)
     expressions = (*bound.expressions, *((bound.where,) if bound.where is not None else ()))
     return frozenset({view.source.event_time, *bound.placement.reads}).union(*(expression.fields for expression in expressions))
+
+
+def sees_positions(view: View) -> bool:
+    """Whether it makes a difference which of several equal copies is counted."""
+    return not columns(view).isdisjoint((*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names))

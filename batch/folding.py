@@ -9,6 +9,7 @@ and window; a bucket merges each view's states and writes them as a file of that
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -50,13 +51,20 @@ _TABLE: Final = "batch_states"
 _APPEND_TIME: Final = "_append_time"
 
 
+Side = Literal["folded", "beyond", "stored", "served", "replayed"]
+"""Whose states: `folded` and `beyond` are made of the slices, and `stored` are merged with these two; the others are compared."""
+
+Pair = tuple[Side, Side]
+"""Two sides to compare: what was answered, then what it is held against."""
+
+
 @dataclass(frozen=True)
 class Folding:
     """What a task needs: the release's files, the source and its views, where events, scratch and the views' tables are.
 
-    `dropped` are scratch files of positions that do not count; `version` is that of the batch being built; `buckets` is how
-    many tasks merge. With `windows` only states of windows that start in these bounds are made. What is folded of the
-    `audited` views is compared with what was served of them.
+    `dropped` are scratch files of positions that do not count; `version` is that of the batch being built, None where nothing
+    is; `buckets` is how many tasks merge. With `windows` only states of windows that start in these bounds are made. `pairs`
+    are compared with each other, view by view.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -65,33 +73,38 @@ class Folding:
     views: Mapping[str, Place] = field(hash=False)
     scratch: Place
     dropped: tuple[str, ...]
-    version: int
+    version: int | None
     buckets: int
     windows: Windows | None = None
-    audited: tuple[str, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A slice of which nothing was served: it is folded, but no part of any comparison."""
+
+    part: Slice
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A file of a view's table, whose states are merged with what is folded but for what `later` parts stand in for.
-
-    With `served` what is folded is compared with them instead.
-    """
+    """A file of a view's table, but for those of its states for which `later` parts stand in."""
 
     view: str
     path: str
     rows: int
     later: tuple[Part, ...] = ()
-    served: bool = False
+    side: Side = "stored"
 
 
 @dataclass(frozen=True)
 class Commits:
-    """Files of a realtime table, whose partials of views, by fingerprint, were served."""
+    """Files of a realtime table, which have partials of views by fingerprint."""
 
     table: Place
     paths: tuple[str, ...]
     fingerprints: Mapping[str, str] = field(hash=False)
+    side: Side = "served"
 
 
 @dataclass(frozen=True)
@@ -118,13 +131,11 @@ class Built:
 
 @dataclass(frozen=True)
 class Compared:
-    """How what was served of a view differs from what was folded, measure by measure, for some of its keys."""
+    """How two sides of a view differ, measure by measure, for some of its keys."""
 
     view: str
+    pair: Pair
     differences: tuple[MeasureDifference, ...]
-
-
-_Side = Literal["folded", "stored", "served"]
 
 
 @dataclass(frozen=True)
@@ -134,14 +145,14 @@ class _States:
     view: str
     ranges: Ranges
     states: bytes
-    side: _Side
+    side: Side
 
 
 def fold(
-    session: SparkSession, work: Folding, slices: Sequence[Slice], stored: Sequence[Stored | Commits] = ()
+    session: SparkSession, work: Folding, items: Sequence[Slice | Beyond | Stored | Commits]
 ) -> tuple[list[Folded], list[Built], list[Compared]]:
-    """Fold the slices, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
-    results = jobs.each_then(session, partial(_fold, work), partial(_build, work), [*slices, *stored], work.buckets + 1)
+    """Fold slices and read states, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
+    results = jobs.each_then(session, partial(_fold, work), partial(_build, work), items, work.buckets + 1)
     return (
         [one for one in results if isinstance(one, Folded)],
         [one for one in results if isinstance(one, Built)],
@@ -149,17 +160,19 @@ def fold(
     )
 
 
-def _fold(work: Folding, part: Slice | Stored | Commits) -> Iterator[tuple[int, _States | Folded]]:
+def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Folded]]:
     match part:
         case Slice():
-            yield from _fold_slice(work, part)
+            yield from _fold_slice(work, part, "folded")
+        case Beyond():
+            yield from _fold_slice(work, part.part, "beyond")
         case Stored():
             yield from _merge_stored(work, part)
         case Commits():
             yield from _merge_commits(work, part)
 
 
-def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Folded]]:
+def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _States | Folded]]:
     source, views = _definitions(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
@@ -177,11 +190,11 @@ def _fold_slice(work: Folding, part: Slice) -> Iterator[tuple[int, _States | Fol
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:
-                yield from _sent(work, one.view, one.take(), EMPTY, "folded")
+                yield from _sent(work, one.view, one.take(), EMPTY, side)
     engine.take_back(LENT)
     rejected = {}
     for name, one in held.items():
-        yield from _sent(work, one.view, one.take(), part.ranges, "folded")
+        yield from _sent(work, one.view, one.take(), part.ranges, side)
         rejected[name] = one.rejected
     yield work.buckets, Folded(part.ranges, count, beside, rejected, newest(maxima))
 
@@ -217,7 +230,7 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
     ) as opened:
         for group in range(opened.num_row_groups):
             states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
-            yield from _sent(work, view, Partial(still_live(states, part.later)), EMPTY, "served" if part.served else "stored")
+            yield from _sent(work, view, Partial(still_live(states, part.later)), EMPTY, part.side)
 
 
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
@@ -231,22 +244,26 @@ def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]
         for name, one in held.items():
             one.add(Partial(from_ipc(partials[part.fingerprints[name]])))
     for one in held.values():
-        yield from _sent(work, one.view, one.take(), EMPTY, "served")
+        yield from _sent(work, one.view, one.take(), EMPTY, part.side)
 
 
 def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Compared]:
     _, views = _definitions(work)
-    held = {(name, side): Held(view) for name, view in views.items() for side in get_args(_Side)}
+    held = {(name, side): Held(view) for name, view in views.items() for side in get_args(Side)}
     for value in values:
         if isinstance(value, Folded):
             yield value
         else:
             held[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))
     for name, view in views.items():
-        folded, whole = held[name, "folded"].take(), held[name, "stored"]
-        if name in work.audited:
-            yield Compared(name, compare(view, held[name, "served"].take().states, folded.states))
-        whole.add(folded)
+        sides = {side: held[name, side].take() for side in {"folded", *chain.from_iterable(work.pairs)}}
+        for pair in work.pairs:
+            yield Compared(name, pair, compare(view, *(sides[side].states for side in pair)))
+        if work.version is None:
+            continue
+        whole = held[name, "stored"]
+        whole.add(sides["folded"])
+        whole.add(held[name, "beyond"].take())
         file = TableFile(work.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(work.version)})
         with file:
             file.write(kernel.settle(view, whole.take().states))
@@ -254,7 +271,7 @@ def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded
             yield Built(name, file.written)
 
 
-def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: _Side) -> Iterator[tuple[int, _States]]:
+def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: Side) -> Iterator[tuple[int, _States]]:
     """States by bucket: those that may have to do with each other go to the same."""
     if work.windows is not None:
         one = replace(one, states=starting_within(one.states, work.windows))

@@ -130,8 +130,10 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("releases",),
         ("publications",),
         ("standing",),
+        ("diffs",),
         ("gaps",),
         ("audits",),
+        ("rates",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics")),
         *(("summaries", *pair) for pair in decoders),
     ]

@@ -16,8 +16,9 @@ from batch.building import Done, Work, build_all, commit
 from batch.candidate import candidate
 from batch.planning import Request
 from batch.session import Run
-from ledger import audits, first, gaps, publications, releases, standing
+from ledger import audits, first, publications, releases, standing
 from ledger.audits import Audit
+from ledger.completeness import accepted_gaps
 from ledger.gaps import Gap
 from ledger.publications import Publication
 from ledger.standing import Followed
@@ -106,6 +107,5 @@ def _move(batch: Run, state: Publication, request: Request) -> None:
 def _work(batch: Run, state: Publication, request: Request, *, audited: bool = False) -> Work:
     release = releases.load(batch.tables, state.release)
     definitions = project.load_files(release.files)
-    found = tuple(gap for source in definitions.sources for gap in gaps.gaps(batch.tables, source))
-    gaps.refuse_unaccepted(list(found), (*request.accepted, *(gap.name for gap in found if gap.name in state.gaps)))
+    found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)
     return Work(batch, state, release, definitions, request, found, audited)

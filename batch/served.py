@@ -18,16 +18,20 @@ from ledger.tiling import chain
 
 @dataclass(frozen=True)
 class Served:
-    """The parts of each view, and the files of the release's realtime table, that tile what is folded."""
+    """The parts of each view, and the files of the release's realtime table, that tile what is folded up to `end`.
+
+    Beyond that a bridge lies in the way, which answers do not cross.
+    """
 
     parts: Mapping[str, tuple[Part, ...]] = field(hash=False)
     commits: tuple[str, ...]
+    end: Position
 
 
 def served(
     tables: Tables, live: Publication, release: Release, step: Step, *, cut: Position, gaps: Sequence[Gap]
 ) -> Served | Obstacle:
-    """What was served of the step's views over `[step.start, cut)`, or why that is not what the step folds.
+    """What was served of the step's views over `[step.start, cut)`, or why nothing of what the step folds was.
 
     Within a release a cut is a micro-batch boundary, or the end of a bridge: no micro-batch straddles it. Raises Unreadable.
     """
@@ -38,10 +42,9 @@ def served(
         return "gap"
     parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
     if cut == before:
-        return Served(parts, ())
+        return Served(parts, (), cut)
     handle = delta.open_table(tables, tables.realtime(release.number, source))
     paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
     passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
-    if not passed or passed[-1].end != cut:
-        return "bridge"
-    return Served(parts, tuple(paths[span] for span in passed))
+    end = passed[-1].end if passed else before
+    return "bridge" if end == step.start else Served(parts, tuple(paths[span] for span in passed), end)

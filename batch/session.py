@@ -20,7 +20,10 @@ Lock = Literal["archive", "views"]
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a batch command. `by` names it in what it commits, `say` tells a person how it goes, `now` is the clock."""
+    """One run of a batch command. `by` names it in what it commits, `say` tells a person how it goes, `now` is the clock.
+
+    `started` is given the Spark session once there is one.
+    """
 
     settings: Settings
     by: str
@@ -28,6 +31,7 @@ class Run:
     say: Callable[[str], None]
     environ: Mapping[str, str] = field(repr=False)
     debug: bool = False
+    started: Callable[[SparkSession], object] = lambda _: None
 
     @cached_property
     def tables(self) -> Tables:
@@ -37,7 +41,9 @@ class Run:
     @cached_property
     def session(self) -> SparkSession:
         """The Spark session, started when it is first needed."""
-        return spark.session(self.settings, self.by, environ=self.environ, debug=self.debug)
+        session = spark.session(self.settings, self.by, environ=self.environ, debug=self.debug)
+        self.started(session)
+        return session
 
     @property
     def parallelism(self) -> int:

@@ -32,7 +32,7 @@ EVENTS: Final = Columns("_topic_id", "_partition", "_offset")
 
 Times = tuple[datetime, datetime]
 
-_EVERY_OFFSET: Final = (0, 2**63 - 1)
+EVERY_OFFSET: Final = (0, 2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Span:
     rows: int
     topics: tuple[str, str] | None = None
     partitions: tuple[int, int] | None = None
-    offsets: Interval = _EVERY_OFFSET
+    offsets: Interval = EVERY_OFFSET
     size: int = 0
     times: Times | None = None
 
@@ -85,7 +85,7 @@ def _span(row: dict[str, Any], columns: Columns, time: str) -> Span:
         rows=row.get("num_records") or 0,
         topics=topics,
         partitions=partitions,
-        offsets=_EVERY_OFFSET if offsets is None else (offsets[0], offsets[1] + 1),
+        offsets=EVERY_OFFSET if offsets is None else (offsets[0], offsets[1] + 1),
         size=row["size_bytes"],
         times=_bounds(row, time),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -10,21 +10,19 @@ from batch import apply, gates
 from batch.apply import Applied, Terms
 from batch.session import Run
 from cli.call import Call, Output
+from cli.progress import progress
 from cli.promote import Gate, MaxLag, Why, promoted
+from cli.terms import AcceptGap, AcceptShorterHistory
 from cli.who import who
 
-EXAMPLES = 3
+EXAMPLES: Final = 3
 
 
 def run(
     call: Call,
     *,
-    accept_gap: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
-    ] = None,
-    accept_shorter_history: Annotated[
-        bool, typer.Option("--accept-shorter-history", help="Build also where the archive has less than the live views counted.")
-    ] = False,
+    accept_gap: AcceptGap = None,
+    accept_shorter_history: AcceptShorterHistory = False,
     max_lag: MaxLag = 1000,
     auto_promote: Annotated[bool, typer.Option("--auto-promote", help="Promote the release as soon as it is ready.")] = False,
     gate: Gate = None,
@@ -38,8 +36,17 @@ def run(
     conditions = () if gate is None else gates.parse(gate)
     settings = call.settings()
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
-    batch = Run(settings, who("apply"), now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = apply.run(batch, call.publishable, terms)
+    with progress(call) as watch:
+        batch = Run(
+            settings,
+            who("apply"),
+            now=lambda: datetime.now(UTC),
+            say=call.say,
+            environ=call.environ,
+            debug=call.debug,
+            started=watch,
+        )
+        done = apply.run(batch, call.publishable, terms)
     document = _document(done)
     text = list(_lines(done))
     if done.release is not None and auto_promote:

@@ -66,6 +66,7 @@ def _source(source: Source) -> dict[str, Any]:
         "identity": list(source.identity),
         "key": source.key,
         "many": source.many,
+        "compacted": source.compacted,
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
         "idle_s": source.idle.total_seconds(),

@@ -39,6 +39,9 @@ COMMANDS: Mapping[str, Entry] = {
     "feed": Entry("cli.feed", "Send the lines of a file, or of standard input, as records."),
     "quarantine": Entry("cli.quarantine", "List the records that could not be read, with reasons."),
     "archive": Entry("cli.archive", "Copy the log into Delta and decode it."),
+    "export": Entry("cli.export", "Write the archive to a folder, for another installation."),
+    "import": Entry("cli.import_archive", "Make an export part of the archive."),
+    "replay": Entry("cli.replay", "Rebuild a topic from the archive."),
     "plan": Entry("cli.plan", "Say what the project's definitions change of what is published."),
     "apply": Entry("cli.apply", "Build the project's definitions as a release beside the live one."),
     "promote": Entry("cli.promote", "Make a release that is ready live."),
@@ -49,6 +52,7 @@ COMMANDS: Mapping[str, Entry] = {
     "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
     "maintain": Entry("cli.maintain", "Compact tables, and free what nothing needs any more."),
     "audit": Entry("cli.audit", "List how served answers compared with what the batch then found."),
+    "verify": Entry("cli.verify", "Replay the archive through both paths, and compare with what is published."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
     "query": Entry("cli.query", "Ask a view."),
 }

@@ -1,15 +1,20 @@
 """`tandem plan`: what the definitions in the project's folder change of what is published, and what that takes."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from batch.estimating import RAW, Expected, duration, expected, size
 from cli.call import Call, Output
-from ledger import publications
+from cli.terms import AcceptGap, AcceptShorterHistory
+from ledger import archive, publications, releases
+from ledger.completeness import accepted_gaps, shorter_histories
 from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.drift import since_published
 from views.changes import Change, Changes, SourceChanges, ViewChanges
-from views.project import Project
+from views.evolution import refuse_breaks
+from views.project import Project, load_files
 
 CHANGES: Final = 3
 """The exit code that says that there are some."""
@@ -17,21 +22,32 @@ CHANGES: Final = 3
 _MARKS: Final = {"unchanged": " ", "added": "+", "removed": "-", "changed": "~"}
 
 
-def run(call: Call) -> Output:
+def run(
+    call: Call,
+    *,
+    accept_gap: AcceptGap = None,
+    accept_shorter_history: AcceptShorterHistory = False,
+) -> Output:
     """Compare the definitions in the project's folder with those that are published, and say what each change means.
 
     A change is of kind `none` (texts, units, formatting, labels: no number), `additive` (a new view or measure), `breaking` (a
     number means something else, or is gone) or `source` (records become other events). Nothing is written, and nothing is
-    computed. Exit code 0: nothing differs; 3: something does; 1: it could not be compared.
+    computed. Exit code 0: nothing differs; 3: something does; 1: it could not be compared, or could not be applied: a source
+    would not read what is published of it, or the log is not complete enough to build views from it anew.
     """
     tables, wanted = Tables(call.settings().state), call.definitions()
     live = publications.latest(tables)
     changes = since_published(tables, live, wanted)
+    if live is not None and changes.different:
+        refuse_breaks(load_files(releases.load(tables, live.release).files), wanted)
+        accepted_gaps(tables, live, wanted.sources, accept_gap or ())
+        shorter_histories(tables, live, _computed(wanted, changes), accepted=accept_shorter_history)
     document = _document(call, live, wanted, changes)
     return Output(document, "\n".join(_lines(document)), CHANGES if changes.different else 0)
 
 
 def _document(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> dict[str, Any]:
+    ahead = dict(_ahead(call, live, wanted, changes))
     return {
         "project": str(call.project),
         "publication": live.number if live else None,
@@ -39,8 +55,29 @@ def _document(call: Call, live: Publication | None, wanted: Project, changes: Ch
         "different": changes.different,
         "sources": {source.name: _source(source) for source in changes.sources},
         "views": {view.name: _view(view, wanted, changes) for view in changes.views},
+        "estimates": {source: work.to_json() for source, work in ahead.items()},
         "files": list(changes.files),
     }
+
+
+def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> Iterator[tuple[str, Expected]]:
+    """What would be read of each source that has something to compute, of what is archived by now."""
+    if live is None:
+        return
+    tables = Tables(call.settings().state)
+    release = releases.load(tables, live.release)
+    rebuilt = {source.name for source in changes.sources if source.rebuilt}
+    for name, views in _computed(wanted, changes).items():
+        if name in release.sources:
+            raw, decoder = name in rebuilt, release.sources[name]
+            end = archive.archived(tables, name) if raw else archive.end(tables, name, decoder)
+            if end.offsets:
+                yield name, expected(tables, wanted.sources[name], decoder, kind=RAW if raw else "full", views=views, end=end)
+
+
+def _computed(wanted: Project, changes: Changes) -> Counter[str]:
+    """How many views must be computed, by source."""
+    return Counter(wanted.views[view.name].source.name for view in changes.views if view.computed_from != "nothing")
 
 
 def _source(source: SourceChanges) -> dict[str, Any]:
@@ -81,6 +118,9 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
                 yield from (f"      {change['kind']}: {change['words']}" for change in one["changes"])
             if one["work"]:
                 yield f"      to do: {one['work']}"
+    for name, one in document["estimates"].items():
+        about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
+        yield f"  source {name}: about {one['rows']} rows to read, {size(one['bytes'])}; {about}"
     if document["different"]:
         yield "`tandem apply` builds them beside what is live, `tandem promote` makes them live"
     elif document["files"]:

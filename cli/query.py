@@ -103,6 +103,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
         yield f"copies that came more than {whence.horizon} after their event are dropped by the next recompute"
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
+    if whence.compacted:
+        yield "its topic is compacted: events that newer ones have replaced may not count"
     for gap in whence.gaps:
         yield f"gap {gap.name}: {gap.ranges.length} offsets are lost: {gap.reason}"
 

@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 from batch import recompute
+from batch.building import Done
+from batch.estimating import duration
 from batch.planning import BadRequest, Mode, Request
 from batch.session import Run
 from cli.audit import document_of, summary
 from cli.call import Call, Output
+from cli.progress import progress
+from cli.terms import AcceptGap
 from ledger.counts import Counts
 from serving.selection import parse_time
 
@@ -32,9 +36,7 @@ def run(
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Read the archive itself, not the events decoded from it.")] = False,
-    accept_gap: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
-    ] = None,
+    accept_gap: AcceptGap = None,
     publish_anyway: Annotated[
         bool, typer.Option("--publish-anyway", help="Publish although what was served differs and nothing explains it.")
     ] = False,
@@ -57,8 +59,17 @@ def run(
         publish_anyway,
     )
     settings = call.settings()
-    batch = Run(settings, "recompute", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    found = recompute.run(batch, call.publishable, request)
+    with progress(call) as watch:
+        batch = Run(
+            settings,
+            "recompute",
+            now=lambda: datetime.now(UTC),
+            say=call.say,
+            environ=call.environ,
+            debug=call.debug,
+            started=watch,
+        )
+        found = recompute.run(batch, call.publishable, request)
     live = found.publication
     document = {
         "published": bool(found.done),
@@ -74,6 +85,8 @@ def run(
                 "views": list(done.views),
                 "events": done.events,
                 "seconds": round(done.seconds, 1),
+                "estimate": done.ahead.to_json(),
+                "actual": {"rows": done.events, "seconds": round(done.seconds, 1)},
             }
             for done in found.done
         ],
@@ -91,12 +104,19 @@ def run(
         "\n".join(
             [
                 f"{was}publication {live.number} of release {live.release}",
+                *map(_timed, found.done),
                 *map(_sentence, live.counts.items()),
                 *_repairs(live.repaired),
                 *summary(found.audits),
             ]
         ),
     )
+
+
+def _timed(done: Done) -> str:
+    about = done.ahead.estimate
+    guessed = "" if about is None else f" (estimated {duration(about.seconds)})"
+    return f"{done.source}: {done.kind}, {done.events} events folded in {duration(done.seconds)}{guessed}"
 
 
 def _sentence(counted: tuple[str, Counts]) -> str:

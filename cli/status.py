@@ -1,6 +1,6 @@
 """`tandem status`: what runs, how far each source and view has come, and what became of the records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +9,7 @@ from cli.call import Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import aligned
 from cli.log_ends import LogEnd, log_ends
+from cli.unarchived import unarchived
 from infra.settings import Settings
 from ledger import promotion, publications, releases
 from ledger import standing as standing_releases
@@ -22,6 +23,7 @@ from serving.provenance import age, written
 from serving.reader import Reader
 from serving.snapshot import Snapshot, Tail
 from serving.standing import Archived, archived, standing
+from views.source import Source
 
 
 def run(call: Call) -> Output:
@@ -35,26 +37,33 @@ def run(call: Call) -> Output:
     that answers had labelled final. `standing` are the releases that are kept up beside the live one, and how far their
     realtime views are behind it; of one that failed lately it says why. `positions` are where merged answers stand;
     `behind_bridge` says that the speed layer went on beyond a stretch that it did not read, and that answers follow once a
-    recompute has published it. `log_end` and `lag`
-    are null, and `log_end_problem` says why, while the broker does not tell.
+    recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker does not tell.
+    `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
+    null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one.
     """
     settings = call.settings()
-    tables = Tables(settings.state)
+    tables, now = Tables(settings.state), datetime.now(UTC)
     document = {"project": str(call.project), "state": settings.state, **parts.document(settings)}
     if publications.latest(tables) is None:
         call.say(UNPUBLISHED)
-        ends = log_ends(settings, call.definitions().sources.values())
+        defined = call.definitions().sources.values()
+        ends = log_ends(settings, defined)
+        losses = _losses(settings, tables, defined, ends, now=now)
         times = {"age_s": None, "watermark": None}
-        sources = {name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times for name, end in ends.items()}
+        sources = {
+            name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name]
+            for name, end in ends.items()
+        }
         document |= {"publication": None, "release": None, "sources": sources, "views": {}, "standing": [], "definitions": None}
         return Output(document, _shown(document))
 
     reader = Reader(tables)
     snapshot, project = reader.snapshot(), reader.project()
-    publication, now = snapshot.publication, datetime.now(UTC)
+    publication = snapshot.publication
     decoders = releases.load(tables, publication.release).sources
     drift = working_tree_drift(call, reader)
     ends = log_ends(settings, project.sources.values())
+    losses = _losses(settings, tables, project.sources.values(), ends, now=now)
     sources = {
         name: _source(
             publication.counts.get(name, NOTHING),
@@ -64,6 +73,7 @@ def run(call: Call) -> Output:
             repaired=publication.repaired.get(name),
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
+        | losses[name]
         for name, end in ends.items()
     }
     views = {name: _view(snapshot, name, view.source.name, ends[view.source.name]) for name, view in project.views.items()}
@@ -102,6 +112,14 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired
         "behind_bridge": tail.behind_bridge,
         "problem": tail.problem,
     }
+
+
+def _losses(
+    settings: Settings, tables: Tables, sources: Iterable[Source], ends: Mapping[str, LogEnd], *, now: datetime
+) -> dict[str, dict[str, Any]]:
+    """How long what is not archived is safe, of each source; null where the broker does not tell."""
+    told = unarchived(settings, tables, [source for source in sources if not ends[source.name].problem], now=now)
+    return {name: {"until_loss": told[name].to_json() if name in told else None} for name in ends}
 
 
 def _view(snapshot: Snapshot, name: str, source: str, end: LogEnd) -> dict[str, Any]:
@@ -154,6 +172,11 @@ def _shown(document: dict[str, Any]) -> str:
         f"{name}: answers stand still until a recompute publishes what the speed layer went past"
         for name, source in document["sources"].items()
         if source["behind_bridge"]
+    ]
+    problems += [
+        f"{name}: {source['until_loss']['warning']}"
+        for name, source in document["sources"].items()
+        if source["until_loss"] and source["until_loss"]["warning"]
     ]
     number = document["publication"]
     published = [f"publication {number} of release {document['release']}"] if number else []

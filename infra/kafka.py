@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -57,6 +57,16 @@ class Topic:
 
 
 @dataclass(frozen=True)
+class Record:
+    """What a producer says of a record: `milliseconds` since 1970 are its timestamp; a header's value may be None."""
+
+    milliseconds: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True)
 class Connection:
     """An open connection to a broker; keep it for as long as questions are asked, each then costs a millisecond or two."""
 
@@ -83,9 +93,9 @@ def connect(address: Address) -> Connection:
     if all(refusals):
         raise NoBroker(f"no Kafka broker at {address.bootstrap}: {refusals[0]}")
     try:
-        return Connection(address, AdminClient(_configuration(address)))
+        return Connection(address, AdminClient(configuration(address)))
     except KafkaException as error:
-        raise NoBroker(f"cannot speak to Kafka at {address.bootstrap}: {_reason(error)}") from None
+        raise NoBroker(f"cannot speak to Kafka at {address.bootstrap}: {reason(error)}") from None
 
 
 def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
@@ -97,10 +107,10 @@ def describe(connection: Connection, names: Iterable[str]) -> dict[str, Topic]:
     found = {}
     for name, future in futures.items():
         try:
-            described = _answer(connection, future)
+            described = answer(connection, future)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise NoBroker(f"topic '{name}' at {connection.address.bootstrap}: {_reason(error)}") from None
+                raise NoBroker(f"topic '{name}' at {connection.address.bootstrap}: {reason(error)}") from None
         else:
             found[name] = Topic(name, _text(described.topic_id), len(described.partitions))
     return found
@@ -162,11 +172,11 @@ def create(
     if missing:
         for name, future in connection.admin.create_topics(missing, request_timeout=connection.address.timeout_s).items():
             try:
-                _answer(connection, future)
+                answer(connection, future)
             except KafkaException as error:
                 # Someone else was faster.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise NoBroker(f"topic '{name}' cannot be made: {_reason(error)}") from None
+                    raise NoBroker(f"topic '{name}' cannot be made: {reason(error)}") from None
     return _settled(connection, wanted)
 
 
@@ -175,17 +185,18 @@ class Sender:
 
     Records of one key are in one partition: CRC-32(key) modulo the number of partitions, where the key is not empty.
     `acknowledged` counts records that all replicas hold; `positions` is, per topic name and partition, the offset after the last
-    of them. The timestamp of a record is the time of its sending.
+    of them. The timestamp of a record is the time of its sending unless one is given. A record of more than `most_bytes` is
+    refused here, a smaller one perhaps by the broker.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, most_bytes: int = 1_000_000) -> None:
         self.acknowledged = 0
         self.positions: dict[tuple[str, int], int] = {}
         self._refused: KafkaError | None = None
         self._address = address
         options = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "compression.type": "lz4"}
-        options["partitioner"] = "consistent_random"
-        self._producer = Producer(_configuration(address) | options | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
+        options |= {"partitioner": "consistent_random", "message.max.bytes": str(most_bytes)}
+        self._producer = Producer(configuration(address) | options | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
 
     def __enter__(self) -> Self:
         return self
@@ -198,9 +209,17 @@ class Sender:
 
     def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
         """Hand over one record; blocks while too many are under way, raises NotSent if an earlier or this one was refused."""
+        self._send(topic, value, key, {})
+
+    def send_as(self, topic: str, partition: int, record: Record) -> None:
+        """As `send`, to this very partition, with the record's headers and timestamp, which must not be 0."""
+        timed = {"partition": partition, "timestamp": record.milliseconds, "headers": list(record.headers)}
+        self._send(topic, record.value, record.key, timed)
+
+    def _send(self, topic: str, value: bytes | None, key: bytes | None, further: Mapping[str, Any]) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key, on_delivery=self._delivered)
+                self._producer.produce(topic, value, key, on_delivery=self._delivered, **further)
             except BufferError:
                 self._producer.poll(0.1)
             except KafkaException as error:
@@ -267,12 +286,12 @@ def _offsets(connection: Connection, topics: Iterable[Topic], spec: OffsetSpec) 
         wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=connection.address.timeout_s
     )
     try:
-        return {(ids[at.topic], at.partition): int(_answer(connection, future).offset) for at, future in futures.items()}
+        return {(ids[at.topic], at.partition): int(answer(connection, future).offset) for at, future in futures.items()}
     except KafkaException as error:
-        raise NoBroker(f"the log's offsets at {connection.address.bootstrap}: {_reason(error)}") from None
+        raise NoBroker(f"the log's offsets at {connection.address.bootstrap}: {reason(error)}") from None
 
 
-def _answer(connection: Connection, future: "Future[_T]") -> _T:
+def answer(connection: Connection, future: "Future[_T]") -> _T:
     """The result; raises NoBroker if the broker is gone, KafkaException for what it refused."""
     silent = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}  # noqa: SLF001 - their names
     try:
@@ -296,12 +315,14 @@ def _refusal(server: str, timeout_s: int) -> str:
     return ""
 
 
-def _configuration(address: Address) -> dict[str, str | int | Callable[[KafkaError], None]]:
+def configuration(address: Address) -> dict[str, str | int | Callable[[KafkaError], None]]:
+    """What any client of this address is configured with."""
     # What concerns the caller arrives as an exception; librdkafka's own log would go to the terminal.
     return {"bootstrap.servers": address.bootstrap, "log_level": 0, "error_cb": lambda _: None, **address.options}
 
 
-def _reason(error: KafkaException) -> str:
+def reason(error: KafkaException) -> str:
+    """What went wrong, in Kafka's words."""
     return str(error.args[0].str())
 
 

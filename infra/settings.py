@@ -43,6 +43,13 @@ class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions: Annotated[Positive, Meta(description="Partitions of a topic that Tandem creates.")] = 2
     replication: Annotated[Positive, Meta(description="Copies of a topic that Tandem creates on an outside broker.")] = 1
     retention_hours: Annotated[Count, Meta(description="How long created topics keep records; 0 keeps them for ever.")] = 0
+    warn_hours: Annotated[
+        Count,
+        Meta(
+            description="`status` warns so many hours before records that are not archived may be lost, "
+            "at most half of the topic's retention."
+        ),
+    ] = 24
     security: Annotated[
         Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], Meta(description="How an outside broker is spoken to.")
     ] = "plaintext"

@@ -24,6 +24,8 @@ from views.ranges import Offsets
 
 APP_ID: Final = "tandem.archive"
 """The Delta application id of every write to archive, events and quarantine."""
+IMPORT: Final = "import"
+"""Whose runs are imports: they have their records and gaps from another installation, and nothing of them from the log."""
 
 
 class NotNext(TandemError):
@@ -40,6 +42,11 @@ class Run:
     firsts: Offsets = field(hash=False)
     at: datetime
     by: str
+
+    @property
+    def imported(self) -> bool:
+        """Whether the run's records came from another installation."""
+        return self.by == IMPORT
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,12 @@ def archived(tables: Tables, source: str) -> Position:
     """The position that the archive itself has reached, whatever has been decoded of it."""
     reached = _reached(tables, tables.archive(source))
     return next((run.end for run in runs(tables, source) if run.number == reached), LOG_START)
+
+
+def unwritten(tables: Tables, source: str) -> list[Run]:
+    """The recorded runs of which the archive has nothing yet."""
+    reached = _reached(tables, tables.archive(source))
+    return [run for run in runs(tables, source) if run.number > reached]
 
 
 def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:

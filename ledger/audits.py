@@ -1,8 +1,8 @@
 """The audits: what merged answers had said just before a recompute, beside what its batch found over the same range of the log.
 
-One per run, view and measure; of a view that cannot be compared one without a measure, which says why: `bridge` (part of the
-range went past the speed layer), `gap` (offsets of it are lost), `release` (another release had served, with fingerprints and
-boundaries of its own).
+One per run, view and measure, over the range as far as the speed layer had come, which may be less than the run's; of a view that
+cannot be compared one without a measure, which says why: `bridge` (all of the range went past the speed layer), `gap` (offsets
+of it are lost), `release` (another release had served, with fingerprints and boundaries of its own).
 """
 
 import json
@@ -23,6 +23,8 @@ Obstacle = Literal["bridge", "gap", "release"]
 @dataclass(frozen=True)
 class Figures:
     """Of `rows` answers `unequal` are not the same and `differ` by more than `tolerance`, a part of the larger answer.
+
+    Of quantiles the tolerance is a distance of ranks, a part of all values, unless the view declares one.
 
     `largest` and `mean` are absolute errors; `smape` is the symmetric mean absolute percentage error, from 0 to 2. `examples`
     are JSON objects of `row`, `served`, `found` and `only`, the side that alone has the row.

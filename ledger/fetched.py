@@ -53,12 +53,13 @@ def refuse_new_topic(present: Mapping[str, str], reached: Iterable[Partition], k
     """Raise LogChanged if something of a topic's name was read before, and nothing of it from the topic that has the name now.
 
     `present` are the source's topics now, ids by name. `reached` are the partitions that were read of, of every generation of
-    every topic; `known` gives the names that ids had. An id without one may have been any topic's that was read of.
+    every topic; `known` gives the names that ids had, of those too that were accepted before they had a record. An id without
+    one may have been any topic's that was read of.
     """
     ids = {topic for topic, _ in reached}
     for name, topic in present.items():
         former = {one for one in ids if known.get(one, name) == name and one not in present.values()}
-        if topic not in ids and former:
+        if topic not in ids and topic not in known and former:
             raise LogChanged(
                 f"topic '{name}' was deleted and made anew, or this is another broker: nothing of it was read before; "
                 "`tandem archive --new-topic` goes on with it, without what the former topic held and the archive lacks"

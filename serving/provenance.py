@@ -25,7 +25,7 @@ class Provenance:
     `after_final` how many of the view's events came into windows that answers had labelled final before, whatever was
     selected. `approximate` has the measures that are not exact. `rejected`
     counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the offsets in the
-    counted range that the log lost.
+    counted range that the log lost, and `compacted` says that the log may have lost others, which newer events have replaced.
     """
 
     layer: Layer
@@ -42,6 +42,12 @@ class Provenance:
     approximate: Mapping[str, Approximation]
     rejected: Mapping[str, int]
     gaps: tuple[Gap, ...] = ()
+    compacted: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether every event of the counted range counts once, in measures that are all exact, whatever was selected."""
+        return not (self.approximate or self.gaps or self.compacted or self.horizon is not None)
 
     def to_json(self, *, now: datetime) -> dict[str, Any]:
         """The provenance as `query --json` prints it; `age_s` is how long before `now` the newest event was appended."""
@@ -58,6 +64,7 @@ class Provenance:
             "watermark": written(self.watermark),
             "after_final": self.after_final,
             "approximate": {name: asdict(how) for name, how in self.approximate.items()},
+            "exact": self.exact,
             "rejected": dict(self.rejected),
             "gaps": [{"name": gap.name, "reason": gap.reason, "ranges": gap.ranges.to_json()} for gap in self.gaps],
         }

@@ -201,4 +201,5 @@ def _provenance(view: View, snapshot: Snapshot, layer: Layer, rejected: Mapping[
         approximate=approximations(view),
         rejected=rejected,
         gaps=touching(snapshot.gaps, source, start, end),
+        compacted=view.source.compacted,
     )

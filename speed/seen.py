@@ -23,6 +23,11 @@ _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def unseen(source: Source) -> Horizon:
+    """The horizon of a source at the log's start: nothing was counted yet."""
+    return Horizon(source.horizon // _MICROSECOND if source.identity else 0)
+
+
 def seen(
     spark: SparkSession,
     tables: Tables,
@@ -39,7 +44,7 @@ def seen(
     `newest` is an append time that no event below `start` is known to exceed by much: an earlier one loads more than is
     needed, never less. None: all below `start` are loaded. Reads Kafka, and the archive for what Kafka no longer has.
     """
-    horizon = Horizon(source.horizon // _MICROSECOND if source.identity else 0)
+    horizon = unseen(source)
     if not horizon.span:
         return horizon
     since, log = _EPOCH if newest is None else newest - source.horizon, beginning.log

@@ -4,9 +4,11 @@ Two numbers s and f are |s - f| apart, and by 2 |s - f| / (|s| + |f|) relative t
 percentage error (Makridakis 1993, Accuracy measures: theoretical and practical concerns, International Journal of Forecasting
 9, 527-529, with absolute values below the line), from 0 to 2. A number that is missing counts as 0 there. What is no number
 is 2 where it differs, and has no absolute error. A list or a struct is as wrong as its worst element.
+
+Whether two answers differ is seen from them, but of quantiles from their sketches: the error that these state is of the rank.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -16,6 +18,7 @@ from math import isfinite
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +26,7 @@ from views import arrays, engine, python_values
 from views.engine import quoted
 from views.present import arrange, present_arranged
 from views.rows import written
-from views.view import View, answer_schema, approximations, bind, group_columns
+from views.view import BoundMeasure, View, answer_schema, approximations, bind, group_columns
 
 EXAMPLES: Final = 5
 FLOAT_TOLERANCE: Final = 1e-9
@@ -32,6 +35,10 @@ FLOAT_TOLERANCE: Final = 1e-9
 _ROW: Final = "_row"
 _SIDES: Final = ("_served", "_found")
 _PIECE: Final = 1 << 14
+_STATE: Final = "_state_{}"
+
+Far = Callable[[pa.Table, pa.Table], npt.NDArray[np.bool_]]
+"""From rows of one answer and the same ones of another to whether they differ, row by row."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +126,9 @@ class Pairs:
 
 def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
     """Compare what merged states of the view say, measure by measure; a row that only one side has differs in all of them."""
-    answers = (present_arranged(view, arrange(view, states)) for states in (served, found))
-    paired, schema = pairs(group_columns(view), *answers), answer_schema(view)
-    return tuple(difference(paired, schema.field(measure), tolerance(view, measure)) for measure in view.measures)
+    paired, schema = pairs(group_columns(view), *(_answers(view, states) for states in (served, found))), answer_schema(view)
+    measures = bind(view).measures
+    return tuple(difference(paired, schema.field(one.name), tolerance(view, one.name), _far(view, one)) for one in measures)
 
 
 def pairs(group: Sequence[str], served: pa.Table, found: pa.Table) -> Pairs:
@@ -133,8 +140,11 @@ def pairs(group: Sequence[str], served: pa.Table, found: pa.Table) -> Pairs:
     return Pairs(tuple(columns), (ours, theirs), (there[0], there[1]))
 
 
-def difference(paired: Pairs, field: pa.Field, allowed: float) -> MeasureDifference:
-    """How a measure differs, which is shown as `field`; `allowed` is its tolerance."""
+def difference(paired: Pairs, field: pa.Field, allowed: float, far: Far | None = None) -> MeasureDifference:
+    """How a measure differs, which is shown as `field`; `allowed` is its tolerance.
+
+    `far` says of rows of both sides which differ, where that is not to be seen from the answers.
+    """
     sides = [arrays.whole(side[field.name]) for side in paired.sides]
     unequal = pc.indices_nonzero(paired.unequal(field.name))
     total = MeasureDifference(field.name, paired.sides[0].num_rows)
@@ -149,6 +159,7 @@ def difference(paired: Pairs, field: pa.Field, allowed: float) -> MeasureDiffere
             there=[side.take(piece).to_pylist() for side in paired.there],
             plain=[side.to_pylist() for side in values],
             shown=[written(side, field) for side in values],
+            beyond=None if far is None else far(*(side.take(piece) for side in paired.sides)),
         )
         total = plus(total, found_here)
     return total
@@ -190,7 +201,8 @@ def tolerance(view: View, measure: str) -> float:
     """How far apart two answers may be, relative to the larger one, before they differ.
 
     It is what the view declares, else 0 of an exact measure, what its sketch states, or FLOAT_TOLERANCE; a derived measure has
-    the largest of those that it is derived from.
+    the largest of those that it is derived from. Of quantiles it is a distance of ranks: what the sketch states, twice, because
+    both answers are estimates.
     """
     if measure in view.tolerances:
         return float(view.tolerances[measure])
@@ -200,7 +212,26 @@ def tolerance(view: View, measure: str) -> float:
     if approximation.kind == "derived":
         reads = next(one.reads for one in bind(view).measures if one.name == measure)
         return max(tolerance(view, read) for read in reads)
-    return FLOAT_TOLERANCE if approximation.error is None else approximation.error
+    if approximation.error is None:
+        return FLOAT_TOLERANCE
+    return 2 * approximation.error if approximation.kind == "kll" else approximation.error
+
+
+def _answers(view: View, states: pa.Table) -> pa.Table:
+    """The answers of merged states, and beside them the states that tell how far apart two answers are."""
+    arranged = arrange(view, states)
+    answers = present_arranged(view, arranged)
+    for column in (name for one in bind(view).measures if one.aggregate.distance for name in one.columns):
+        answers = answers.append_column(_STATE.format(column), arranged[column])
+    return answers
+
+
+def _far(view: View, measure: BoundMeasure) -> Far | None:
+    distance = measure.aggregate.distance
+    if distance is None or measure.name in view.tolerances:
+        return None
+    columns, allowed = [_STATE.format(name) for name in measure.columns], tolerance(view, measure.name)
+    return lambda *sides: distance(*([arrays.whole(side[name]) for name in columns] for side in sides)) > allowed
 
 
 def _matched(group: Sequence[str], served: pa.Table, found: pa.Table) -> pa.Table:
@@ -240,15 +271,17 @@ def _measured(
     there: Sequence[Sequence[bool]],
     plain: Sequence[Sequence[Any]],
     shown: Sequence[Sequence[Any]],
+    beyond: npt.NDArray[np.bool_] | None,
 ) -> MeasureDifference:
-    """What unequal answers, column by column, come to."""
+    """What unequal answers, column by column, come to; `beyond` says which differ if that is not to be seen from them."""
     errors, differ, examples = [], 0, []
     for number, (ours, theirs) in enumerate(zip(*plain, strict=True)):
         served, found = (side[number] for side in there)
         leaves = [_apart(*leaf, tolerance) for leaf in _leaves(ours, theirs)]
         absolute, symmetric = (max((leaf[which] for leaf in leaves), default=0.0) for which in (0, 1))
         errors.append((absolute, symmetric))
-        if not (served and found) or any(beyond for _, _, beyond in leaves):
+        apart = any(far for _, _, far in leaves) if beyond is None else beyond[number]
+        if not (served and found) or apart:
             differ += 1
             row = dict(zip(names, (column[number] for column in places), strict=True))
             only = None if served and found else "served" if served else "found"
@@ -289,9 +322,10 @@ def _apart(served: Any, found: Any, tolerance: float) -> tuple[float, float, boo
     if not all(_is_number(value) for value in known):
         return 0.0, 2.0, True
     one, other = (0 if value is None else value for value in (served, found))
-    error, size = float(abs(one - other)), float(abs(one)) + float(abs(other))
+    # Halves first: the largest doubles have no sum.
+    error, size = float(abs(one - other)), float(abs(one)) / 2 + float(abs(other)) / 2
     beyond = len(known) < 2 or error > tolerance * float(max(abs(one), abs(other)))
-    return error, 2 * error / size if size else 0.0, beyond
+    return error, min(2.0, error / size) if size else 0.0, beyond
 
 
 def _is_number(value: Any) -> bool:

@@ -95,6 +95,8 @@ class Source:
     counted as others, and neither events nor rejects. With `many=n` a value holds a list of 1 to n events, which
     all count or all go to quarantine; what a list is, the decoder says (a JSON array, rows, lines; a function returns one).
     Its events have an `_index` too, their place in the list from 0 on, and `key` is for records whose events all have it.
+    `compacted` says that a topic has the cleanup.policy compact, so that events which a newer one of their key has replaced may
+    be gone before they are archived, whatever was served of them before: no answer is called exact.
     `name` is the variable's in definitions.py unless it is given.
     """
 
@@ -113,6 +115,7 @@ class Source:
     versions: tuple[Version, ...] = ()
     only: Only | None = None
     many: int | None = None
+    compacted: bool = False
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -122,6 +125,8 @@ class Source:
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
         if self.many is not None and (type(self.many) is not int or not 1 <= self.many <= _MOST_EVENTS):
             raise DefinitionError(f"many {self.many!r} is not an integer from 1 to {_MOST_EVENTS}, the most events of a value")
+        if not isinstance(self.compacted, bool):
+            raise DefinitionError(f"compacted {self.compacted!r} is neither True nor False")
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
         if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):

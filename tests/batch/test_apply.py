@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from batch import apply, archive, recompute
-from batch.apply import Applied, CannotApply, Terms
+from batch.apply import Applied, Terms
 from batch.planning import Request
 from ledger import diffs as kept
 from ledger import promotion, publications, releases, standing
+from ledger.completeness import ShorterHistory
 from ledger.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
@@ -206,7 +207,7 @@ def test_what_counts_less_than_the_live_views_did_is_refused(shop: Shop) -> None
         return replace(parent, counts={"sales": replace(counts, holes=counts.holes + 10)})
 
     publications.publish(shop.tables, more)
-    with pytest.raises(CannotApply, match=r"shorter history of sales: 10 offsets.*--accept-shorter-history"):
+    with pytest.raises(ShorterHistory, match=r"shorter history of sales: 10 offsets.*--accept-shorter-history"):
         applied(shop, CHANGED)
     assert applied(shop, CHANGED, Terms(shorter_history=True, max_lag=0)).release == 3
     assert promoted(shop).gaps == ("shorter history of sales: 10 offsets",)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from ledger import publications, releases
-from tests.serving.world import DEFINITIONS, NOON, World
+from ledger import publications, rates, releases
+from ledger.rates import Rate
+from tests.cli.test_query_status_quarantine import file_in_archive
+from tests.serving.world import DEFINITIONS, NOON, World, hit
 
 
 @pytest.fixture(scope="module")
@@ -109,3 +111,27 @@ def test_what_another_tandem_computed_is_computed_again(tmp_path: Path, capsys: 
         "inverse": "none",
     }
     assert "another version of Tandem" in shown
+
+
+def test_what_is_to_be_computed_is_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the runs over the source before; what has to be decoded anew takes as long as such a run does."""
+    made = World(tmp_path)
+    made.append(0, *(hit("/a", n) for n in range(40)), b"no hit")
+    file_in_archive(made)
+    changed = DEFINITIONS.replace("bytes > 0", "bytes > 1")
+    _, document, shown = planned(capsys, tmp_path, changed)
+    estimate = document["estimates"]["hits"]
+    assert (estimate["rows"], estimate["seconds"], estimate["runs"]) == (40, None, 0)
+    assert estimate["bytes"] > 0
+    assert "  source hits: about 40 rows to read, " in shown
+    assert "; no estimate yet\n" in shown
+
+    rates.record(made.tables, Rate(NOON, "hits", "full", rows=20, bytes=1, views=1, seconds=100.0))
+    rates.record(made.tables, Rate(NOON, "hits", "raw", rows=20, bytes=1, views=3, seconds=100.0))
+    _, document, shown = planned(capsys, tmp_path, changed)
+    assert (document["estimates"]["hits"]["seconds"], document["estimates"]["hits"]["runs"]) == (200.0, 1)
+    assert "; estimated 3 min\n" in shown
+    _, document, _ = planned(capsys, tmp_path, DEFINITIONS.replace("page: str | None", "page: str"))
+    assert (document["estimates"]["hits"]["rows"], document["estimates"]["hits"]["seconds"]) == (41, 205.0)
+    _, document, _ = planned(capsys, tmp_path, DEFINITIONS)
+    assert document["estimates"] == {}

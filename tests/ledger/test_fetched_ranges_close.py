@@ -56,6 +56,8 @@ def test_a_topic_made_anew_is_refused() -> None:
 def test_a_topic_of_which_nothing_was_read_is_another() -> None:
     refuse_new_topic({"sales": "b"}, [], {})
     refuse_new_topic({"sales": "b"}, [("a", 0), ("b", 0)], {})
+    # Accepted before it had a record.
+    refuse_new_topic({"sales": "b"}, [("a", 0)], {"a": "sales", "b": "sales"})
     with pytest.raises(LogChanged, match="topic 'sales' was deleted and made anew"):
         refuse_new_topic({"sales": "b"}, [("a", 0)], {})
 

@@ -1,16 +1,19 @@
 """Rows in order, limits that count what they leave out, and a provenance that says what was counted, where to and how exactly."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from cli.__main__ import main
 from ledger import gaps
+from ledger.gaps import Gap
 from serving import batch_states, connect
 from serving.outcome import Absent, Value, document
 from serving.reader import Reader
 from tests.serving import oracle
-from tests.serving.world import NOON, SOURCE, World, hit, position
+from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
 from views.ranges import Ranges
 
 
@@ -72,6 +75,7 @@ def test_the_document_is_what_query_prints(world: World) -> None:
             "watermark": "2026-11-01T13:01:00Z",
             "after_final": 0,
             "approximate": {},
+            "exact": True,
             "rejected": {"expression": 1},
             "gaps": [],
         },
@@ -95,6 +99,28 @@ def test_measures_that_are_not_exact_say_how(world: World) -> None:
     assert (name, how.kind, others) == ("pages", "hll", [])
     assert how.error
     assert how.confidence
+
+
+def test_no_answer_of_less_than_every_event_is_called_exact(world: World) -> None:
+    whole = value(world, "inverse").provenance
+    gap = Gap("g", "hits", Ranges.of({("T", 0): (0, 1)}), "lost", NOON)
+    less = [
+        value(world, "ever").provenance,
+        replace(whole, compacted=True),
+        replace(whole, horizon=timedelta(0)),
+        replace(whole, gaps=(gap,)),
+    ]
+    assert (whole.exact, [one.exact for one in less]) == (True, [False] * 4)
+
+
+def test_a_compacted_source_is_never_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = World(tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", compacted=True'))
+    made.append(0, hit("/a", 1))
+    made.trigger()
+    provenance = value(made, "inverse").provenance
+    assert (provenance.compacted, provenance.exact) == (True, False)
+    assert main(["query", "inverse", "--project", str(tmp_path)]) == 0
+    assert "its topic is compacted: events that newer ones have replaced may not count" in capsys.readouterr().out
 
 
 def test_a_large_version_is_filtered_in_its_files(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

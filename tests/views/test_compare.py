@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.laws.test_measures import VIEW as EVERY
 from tests.laws.test_measures import fold
-from tests.samples import SAMPLES, rows, share, table
+from tests.samples import EPOCH, SAMPLES, rows, share, table
 from views import changes
 from views.compare import EXAMPLES, FLOAT_TOLERANCE, MeasureDifference, compare, plus, tolerance
 from views.errors import DefinitionError
@@ -85,7 +86,10 @@ def oracle(view: View, measure: str, served: pa.Table, found: pa.Table) -> tuple
         lacking = any(place not in side for side in sides)
         unequal += lacking or one != other
         ours, theirs = numbers(one), numbers(other)
-        leaves = [apart(ours.get(leaf), theirs.get(leaf), tolerance(view, measure)) for leaf in {**ours, **theirs}]
+        allowed = 0.0 if measure == "half" else tolerance(view, measure)  # quantiles of few values are exact
+        within = {**ours, **theirs}.keys()
+        within = within - {""} or within  # an empty list beside one that is not has nothing to compare but the latter's elements
+        leaves = [apart(ours.get(leaf), theirs.get(leaf), allowed) for leaf in within]
         absolute.append(max((leaf[0] for leaf in leaves), default=0))
         symmetric.append(max((leaf[1] for leaf in leaves), default=0))
         differ += lacking or any(leaf[2] for leaf in leaves)
@@ -135,6 +139,54 @@ def test_every_measure_agrees_with_itself_however_the_events_were_split(one: lis
     assert [difference.measure for difference in exact if difference.unequal] == []
 
 
+HALVES = View(SAMPLES, keys={"s": "s"}, measures={"half": quantiles("f", (0.1, 0.5, 0.99))}, name="halves")
+
+
+def sketched(numbers: list[float], *, pieces: int = 1, view: View = HALVES) -> pa.Table:
+    """The states of one key over numbers, folded in pieces."""
+    folds = [partial(view, table([{"at": EPOCH, "f": each} for each in numbers[n::pieces]]), EMPTY) for n in range(pieces)]
+    return merge(view, folds).states
+
+
+@share(20, quick=5)
+@given(st.integers(201, 3000), st.integers(1, 9), st.integers(0, 999))
+def test_quantiles_are_compared_by_rank(n: int, pieces: int, seed: int) -> None:
+    """However steep the values are: two sketches of the same numbers never differ, those of others by more than the error do."""
+    dice = Random(seed)
+    numbers = [10.0 ** dice.uniform(-9, 9) for _ in range(n)]
+    (same,) = compare(HALVES, sketched(numbers), sketched(dice.sample(numbers, n), pieces=pieces))
+    assert same.differ == 0
+    moved = [*numbers[n // 5 :], *[10.0**10] * (n // 5)]
+    (other,) = compare(HALVES, sketched(numbers), sketched(moved, pieces=pieces))
+    assert other.differ == 1
+
+
+@pytest.mark.parametrize("n", [1, 50, 200])
+def test_quantiles_of_few_values_are_exact(n: int) -> None:
+    numbers = [float(n) for n in range(n)]
+    assert compare(HALVES, sketched(numbers), sketched(numbers[::-1], pieces=min(n, 3)))[0].unequal == 0
+    (less,) = compare(HALVES, sketched(numbers), sketched(numbers[1:]))
+    assert (less.unequal, less.differ) == (1, 1)
+
+
+def test_quantiles_of_more_values_or_of_none_differ_whatever_they_are() -> None:
+    """How many values a sketch has seen is exact, however small the error of the rank is."""
+    numbers = [float(n) for n in range(1000)]
+    assert compare(HALVES, sketched(numbers), sketched([*numbers, 1.5]))[0].differ == 1
+    assert compare(HALVES, sketched(numbers), sketched([]))[0].examples[0].only == "served"
+    bare = partial(HALVES, table([{"at": EPOCH, "f": None}]), EMPTY).states
+    (one,) = compare(HALVES, sketched(numbers), bare)
+    assert (one.differ, one.examples[0].found) == (1, {"0.1": None, "0.5": None, "0.99": None})
+
+
+def test_a_declared_tolerance_of_quantiles_is_of_their_values() -> None:
+    view = replace(HALVES, tolerances={"half": 0.5})
+    numbers = [float(n) for n in range(1000)]
+    (close,) = compare(view, sketched(numbers), sketched([1.4 * each for each in numbers]))
+    (far,) = compare(view, sketched(numbers), sketched([2.5 * each for each in numbers]))
+    assert (close.differ, far.differ) == (0, 1)
+
+
 def test_an_example_has_its_key_its_window_and_both_values() -> None:
     at = {"at": datetime(2026, 3, 1, tzinfo=UTC)}
     served = answered(VIEW, [{**at, "s": "a", "d": Decimal("1.50")}, {**at, "s": None}])
@@ -154,6 +206,7 @@ def test_tolerances_are_what_is_declared_or_stated() -> None:
     assert {found[name] for name in ("n", "d", "text", "usual", "top", "exact", "rate")} == {0.0}
     assert found["f"] == FLOAT_TOLERANCE
     assert 0 < found["about"] < 0.1
+    assert found["half"] == pytest.approx(2 * 0.0133)
     loose = replace(VIEW, tolerances={"n": 0.5, "about": 0})
     assert (tolerance(loose, "n"), tolerance(loose, "about"), tolerance(loose, "rate")) == (0.5, 0.0, 0.0)
     assert fingerprint(loose) == fingerprint(VIEW)

@@ -9,9 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from views.values import Kind, ValueType
+
+Distance = Callable[[Sequence[pa.Array], Sequence[pa.Array]], npt.NDArray[np.float64]]
+"""From the state columns of one computation and of another to a number per row."""
 
 Finish = Callable[[pa.ListArray], pa.Array]
 """Turns the list that DuckDB collected for each group into the group's state, where DuckDB itself cannot."""
@@ -64,7 +69,9 @@ class Aggregate:
     """A measure bound to the types of its inputs.
 
     `present` takes the state columns, equally long, and gives an array of type `answer`. `approximate` is None for an
-    answer that is exact.
+    answer that is exact. `distance` takes the state columns of two computations over the same events and says, row by row, how
+    far apart they are in the unit of the error that `approximate` states, infinitely far where no error explains it; None where
+    that is to be seen from the answers.
     """
 
     states: tuple[State, ...]
@@ -72,6 +79,7 @@ class Aggregate:
     kind: Kind | Literal["list", "struct"]
     present: Callable[[Sequence[pa.Array]], pa.Array]
     approximate: Approximation | None = None
+    distance: Distance | None = None
 
 
 class Measure(Protocol):

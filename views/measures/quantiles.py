@@ -77,7 +77,14 @@ class Quantiles:
         answer = pa.struct([(repr(fraction), pa.float64()) for fraction in self.fractions])
         error = datasketches.kll_doubles_sketch.get_normalized_rank_error(K, False)
         approximation = Approximation("kll", error=round(error, 4), confidence=_CONFIDENCE)
-        return Aggregate((state,), answer, "struct", lambda columns: _present(columns, self.fractions), approximation)
+        return Aggregate(
+            (state,),
+            answer,
+            "struct",
+            lambda columns: _present(columns, self.fractions),
+            approximation,
+            lambda one, other: _distance(one, other, self.fractions),
+        )
 
 
 def quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
@@ -123,3 +130,29 @@ def _present(columns: Sequence[pa.Array], fractions: tuple[float, ...]) -> pa.Ar
             values[row] = datasketches.kll_doubles_sketch.deserialize(sketch).get_quantiles(fractions, True)
     fields = [arrays.from_numpy(values[:, column], pa.float64(), present) for column in range(len(fractions))]
     return pa.StructArray.from_arrays(fields, names=[repr(fraction) for fraction in fractions])
+
+
+def _distance(one: Sequence[pa.Array], other: Sequence[pa.Array], fractions: tuple[float, ...]) -> npt.NDArray[np.float64]:
+    """The largest distance of ranks between a fraction and what one sketch takes the other one's quantile for.
+
+    How many values a sketch has seen is exact, and as long as these are few all else is.
+    """
+    pairs = zip(one[0].to_pylist(), other[0].to_pylist(), strict=True)
+    return np.array([_apart(*pair, fractions) for pair in pairs], np.float64)
+
+
+def _apart(one: bytes | None, other: bytes | None, fractions: tuple[float, ...]) -> float:
+    if one is None or other is None:
+        return 0.0 if one is other else np.inf
+    ours, theirs = (datasketches.kll_doubles_sketch.deserialize(sketch) for sketch in (one, other))
+    exact = not (ours.is_estimation_mode() or theirs.is_estimation_mode())
+    if ours.n != theirs.n or (exact and ours.get_quantiles(fractions, True) != theirs.get_quantiles(fractions, True)):
+        return np.inf
+    return max(_off(ours, theirs, fractions), _off(theirs, ours, fractions))
+
+
+def _off(one: Any, other: Any, fractions: tuple[float, ...]) -> float:
+    """How far the ranks that the other sketch gives for this one's quantiles are from the fractions, where they exclude them."""
+    ranks = zip(fractions, one.get_quantiles(fractions, True), strict=True)
+    off = (max(other.get_rank(at, False) - fraction, fraction - other.get_rank(at, True)) for fraction, at in ranks)
+    return float(max(0.0, *off))

@@ -1,0 +1,58 @@
+"""`tandem replay`: rebuild a topic from the archive."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from batch import replaying
+from cli.call import Call, Output
+from cli.published import definitions
+from cli.published import source as source_of
+from ledger.positions import Position
+from ledger.tables import Tables
+from views.errors import TandemError
+
+
+def run(
+    call: Call,
+    *,
+    source: Annotated[str, typer.Argument(help="The source whose archive is sent.")],
+    to: Annotated[str, typer.Option(metavar="TOPIC", help="A topic that is empty or absent.")],
+    from_: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="POSITION", help="Leave out what lies before TOPIC-ID/PARTITION:OFFSET; may be repeated."),
+    ] = None,
+) -> Output:
+    """Send every archived record of SOURCE to TOPIC: the same key, value, headers and timestamp, in the same partition and order.
+
+    Topics of the source, and the generations of each, come one after the other in a partition, in the order of the log. Offsets
+    are not kept: gaps, records of aborted transactions and markers take none. A topic that is made for it keeps its records for
+    ever, as old timestamps would have them deleted at once. Killed, it goes on from the topic's end when it is run again. Then
+    counts are verified by partition. Needs the broker, not Spark.
+    """
+    settings = call.settings()
+    chosen = source_of(definitions(call, Tables(settings.state)), source)
+    done = replaying.run(settings, chosen, to, _position(from_ or ()), say=call.say)
+    records = sum(done.records.values())
+    document = {
+        "source": source,
+        "topic": {"name": done.topic.name, "id": done.topic.id},
+        "records": records,
+        "sent": done.sent,
+        "partitions": {str(number): count for number, count in done.records.items()},
+    }
+    counted = ", ".join(f"{number}: {count}" for number, count in done.records.items())
+    return Output(document, f"topic {to} has all {records} records of {source}, {done.sent} sent now; by partition {counted}")
+
+
+def _position(given: list[str] | tuple[str, ...]) -> Position:
+    offsets = {}
+    for text in given:
+        parts = re.fullmatch(r"([\w-]+)/(\d+):\s*(\d+)", text, re.ASCII)
+        if parts is None:
+            raise TandemError(
+                f"--from {text!r} is no position; one is TOPIC-ID/PARTITION:OFFSET, as `tandem archive` prints them"
+            )
+        offsets[parts[1], int(parts[2])] = int(parts[3])
+    return Position.of(offsets)

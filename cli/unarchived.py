@@ -1,0 +1,66 @@
+"""How long what no archive has is safe in each source's topics, as far as a broker tells."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from statistics import fmean
+
+from infra import broker, kafka, kafka_records
+from infra.kafka import Record
+from infra.settings import Settings
+from ledger import archive
+from ledger.positions import Position
+from ledger.tables import Tables
+from ledger.until_loss import Retention, UntilLoss, Waiting, until_loss
+from views.ranges import Partition
+from views.source import Source
+
+# So many records tell how large the others are.
+_SAMPLE = 20
+
+
+def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *, now: datetime) -> dict[str, UntilLoss]:
+    """For each source by name, how far it is from a loss; of none if no broker tells. All topics of the sources exist."""
+    found: dict[str, UntilLoss] = {}
+    wanted = list(sources)
+    if not wanted:
+        return found
+    warn = timedelta(hours=settings.kafka.warn_hours)
+    with suppress(kafka.NoBroker, kafka.NoTopic):
+        connection = kafka.connect(broker.address(settings))
+        names = {name for source in wanted for name in source.topics}
+        kept = {name: Retention.of(told) for name, told in kafka_records.configurations(connection, names).items()}
+        for source in wanted:
+            lost, waiting = _waiting(connection, source, archive.archived(tables, source.name), kept)
+            found[source.name] = until_loss(waiting, lost=lost, now=now, warn=warn)
+    return found
+
+
+def _waiting(
+    connection: kafka.Connection, source: Source, reached: Position, kept: Mapping[str, Retention]
+) -> tuple[int, list[Waiting]]:
+    """How many offsets are lost, and what each partition has that is not archived and not kept for ever."""
+    topics = kafka.topics(connection, source.topics)
+    by_id = {topic.id: kept[topic.name] for topic in topics}
+    starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics)
+    lost = sum(max(0, start - reached[place]) for place, start in starts.items() if place in reached)
+    oldest = dict[Partition, int]()
+    for place, end in ends.items():
+        first = max(starts[place], reached.get(place, 0))
+        if first < end and by_id[place[0]] != Retention():
+            oldest[place] = first
+    found = kafka_records.records(connection, topics, oldest, most=_SAMPLE)
+    return lost, [
+        Waiting(by_id[place[0]], ends[place] - oldest[place], _timestamp(records[0]), fmean(map(_bytes, records)))
+        for place, records in found.items()
+        if records
+    ]
+
+
+def _timestamp(record: Record) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=record.milliseconds)
+
+
+def _bytes(record: Record) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers

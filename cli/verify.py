@@ -1,0 +1,227 @@
+"""`tandem verify`: the whole archive through both paths once more, and whether batch, speed and what is published agree."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import typer
+
+from batch import scratch, verifying
+from batch.session import Run
+from batch.verifying import Beside, Compared
+from cli.call import Call, Output
+from cli.listing import aligned
+from cli.progress import progress
+from ledger import publications, releases
+from ledger.counts import NOTHING, Counts
+from ledger.positions import Position
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.tables import Tables
+from speed import replay
+from speed.replay import Replayed
+from views import project
+from views.errors import TandemError, listed
+from views.project import Project
+from views.source import Source
+from views.view import View
+
+_REPLAYED: Final = "replayed"
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """One source below its cut: what the three counted, and how their answers compare; `rejected` by view, then by who."""
+
+    source: str
+    cut: Position
+    replayed: Replayed
+    beside: Beside
+    published: Counts
+    rejected: Mapping[str, Mapping[str, Mapping[str, int]]] = field(hash=False)
+
+    @property
+    def counted_alike(self) -> bool:
+        """Whether every record had the same outcome in all three, and batch counts and rejects what is published."""
+        batch, speed = self.beside.counts, self.replayed.counts
+        alike = _outcomes(batch) == _outcomes(speed) == _outcomes(self.published) and batch.events == self.published.events
+        return alike and all(one["batch"] == one["published"] for one in self.rejected.values())
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs but for a known cause."""
+        return self.counted_alike and not any(one.figures.cause == "unexplained" for one in self.beside.compared)
+
+
+def run(
+    call: Call,
+    views: Annotated[list[str] | None, typer.Argument(metavar="[VIEW]...", help="The views to verify.")] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Verify every view.")] = False,
+) -> Output:
+    """Replay the archive below the published cut through the speed path, fold it through the batch path, and compare.
+
+    Both are compared with each other and with what is published; a difference that nothing explains gives exit code 1, as it
+    stops a recompute. Nothing is published or kept. Recompute and maintain wait meanwhile; answers and the speed layer go on.
+    """
+    if bool(views) == every:
+        raise TandemError("name the views to verify, or --all")
+    settings = call.settings()
+    with progress(call) as watch:
+        batch = Run(
+            settings, "verify", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug, started=watch
+        )
+        live, verified = _every(batch, views)
+    agree = all(one.agrees for one in verified)
+    document = {
+        "publication": live.number,
+        "release": live.release,
+        "agree": agree,
+        "sources": {one.source: _document(one) for one in verified},
+    }
+    return Output(document, "\n".join(line for one in verified for line in _lines(one)), 0 if agree else 1)
+
+
+def _every(batch: Run, names: list[str] | None) -> tuple[Publication, list[_Verified]]:
+    """What is live, and each source of these views, of all if none is named."""
+    if publications.latest(batch.tables) is None:
+        raise TandemError(
+            "nothing is published yet, so there is nothing to verify; `tandem archive` and `tandem recompute` come first"
+        )
+    batch.hold("views")
+    live = publications.latest(batch.tables)
+    assert live is not None  # publications are never taken back
+    release = releases.load(batch.tables, live.release)
+    definitions = project.load_files(release.files)
+    verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names)))
+    if not verified:
+        raise TandemError("nothing is below a published cut yet, so there is nothing to verify; `tandem recompute` comes first")
+    return live, verified
+
+
+def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]:
+    for name in names or ():
+        if name not in definitions.views:
+            raise TandemError(f"no view {name!r} is published; views: {listed(name, definitions.views)}")
+    return {name: view for name, view in definitions.views.items() if not names or name in names}
+
+
+def _verified(
+    batch: Run, live: Publication, release: Release, definitions: Project, chosen: Mapping[str, View]
+) -> Iterator[_Verified]:
+    for source in definitions.sources.values():
+        views = {name: view for name, view in chosen.items() if view.source.name == source.name}
+        if views and live.cut(source.name).offsets:
+            scratch.clear(batch.tables)
+            try:
+                yield _verify(batch, live, release, source, views)
+            finally:
+                scratch.clear(batch.tables)
+
+
+def _verify(batch: Run, live: Publication, release: Release, source: Source, views: Mapping[str, View]) -> _Verified:
+    cut = live.cut(source.name)
+    place = scratch.scratch(batch.tables)
+    into = Tables(f"{place.address}/{_REPLAYED}", batch.tables.options)
+    batch.say(f"{source.name}: replaying the archive up to {cut} as the speed layer does")
+    replayed = replay.replay(
+        batch.session,
+        batch.tables,
+        release,
+        source,
+        views=views,
+        live=live,
+        into=into,
+        end=cut,
+        most=batch.settings.speed.max_events,
+        by=batch.by,
+        now=batch.now,
+    )
+    batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
+    beside = verifying.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
+    rejected = {
+        name: {
+            "batch": dict(beside.rejected[name]),
+            "speed": dict(replayed.rejected.get(release.views[name], {})),
+            "published": dict(live.rejected.get(name, {})),
+        }
+        for name in views
+    }
+    return _Verified(source.name, cut, replayed, beside, live.counts.get(source.name, NOTHING), rejected)
+
+
+def _outcomes(counts: Counts) -> tuple[object, ...]:
+    """What became of the records: the same for every way to read them."""
+    return counts.events + counts.duplicates, counts.further, dict(counts.quarantined), counts.others, counts.holes
+
+
+def _document(one: _Verified) -> dict[str, Any]:
+    return {
+        "cut": one.cut.to_json(),
+        "agree": one.agrees,
+        "batches": one.replayed.batches,
+        "counts": {
+            "batch": one.beside.counts.to_json(),
+            "speed": one.replayed.counts.to_json(),
+            "published": one.published.to_json(),
+        },
+        "rejected": one.rejected,
+        "compared": [_compared(each) for each in one.beside.compared],
+    }
+
+
+def _compared(one: Compared) -> dict[str, Any]:
+    figures = one.figures
+    first, second = one.between
+    return {
+        "view": one.view,
+        "measure": one.measure,
+        "between": list(one.between),
+        **{
+            name: getattr(figures, name)
+            for name in ("rows", "unequal", "differ", "largest", "mean", "smape", "tolerance", "cause")
+        },
+        "examples": [
+            {
+                "row": each["row"],
+                first: each["served"],
+                second: each["found"],
+                "only": {"served": first, "found": second}.get(each["only"]),
+            }
+            for each in figures.examples
+        ],
+    }
+
+
+def _lines(one: _Verified) -> Iterator[str]:
+    """What a person is told of a source."""
+    counts = one.replayed.counts
+    yield (
+        f"{one.source}: {counts.events} events of {counts.records + sum(counts.quarantined.values())} records replayed in "
+        f"{one.replayed.batches} micro-batches"
+    )
+    if not one.counted_alike:
+        sides = {"batch": one.beside.counts, "speed": counts, "published": one.published}
+        told = "; ".join(f"{name} {json.dumps(side.to_json())}" for name, side in sides.items())
+        yield f"{one.source}: the same records did not become the same: {told}"
+    yield from aligned(
+        [
+            {
+                "view": each.view,
+                "measure": each.measure,
+                "between": " and ".join(each.between),
+                "rows": each.figures.rows,
+                "differ": each.figures.differ,
+                "largest": each.figures.largest,
+                "smape": each.figures.smape,
+                "cause": each.figures.cause,
+            }
+            for each in one.beside.compared
+            if each.figures.unequal
+        ]
+    )
+    measures = {(each.view, each.measure): each.figures.rows for each in one.beside.compared}
+    told = "batch, speed and what is published agree" if one.agrees else "batch, speed and what is published DISAGREE"
+    yield f"{one.source}: {told}, in {sum(measures.values())} answers of {len(measures)} measures"

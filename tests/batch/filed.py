@@ -1,0 +1,106 @@
+"""An archive without a log: made-up records of topics and their generations, filed as archive runs would."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batch import commits
+from batch.table_file import TableFile
+from ledger import archive, delta, gaps
+from ledger.positions import LOG_START, Position, upper
+from ledger.tables import Tables
+from views.ranges import Partition, Ranges
+from views.source import RECORDS_SCHEMA
+
+AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
+SOURCE = "sales"
+BOUNDED = ("topic_id", "partition", "offset", "timestamp")
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Filed:
+    """A source's archive: what its runs filed, by hand."""
+
+    tables: Tables
+    source: str = SOURCE
+    rows: list[Row] = field(default_factory=list)
+
+    @property
+    def end(self) -> Position:
+        """How far the archive reaches."""
+        return archive.archived(self.tables, self.source)
+
+    def name(self, name: str, topic: str) -> None:
+        """What archive calls a topic before its first run."""
+        archive.name_topics(self.tables, self.source, {name: topic}, at=AT)
+
+    def file(self, rows: Sequence[Row], ends: Mapping[Partition, int], firsts: Mapping[Partition, int] | None = None) -> None:
+        """One run up to `ends` with these records."""
+        known = archive.runs(self.tables, self.source)
+        start = known[-1].end if known else LOG_START
+        end = upper(start, Position.of(ends))
+        run = archive.intend(self.tables, self.source, start=start, end=end, firsts=firsts or {}, by="archive", at=AT)
+        address = self.tables.archive(self.source)
+        handle = commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
+        written = []
+        for place in sorted({(row["topic_id"], row["partition"]) for row in rows}):
+            with TableFile(commits.place(self.tables, address), RECORDS_SCHEMA, BOUNDED) as file:
+                mine = [row for row in rows if (row["topic_id"], row["partition"]) == place]
+                file.write(pa.Table.from_pylist(mine, RECORDS_SCHEMA))
+            assert file.written is not None
+            written.append(file.written)
+        commits.add_files(handle, written, transaction=(archive.APP_ID, run.number))
+        self.rows += rows
+
+    def finish(self, decoder: str) -> None:
+        """Have all runs decoded, as far as the ledger knows."""
+        for address in (self.tables.events(self.source, decoder), self.tables.quarantine(self.source, decoder)):
+            handle = commits.make_table(self.tables, address, pa.schema([("x", pa.int64())]))
+            commits.add_files(handle, [], transaction=(archive.APP_ID, len(archive.runs(self.tables, self.source))))
+        for run in archive.runs(self.tables, self.source):
+            archive.finish(self.tables, self.source, decoder, run.number, counts=archive.Counts(), newest=None, at=AT)
+
+    def lose(self, ranges: Ranges) -> None:
+        """Record a gap."""
+        gaps.record(self.tables, self.source, ranges, reason="lost", at=AT)
+
+
+def row(topic: str, partition: int, offset: int, seed: int = 0) -> Row:
+    """A record whose every byte follows from where it is."""
+    dice = random.Random(f"{topic} {partition} {offset} {seed}")
+
+    def binary() -> bytes | None:
+        return dice.choice([None, b"", dice.randbytes(dice.randrange(1, 9))])
+
+    return {
+        "topic_id": topic,
+        "partition": partition,
+        "offset": offset,
+        "timestamp": AT + timedelta(milliseconds=dice.randrange(10**9)),
+        "timestamp_type": dice.randrange(2),
+        "key": binary(),
+        "value": binary(),
+        "headers": dice.choice([None, [], [{"key": "a", "value": binary()}, {"key": "a", "value": None}]]),
+    }
+
+
+def rows_in(tables: Tables, source: str = SOURCE) -> list[Row]:
+    """All records of an archive, in order of topic id, partition and offset."""
+    handle = delta.open_table(tables, tables.archive(source))
+    if handle is None:
+        return []
+    places = delta.file_system(handle)
+    tables_of = (pq.read_table(path, filesystem=places).cast(RECORDS_SCHEMA) for path in delta.files(handle))
+    return in_order([row for table in tables_of for row in table.to_pylist()])
+
+
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    """Rows in order of topic id, partition and offset."""
+    return sorted(rows, key=lambda row: (row["topic_id"], row["partition"], row["offset"]))
