@@ -18,8 +18,8 @@ class Killed(BaseException):
 class Process:
     """One run of a program.
 
-    `may` are the errors that may end it. `waits` says that it can do nothing until others have gone on, `error` is what ended it, `seen` has the versions of tables
-    that it saw last.
+    `may` are the errors that may end it, `error` is what ended it. `waits` says that it can do nothing until others have gone
+    on. `seen` has the versions of tables that it saw last.
     """
 
     name: str

@@ -52,9 +52,7 @@ def promote(world: World, release: int | None, max_lag: int) -> None:
 def rollback(world: World, number: int | None) -> None:
     keep, at = world.keep, world.now()
     since = at - timedelta(days=keep.days)
-    found = promotion.rollback(
-        world.tables, number, days=keep.release_days, keep=keep.publications, since=since, by="", at=at
-    )
+    found = promotion.rollback(world.tables, number, days=keep.release_days, keep=keep.publications, since=since, by="", at=at)
     _told(world, found)
 
 

@@ -184,8 +184,8 @@ class Simulation(Io):
         self.world.trace.append(f"{process.name} ends: {process.error!r}")
         failing = (Unwritable, Conflict) if self.kept.fail else ()
         late = (NoRelease, Unwritable) if self.kept.stale else ()
-        if not isinstance(process.error, (*process.may, *failing, *late)):
-            raise AssertionError(f"{process.name}: {process.error!r}") from process.error
+        allowed = isinstance(process.error, (*process.may, *failing, *late))
+        assert allowed, f"{process.name}: {process.error!r}"
 
     def _produce(self) -> None:
         log, roll = self.world.log, self.roll
@@ -212,9 +212,7 @@ class Simulation(Io):
         batches, every = self.roll.randint(1, 8), self.roll.choice((1, 2, 3))
         self._start(
             "speed",
-            lambda: programs.speed(
-                self.world, micro_batches=batches, which=self._one_of, ahead=self._ahead, upkeep_every=every
-            ),
+            lambda: programs.speed(self.world, micro_batches=batches, which=self._one_of, ahead=self._ahead, upkeep_every=every),
             Fenced,
         )
 

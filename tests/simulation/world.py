@@ -35,9 +35,11 @@ import ledger.releases
 import speed.tail
 import speed.upkeep
 from batch import commits
-from batch.below_cut import BatchViews, Below
+from batch.below_cut import SERVED, BatchViews, Below
 from batch.decoding import Decoded, Decoding
+from batch.estimating import Expected
 from batch.folding import VERSION, Built
+from batch.served import Served
 from batch.table_file import Written
 from infra.kafka import Topic
 from infra.settings import Batch, Keep
@@ -55,6 +57,7 @@ from tests.simulation.processes import Process, Schedule
 from tests.simulation.store import DeltaTable, Handles, Places, Store, write_deltalake
 from views.project import Project
 from views.ranges import Ranges
+from views.source import Source
 from views.watermark import append_time
 
 ROOT = "/simulated"
@@ -206,6 +209,9 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.cutting, "_STILL_S", 0.2)
         patch.setattr(batch.building, "take_cut", partial(batch.cutting.take_cut, sleep=sleep))
         patch.setattr(batch.building, "build", _build)
+        # How long runs take is no part of a schedule.
+        patch.setattr(batch.building, "estimating", SimpleNamespace(RAW=None, expected=_expected))
+        patch.setattr(batch.building, "rates", SimpleNamespace(record=lambda *_: None))
         patch.setattr(batch.apply, "diffs", lambda *_: {})
         patch.setattr(batch.apply, "_STILL_S", 1.0)
         patch.setattr(batch.scratch, "clear", lambda _: Freed())
@@ -292,6 +298,10 @@ def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
     return Decoded(len(rows), 0, (file,), (), {})
 
 
+Found = tuple[int, int, Event]
+"""Partition, offset, and the event there."""
+
+
 def stored(address: str) -> list[Mapping[str, Any]]:
     handle = delta.open_table(world().tables, address)
     files = [] if handle is None else delta.files(handle)
@@ -315,7 +325,7 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
         fingerprint = below.release.views[view]
         folded = states(within, numbers.least_by_fingerprint()[fingerprint])
         if below.served is not None:
-            _refuse_difference(run, below, view, folded)
+            _refuse_difference(run, below, below.served, view, found)
         built = to_rows(united([folded, of_parts(tables, tables.view(view, fingerprint), merged)]))
         if built:
             address = tables.view(view, fingerprint)
@@ -324,9 +334,9 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     counts = Counts(len(within), holes=covered.length - len(rows))
     if below.windows is None:
         batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
-    return BatchViews(
-        tuple(files), counts, {view: {} for view in below.views}, numbers.maxima(found), dict.fromkeys(below.views, ())
-    )
+    rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
+    same = {SERVED: dict.fromkeys(below.views, ())}
+    return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), same)
 
 
 def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -> States:
@@ -338,15 +348,21 @@ def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -
     return united(found)
 
 
-def _refuse_difference(run: Run, below: Below, view: str, folded: States) -> None:
+def _refuse_difference(run: Run, below: Below, served: Served, view: str, found: Sequence[Found]) -> None:
     """In place of the comparison that batch does while it folds: here nothing explains a difference."""
-    tables, fingerprint, served = run.tables, below.release.views[view], below.served
+    tables, fingerprint = run.tables, below.release.views[view]
     handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
     tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
     told = united([of_parts(tables, tables.view(view, fingerprint), served.parts.get(view, ())), *tail])
+    events = (event for number, offset, event in found if offset < served.end.get((TOPIC, number), 0))
+    folded = states(events, numbers.least_by_fingerprint()[fingerprint])
     if below.windows is not None:
-        told = from_rows(starting_within(Rows(to_rows(told)), below.windows).rows)
-    assert told == folded, f"view {view} served {told} over [{below.start}, {below.cut}), where batch found {folded}"
+        told, folded = (from_rows(starting_within(Rows(to_rows(each)), below.windows).rows) for each in (told, folded))
+    assert told == folded, f"view {view} served {told} over [{below.start}, {served.end}), where batch found {folded}"
+
+
+def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int, **__: object) -> Expected:
+    return Expected(source.name, kind, views, 0, 0, None)
 
 
 def _discard(_: Tables, folder: Path) -> bool:
