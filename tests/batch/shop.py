@@ -143,8 +143,8 @@ class Truth:
     quarantined: int
 
 
-def truth(log: Log) -> Truth:
-    """Count by hand, in order of partition and offset."""
+def truth(log: Log, *, below: int = 0) -> Truth:
+    """Count by hand, in order of partition and offset; what costs less than `below` is a refund."""
     seen: set[tuple[str, str]] = set()
     groups: dict[tuple[str, str], list[int]] = {}
     refunds = duplicates = quarantined = 0
@@ -160,7 +160,7 @@ def truth(log: Log) -> Truth:
             seen.add((sale["id"], sale["at"]))
             hour = datetime.fromisoformat(sale["at"]).strftime("%Y-%m-%dT%H:00:00Z")
             groups.setdefault((sale["shop"], hour), []).append(sale["cents"])
-            refunds += sale["cents"] < 0
+            refunds += sale["cents"] < below
     rows = {key: (len(cents), sum(cents), max(cents), sum(cents) / len(cents)) for key, cents in groups.items()}
     return Truth(rows, refunds, len(seen), duplicates, quarantined)
 
