@@ -34,8 +34,7 @@ def lags(tables: Tables, state: Publication, live: Publication) -> dict[str, int
 
 def ready(tables: Tables, *, days: float, at: datetime) -> dict[int, Publication]:
     """The releases that could go live now, by number: they are built and kept up (`days`: see Followed). Raises Unreadable."""
-    building = {one.state.release: one.stage == "applied" for one in standing.records(tables)}
-    return {state.release: state for state in Followed(tables, days).states(at)[1:] if not building.get(state.release)}
+    return {state.release: state for state in Followed(tables, days).ready(at)}
 
 
 def promote(

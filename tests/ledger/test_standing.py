@@ -159,6 +159,23 @@ def test_nothing_goes_back_to_what_upkeep_may_be_taking_out(tables: Tables, writ
     assert answer(tables)[1] == at(9, 9)
 
 
+def test_a_release_that_begins_while_one_is_chosen_is_not_ready(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batch views are still empty."""
+    states = Followed.states
+
+    def meanwhile(self: Followed, now: datetime) -> list[Publication]:
+        if standing.newest(tables, 2) is None:
+            applied(tables, 2, stage="applied")
+        return states(self, now)
+
+    monkeypatch.setattr(Followed, "states", meanwhile)
+    with pytest.raises(NotReady, match="no release is ready"):
+        promote(tables)
+    assert followed(tables) == [1, 2]
+
+
 def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables, writer: Writer) -> None:
     applied(tables, 2)
     with pytest.raises(NotReady, match="release 1 is live"):
