@@ -18,8 +18,8 @@ from batch.planning import Request
 from batch.session import Run
 from ledger import audits, first, publications, releases, standing
 from ledger.audits import Audit
-from ledger.delta import Conflict, Unwritable
 from ledger.completeness import accepted_gaps
+from ledger.delta import Conflict, Unwritable
 from ledger.gaps import Gap
 from ledger.publications import Publication
 from ledger.standing import Followed

@@ -11,7 +11,7 @@ from batch.apply import CannotApply
 from batch.planning import Request
 from infra.settings import Keep
 from ledger import publications, standing
-from ledger.delta import Conflict, Unwritable
+from ledger.delta import Conflict, Unwritable, Vanished
 from ledger.positions import Position
 from ledger.promotion import NotReady
 from ledger.publications import NotPublishable, Publication
@@ -183,7 +183,7 @@ class Simulation(Io):
         self.stopped[type(process.error).__name__] += 1
         self.world.trace.append(f"{process.name} ends: {process.error!r}")
         failing = (Unwritable, Conflict) if self.kept.fail else ()
-        late = (NoRelease, Unwritable) if self.kept.stale else ()
+        late = (NoRelease, Unwritable, Vanished) if self.kept.stale else ()
         allowed = isinstance(process.error, (*process.may, *failing, *late))
         assert allowed, f"{process.name}: {process.error!r}"
 
