@@ -142,7 +142,7 @@ def _promote(tables: Tables, scale: Scale) -> None:
 
 
 def _roll_back(tables: Tables) -> None:
-    promotion.rollback(tables, None, days=_DAYS, by="bench", at=datetime.now(UTC))
+    promotion.rollback(tables, None, days=_DAYS, keep=2, since=(at := datetime.now(UTC)), by="bench", at=at)
 
 
 @dataclass

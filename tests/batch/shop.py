@@ -98,6 +98,11 @@ class Shop:
         apply.run(self.run("apply"), self.project, Terms())
         return promotion.promote(self.tables, None, days=7, max_lag=0, by="promote", at=datetime.now(UTC))
 
+    def roll_back(self, number: int) -> Publication:
+        """An earlier publication, live again."""
+        at = datetime.now(UTC)
+        return promotion.rollback(self.tables, number, days=7, keep=2, since=at, by="test", at=at)
+
     @property
     def tables(self) -> Tables:
         return Tables(self.settings.state)

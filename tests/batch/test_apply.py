@@ -120,7 +120,7 @@ def test_it_goes_live_comes_back_goes_on_and_goes(shop: Shop) -> None:
     assert old is not None
     assert_true(shop, old, both)
 
-    back = promotion.rollback(shop.tables, 2, days=7, by="test", at=datetime.now(UTC))
+    back = shop.roll_back(2)
     assert (back.release, back.kind, counted(shop)) == (1, "rollback", refunds(both, 0))
     shop.sell(third)
     archive.run(shop.run("archive"), shop.project)

@@ -103,7 +103,7 @@ class Schedule:
         if live is None or live.number == 1:
             return
         try:
-            promotion.rollback(self.shop.tables, self.dice.randrange(1, live.number), days=7, by="test", at=datetime.now(UTC))
+            self.shop.roll_back(self.dice.randrange(1, live.number))
         except (promotion.NotReady, NotPublishable):
             self.done[-1] += " (not possible)"
 
