@@ -56,7 +56,7 @@ def promote(
                     f"the realtime views of release {state.release} are {offsets} offsets of source {source!r} behind the live "
                     f"ones, more than {max_lag}; wait for the speed layer, or see `tandem status`"
                 )
-        return replace(state, kind="promote", by=by, at=at, why=why)
+        return replace(_held(tables, state, by=by, at=at), kind="promote", why=why)
 
     return _published(tables, following)
 
@@ -100,7 +100,7 @@ def rollback(
         # What the policy does not retain may be on its way out, though it is all there still.
         kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
         if back.release != live.release:
-            back = _standing(tables, back.release, days, at)
+            back = _held(tables, _standing(tables, back.release, days, at), by=by, at=at)
         if not kept or not whole(tables, back.views):
             raise NotReady(f"the batch views of publication {wanted} are no longer kept; see `[keep]` in docs/configuration.md")
         return replace(back, kind="rollback", by=by, at=at, why=why)
@@ -141,6 +141,11 @@ def _standing(tables: Tables, release: int, days: float, at: datetime) -> Public
     if found is None:
         raise NotReady(f"release {release} is no longer kept up, so its answers would step back; apply its definitions anew")
     return found
+
+
+def _held(tables: Tables, state: Publication, *, by: str, at: datetime) -> Publication:
+    """The state, said anew: from here on a recompute that moves it on comes too late, and upkeep leaves what it needs."""
+    return standing.record(tables, "built", replace(state, by=by, at=at), after=state).state
 
 
 def _reached(tables: Tables, state: Publication, source: str) -> Position:

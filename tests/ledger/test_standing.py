@@ -176,6 +176,27 @@ def test_a_release_that_begins_while_one_is_chosen_is_not_ready(
     assert followed(tables) == [1, 2]
 
 
+def test_a_recompute_that_began_before_a_promotion_comes_too_late(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else upkeep would go by its cut, and take out what the publication needs that is on its way."""
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(7, 8), at(9, 9))
+    began = state_of(tables, 2)
+    assert began is not None
+    tileable, moved = publications._refuse_untileable, []
+
+    def meanwhile(tables: Tables, candidate: Publication) -> None:
+        tileable(tables, candidate)
+        with pytest.raises(NotPublishable, match="release 2 has another state by now"):
+            record(tables, "built", replace(began, cuts={SOURCE: at(7, 8)}), after=began)
+        moved.append(cut_of(tables, 2, SOURCE))
+
+    monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
+    assert promote(tables).cut(SOURCE) == at(5, 5)
+    assert moved == [at(5, 5)]
+
+
 def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables, writer: Writer) -> None:
     applied(tables, 2)
     with pytest.raises(NotReady, match="release 1 is live"):

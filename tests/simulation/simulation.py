@@ -12,6 +12,7 @@ from batch.planning import Request
 from infra.settings import Keep
 from ledger import publications, standing
 from ledger.delta import Conflict, Unwritable, Vanished
+from ledger.fetched import Unclosed
 from ledger.positions import Position
 from ledger.promotion import NotReady
 from ledger.publications import NotPublishable, Publication
@@ -28,7 +29,7 @@ from tests.simulation.store import Fate, Io
 from tests.simulation.world import Present, World
 from views.errors import DefinitionError
 
-STEPS = 18
+STEPS = 14
 _PASTS = range(-12, 0)
 """Seeds of the schedules that others begin from."""
 _READERS = 2
@@ -183,7 +184,7 @@ class Simulation(Io):
         self.stopped[type(process.error).__name__] += 1
         self.world.trace.append(f"{process.name} ends: {process.error!r}")
         failing = (Unwritable, Conflict) if self.kept.fail else ()
-        late = (NoRelease, Unwritable, Vanished) if self.kept.stale else ()
+        late = (NoRelease, Unwritable, Vanished, Unclosed) if self.kept.stale else ()
         allowed = isinstance(process.error, (*process.may, *failing, *late))
         assert allowed, f"{process.name}: {process.error!r}"
 
@@ -354,7 +355,7 @@ def past(seed: int) -> World:
     simulation = Simulation(seed, _has_a_past=False)
     simulation.weather = Weather()
     Present.enter(simulation.world)
-    for _ in range(6 * STEPS):
+    for _ in range(8 * STEPS):
         simulation._step()
     simulation._settle()
     return simulation.world

@@ -321,6 +321,9 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     found = [(row["partition"], row["offset"], Event(row["minute"], row["value"], row["appended"])) for row in rows]
     within = [event for _, _, event in found if below.windows is None or below.windows[0] <= event.at < below.windows[1]]
     files = []
+    counts = Counts(len(within), holes=covered.length - len(rows))
+    if below.windows is None:
+        batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
     for view, merged in below.views.items():
         fingerprint = below.release.views[view]
         folded = states(within, numbers.least_by_fingerprint()[fingerprint])
@@ -331,9 +334,6 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
             address = tables.view(view, fingerprint)
             commits.make_table(tables, address, None, partition_by=VERSION)
             files.append(Built(view, _written(address, built, **{VERSION: str(below.version)})))
-    counts = Counts(len(within), holes=covered.length - len(rows))
-    if below.windows is None:
-        batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
     rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
     same = {SERVED: dict.fromkeys(below.views, ())}
     return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), same)
