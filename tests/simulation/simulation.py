@@ -33,6 +33,8 @@ STEPS = 14
 _PASTS = range(-12, 0)
 """Seeds of the schedules that others begin from."""
 _READERS = 2
+_MOST_STEPS = 50_000
+"""I/O calls of a schedule, which seldom has more than a thousand."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Simulation(Io):
         self.world.store.io = self
         self.world.keep = Keep(publications=self.roll.choice((1, 2, 3)), release_days=self.roll.choice((1, 7)))
         self._chance = self.roll.random
-        self._numbers = 0
+        self._numbers = self._steps = 0
         self._readers = [Reader(self.world) for _ in range(_READERS)]
 
     # What the store asks.
@@ -95,6 +97,8 @@ class Simulation(Io):
         if process is None:
             return
         self.world.schedule.refuse_killed()
+        self._steps += 1
+        assert self._steps < _MOST_STEPS, f"{process.name} does not come to an end: {what}"
         chance, weather = self._chance(), self.weather
         if chance < weather.kill:
             self._kill(process, f"killed before: {what}")
@@ -137,11 +141,11 @@ class Simulation(Io):
 
     # The schedule.
 
-    def run(self) -> None:
+    def run(self, steps: int = STEPS) -> None:
         """Raises Wrong."""
         Present.enter(self.world)
         try:
-            for _ in range(STEPS):
+            for _ in range(steps):
                 self._step()
             self._settle()
         except AssertionError as error:
@@ -353,9 +357,6 @@ class Simulation(Io):
 def past(seed: int) -> World:
     """What some schedule left, in which nothing failed: where others begin, so that they need not be long."""
     simulation = Simulation(seed, _has_a_past=False)
-    simulation.weather = Weather()
-    Present.enter(simulation.world)
-    for _ in range(8 * STEPS):
-        simulation._step()
-    simulation._settle()
+    simulation.weather = simulation.kept = Weather()
+    simulation.run(8 * STEPS)
     return simulation.world
