@@ -27,9 +27,9 @@ def run(
     """Send every archived record of SOURCE to TOPIC: the same key, value, headers and timestamp, in the same partition and order.
 
     Topics of the source, and the generations of each, come one after the other in a partition, in the order of the log. Offsets
-    are not kept: gaps, records of aborted transactions and markers take none. A topic that is made for it keeps its records for
-    ever, as old timestamps would have them deleted at once. Killed, it goes on from the topic's end when it is run again. Then
-    counts are verified by partition. Needs the broker, not Spark.
+    are not kept: gaps, records of aborted transactions and markers take none. A topic that is made for it keeps records of any
+    age, as retention by their old timestamps would delete them at once. Killed, it goes on from the topic's end when it is run
+    again. Then counts are verified by partition. Needs the broker, not Spark.
     """
     settings = call.settings()
     chosen = source_of(definitions(call, Tables(settings.state)), source)

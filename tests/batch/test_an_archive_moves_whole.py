@@ -236,6 +236,8 @@ def test_an_archive_with_other_records_or_another_history_is_refused(origin: Fil
         with pytest.raises(NotImported, match=sentence):
             take(filed, folder)
         assert history(filed) == before
+    with pytest.raises(NotImported, match=r"the project has no source 'sales', of which .* has records; sources: others"):
+        importing.run(Settings(state=str(tmp_path / "x")), folder, ["others"], now=lambda: AT, say=lambda _: None)
 
 
 def test_an_archive_that_has_more_or_another_part_goes_on(origin: Filed, tmp_path: Path) -> None:

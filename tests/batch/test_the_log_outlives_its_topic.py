@@ -24,16 +24,25 @@ from tests.stack import new_topic
 pytestmark = pytest.mark.broker
 
 
-def sell(shop: Shop, log: Mapping[int, Sequence[bytes | None]], codec: str = "none") -> None:
-    """As any producer may send: compressed, with keys, headers and a timestamp of its own."""
+def sell(
+    shop: Shop,
+    log: Mapping[int, Sequence[bytes | None]],
+    codec: str = "none",
+    *,
+    keyed: bool = False,
+    at: int = 1_700_000_000_000,
+) -> None:
+    """As any producer may send: compressed, some or all with keys, with headers and timestamps of its own."""
+    failed = list[object]()
     options = {"bootstrap.servers": shop.connection.address.bootstrap, "compression.type": codec, "linger.ms": 50}
     producer = Producer(options)
     for partition, values in log.items():
         for number, value in enumerate(values):
             headers = [("codec", codec.encode()), ("none", None)] if number % 2 else None
-            key = b"k%d" % number if number % 3 else None
-            producer.produce(shop.topic.name, value, key, partition, timestamp=1_700_000_000_000 + number, headers=headers)
-    assert producer.flush(20) == 0
+            key = b"k%d" % (number % 20) if number % 3 or keyed else None
+            told = {"on_delivery": lambda error, _: failed.append(error) if error else None}
+            producer.produce(shop.topic.name, value, key, partition, timestamp=at + number, headers=headers, **told)
+    assert (producer.flush(20), failed) == (0, [])
 
 
 def archived(shop: Shop) -> archive.Archived:
@@ -136,11 +145,12 @@ def test_what_compaction_took_is_a_hole_and_no_gap(shop: Shop, tmp_path: Path) -
     shop.connection.admin.create_topics([NewTopic(name, 2, 1, config=compacted)])[name].result(20)
     made = Shop.open(shop.connection, kafka.create(shop.connection, [name], shop.settings)[name], tmp_path)
     kept, early, late = records(70, 40), records(71, 40)[0], records(72, 40)[0]
-    sell(made, kept)
+    sell(made, kept, keyed=True)
     archived(made)
-    sell(made, {0: early})
+    sell(made, {0: early}, keyed=True)
     # The newest segment is never compacted: it begins with what is appended when the one before is over its age.
-    wait_for(lambda: not sell(made, {0: late[-1:]}) and held(made) < sum(kafka.ends(made.connection, [made.topic]).values()))
+    sell(made, {0: late}, keyed=True, at=1_700_000_001_000)
+    wait_for(lambda: held(made) < sum(kafka.ends(made.connection, [made.topic]).values()))
     end = sum(kafka.ends(made.connection, [made.topic]).values())
     done = archived(made)
     rows = rows_in(made.tables)

@@ -38,6 +38,7 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"identity": ("ids",)}, "identity: no field 'ids' in Click; fields: id, "),
         ({"identity": "id"}, "'id' is not a tuple"),
         ({"identity": ["id"]}, "is not a tuple"),
+        ({"compacted": 1}, "compacted 1 is neither True nor False"),
         ({"identity": ("user",)}, "'user' of Click cannot tell events apart"),
         ({"identity": ("ms",)}, "cannot tell events apart"),
         ({"identity": ("tags",)}, "cannot tell events apart"),

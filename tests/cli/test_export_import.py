@@ -1,0 +1,66 @@
+"""What `export` and `import` print, what they refuse, and that they start no Spark and ask no broker."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import main
+from infra.jars import ROOT
+from tests.batch.filed import Filed, row
+from tests.serving.world import SOURCE, World
+from views.fingerprint import decoder_fingerprint
+
+ASK = """
+import sys
+from cli.__main__ import main
+here, there, folder = sys.argv[1:]
+codes = [main(["export", "--all", folder, "--project", here]), *(main(["import", folder, "--project", there]) for _ in range(2))]
+print(codes, {"pyspark", "pandas", "confluent_kafka"} & set(sys.modules))
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    (tmp_path / "here").mkdir()
+    made = World(tmp_path / "here")
+    filed = Filed(made.tables, SOURCE)
+    filed.name("hits", "T")
+    filed.file([row("T", 0, offset) for offset in range(7)], {("T", 0): 9})
+    filed.finish(decoder_fingerprint(made.project.sources[SOURCE]))
+    return made
+
+
+def test_an_archive_goes_to_another_project_without_spark_or_a_broker(world: World, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    other = World(tmp_path / "there")
+    command = [sys.executable, "-c", ASK, str(world.folder), str(other.folder), str(tmp_path / "moved")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.splitlines() == [
+        "hits: 7 records in 1 files, 0 gaps",
+        "hits: 7 records imported, up to {T/0: 9}",
+        "hits: nothing new, up to {T/0: 9}",
+        "[0, 0, 0] set()",
+    ]
+
+
+def test_what_cannot_be_done_is_one_sentence(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other").mkdir()
+    other = World(tmp_path / "other")
+    moved = str(tmp_path / "moved")
+    assert main(["export", "hits", moved, "--json", "--project", str(world.folder)]) == 0
+    exported = json.loads(capsys.readouterr().out)["sources"]
+    assert exported == {"hits": {"topics": ["hits"], "covered": {"T": {"0": [[0, 9]]}}, "records": 7, "files": 1, "gaps": 0}}
+    for command, code, sentence in (
+        (["export", moved], 2, "name the sources to export, or give --all"),
+        (["export", "--all", "hits", moved], 2, "name the sources to export, or give --all"),
+        (["export", "hit", moved], 1, "no source 'hit'; sources: hits"),
+        (["export", "hits", moved], 1, "is not empty; name a new folder"),
+        (["import", str(tmp_path)], 1, "is no export"),
+    ):
+        assert main([*command, "--project", str(world.folder)]) == code
+        assert sentence in capsys.readouterr().err
+    assert main(["export", "--all", str(tmp_path / "none"), "--project", str(other.folder)]) == 1
+    assert "nothing is archived yet; `tandem archive` comes first" in capsys.readouterr().err
