@@ -13,7 +13,6 @@ from ledger.rates import Rate
 from tests.cli.test_query_status_quarantine import file_in_archive
 from tests.serving.world import DEFINITIONS, NOON, World, hit
 
-
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"
 
 
