@@ -19,6 +19,7 @@ from batch.session import Run
 from ledger import audits, first, publications, releases, standing
 from ledger.audits import Audit
 from ledger.completeness import accepted_gaps
+from ledger.delta import Conflict, Unwritable
 from ledger.gaps import Gap
 from ledger.publications import Publication
 from ledger.standing import Followed
@@ -95,6 +96,9 @@ def _move(batch: Run, state: Publication, request: Request) -> None:
     work = _work(batch, state, replace(request, raw=False))
     try:
         built = build_all(work, planning.steps(work.definitions, state, work.request))
+    except (Conflict, Unwritable) as error:
+        batch.say(f"{name}, was not brought up to the new cut this time: {error}")
+        return
     except TandemError as error:
         standing.record(tables, "failed", replace(state, why=str(error)), after=state)
         batch.say(f"{name}, is kept up no longer: {error}")

@@ -1,7 +1,7 @@
 """The Kappa law: the log, replayed through the speed path, gives what batch makes of it, and both what is published."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch import auditing
@@ -66,7 +66,7 @@ def beside(
     built = build(batch, whole, scratch(batch.tables))
     beyond = counted.events - built.counts.events
     compared = [
-        Compared(name, one.measure, between, auditing.figures(view, one, copies=copies))
+        Compared(name, one.measure, between, auditing.figures(_archived(view), one, copies=copies))
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
         # What is published and what is folded anew choose among copies alike.
@@ -74,3 +74,8 @@ def beside(
         for one in built.differences[pair][name]
     ]
     return Beside(built.counts, built.rejected, tuple(compared))
+
+
+def _archived(view: View) -> View:
+    """The view for the cause of a difference: all three read the archive, out of which compaction takes nothing."""
+    return replace(view, source=replace(view.source, compacted=False))

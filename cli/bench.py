@@ -10,6 +10,9 @@ import typer
 from rich.console import Group
 
 from bench import duplicates
+from bench.commands import Place
+from bench.evolve import applying, recomputing
+from bench.evolve import report as evolved
 from bench.scale import measuring as scaling
 from bench.stock import report
 from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
@@ -25,10 +28,10 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "scale", "duplicates"],
+        Literal["stock", "scale", "evolve", "duplicates"],
         typer.Argument(
-            help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; duplicates measures "
-            "the memory that finding them takes."
+            help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; evolve what new "
+            "history and a new release cost; duplicates measures the memory that finding them takes."
         ),
     ] = "stock",
     *,
@@ -38,7 +41,8 @@ def run(
 
     All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
     machine that does nothing else. Succeeds only if all answers agreed;
-    interrupted, it shows what it has measured. `scale` and `duplicates` measure Tandem alone, in some minutes.
+    interrupted, it shows what it has measured. The others measure Tandem alone, in some minutes; `evolve` fails if an
+    answer is wrong.
     """
     if what == "duplicates":
         figures = []
@@ -46,15 +50,29 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return _scale(call, quick=quick) if what == "scale" else _stock(call, quick=quick)
+    return {"scale": _scale, "evolve": _evolve, "stock": _stock}[what](call, quick=quick)
 
 
 def _scale(call: Call, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "scale")
     with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
-        place = scaling.Place(state, connection, cores(), _MEMORY)
+        place = Place(state, connection, cores(), _MEMORY)
         found = list(scaling.measure(place, scaling.QUICK if quick else scaling.FULL, call.say))
     return Output(scaling.document(found), Group(*scaling.tables(found)))
+
+
+def _evolve(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "evolve")
+    events = 2_000_000 if quick else 20_000_000
+    with interrupted(), emptied(state, before=lambda: _stop(state)):
+        recomputes = recomputing.measure(
+            state / "recomputing", events, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say
+        )
+        with _broker(call, state) as connection:
+            place = Place(state, connection, cores(), _MEMORY)
+            served = applying.measure(place, applying.QUICK if quick else applying.FULL, call.say)
+    right = recomputes.equal and not served.wrong
+    return Output(evolved.document(recomputes, served), Group(*evolved.tables(recomputes, served)), 0 if right else 1)
 
 
 def _stock(call: Call, *, quick: bool) -> Output:

@@ -1,6 +1,6 @@
 """`tandem rollback`: make an earlier publication live again."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -25,9 +25,17 @@ def run(
     One of the live release answers as it did, with what the speed layer has counted since. One of another release answers as
     that release stands now, kept up to the end of the log; after `keep.release_days`, or once it is retired, it is gone.
     """
-    settings = call.settings()
+    settings, at = call.settings(), datetime.now(UTC)
+    keep = settings.keep
     live = promotion.rollback(
-        Tables(settings.state), number, days=settings.keep.release_days, by=who("rollback"), at=datetime.now(UTC), why=why
+        Tables(settings.state),
+        number,
+        days=keep.release_days,
+        keep=keep.publications,
+        since=at - timedelta(days=keep.days),
+        by=who("rollback"),
+        at=at,
+        why=why,
     )
     text = f"publication {live.number}: release {live.release} is live as before; recomputes wait for `tandem resume`"
     return Output({"publication": live.number, "release": live.release, "kind": live.kind}, text)

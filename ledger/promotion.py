@@ -34,8 +34,7 @@ def lags(tables: Tables, state: Publication, live: Publication) -> dict[str, int
 
 def ready(tables: Tables, *, days: float, at: datetime) -> dict[int, Publication]:
     """The releases that could go live now, by number: they are built and kept up (`days`: see Followed). Raises Unreadable."""
-    building = {one.state.release: one.stage == "applied" for one in standing.records(tables)}
-    return {state.release: state for state in Followed(tables, days).states(at)[1:] if not building.get(state.release)}
+    return {state.release: state for state in Followed(tables, days).ready(at)}
 
 
 def promote(
@@ -49,14 +48,15 @@ def promote(
 
     def following(live: Publication | None) -> Publication:
         state = chosen(tables, release, days=days, at=at)
-        assert live is not None  # else nothing is ready
+        if live is None:
+            raise NotReady("nothing is published yet")
         for source, offsets in lags(tables, state, live).items():
             if offsets > max_lag:
                 raise NotReady(
                     f"the realtime views of release {state.release} are {offsets} offsets of source {source!r} behind the live "
                     f"ones, more than {max_lag}; wait for the speed layer, or see `tandem status`"
                 )
-        return replace(state, kind="promote", by=by, at=at, why=why)
+        return replace(_held(tables, state, by=by, at=at), kind="promote", why=why)
 
     return _published(tables, following)
 
@@ -77,11 +77,14 @@ def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) ->
     raise NotReady(f"release {number} is {stage}{why}; ready: {', '.join(map(str, sorted(found))) or 'none'}")
 
 
-def rollback(tables: Tables, number: int | None, *, days: float, by: str, at: datetime, why: str = "") -> Publication:
+def rollback(
+    tables: Tables, number: int | None, *, days: float, keep: int, since: datetime, by: str, at: datetime, why: str = ""
+) -> Publication:
     """Make an earlier publication live again: of its own release as it was, of another release as that stands now.
 
     None is the one before the live one. Recomputes publish nothing until `resume` or another promotion. Raises NotReady if the
-    publication is no longer kept, or its release (`days`, see Followed); NotPublishable if answers would step back.
+    publication is no longer kept (`keep`, `since`: see publications.retained), or its release (`days`: see Followed);
+    NotPublishable if answers would step back.
     """
 
     def following(live: Publication | None) -> Publication:
@@ -94,9 +97,11 @@ def rollback(tables: Tables, number: int | None, *, days: float, by: str, at: da
         back = next((each for each in every if each.number == wanted and each.number < live.number), None)
         if back is None:
             raise NotReady(f"there is no publication {wanted} before {live.number}, the live one; see `tandem history`")
+        # What the policy does not retain may be on its way out, though it is all there still.
+        kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
         if back.release != live.release:
-            back = _standing(tables, back.release, days, at)
-        if not whole(tables, back.views):
+            back = _held(tables, _standing(tables, back.release, days, at), by=by, at=at)
+        if not kept or not whole(tables, back.views):
             raise NotReady(f"the batch views of publication {wanted} are no longer kept; see `[keep]` in docs/configuration.md")
         return replace(back, kind="rollback", by=by, at=at, why=why)
 
@@ -136,6 +141,11 @@ def _standing(tables: Tables, release: int, days: float, at: datetime) -> Public
     if found is None:
         raise NotReady(f"release {release} is no longer kept up, so its answers would step back; apply its definitions anew")
     return found
+
+
+def _held(tables: Tables, state: Publication, *, by: str, at: datetime) -> Publication:
+    """The state, said anew: from here on a recompute that moves it on comes too late, and upkeep leaves what it needs."""
+    return standing.record(tables, "built", replace(state, by=by, at=at), after=state).state
 
 
 def _reached(tables: Tables, state: Publication, source: str) -> Position:

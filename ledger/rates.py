@@ -71,9 +71,9 @@ def history(tables: Tables) -> list[Rate]:
 def estimate(rates: Iterable[Rate], source: str, kind: str, *, rows: int, views: int) -> Estimate | None:
     """How long a run will take, from the last runs of its source and kind; None if there are none that read anything.
 
-    A run takes some time whatever it reads, and more for more. The first is at most what the shortest of the runs took; the
-    second is the median of what the others took beyond it, for their work. Where all runs are alike, time is in proportion to
-    work, and no run is taken to be faster than the shortest was.
+    A run takes some time whatever it reads, and more for more. The first is what the smallest runs took; the second is the
+    median of what the others took beyond that, for their work. Where all runs are about alike, more work takes more time in
+    proportion.
     """
     last = [rate for rate in rates if (rate.source, rate.kind) == (source, kind) and rate.rows][-_LAST:]
     if not last:
@@ -83,14 +83,13 @@ def estimate(rates: Iterable[Rate], source: str, kind: str, *, rows: int, views:
 
 
 def _seconds(last: Sequence[Rate], work: int) -> float:
-    least = min(last, key=lambda rate: rate.work)
-    larger = [rate for rate in last if rate.work >= 2 * least.work]
-    if work <= least.work:
-        return least.seconds
+    least = min(rate.work for rate in last)
+    small, larger = ([rate for rate in last if (rate.work >= 2 * least) == much] for much in (False, True))
+    fixed = median(rate.seconds for rate in small)
     if not larger:
-        return median(rate.seconds * max(1.0, work / rate.work) for rate in last)
-    each = median(max(0.0, rate.seconds - least.seconds) / (rate.work - least.work) for rate in larger)
-    return least.seconds + each * (work - least.work)
+        return fixed * max(1.0, work / median(rate.work for rate in small))
+    each = median(max(0.0, rate.seconds - fixed) / (rate.work - least) for rate in larger)
+    return fixed + each * max(0, work - least)
 
 
 def _journal(tables: Tables) -> Journal:

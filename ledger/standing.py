@@ -110,6 +110,13 @@ class Followed:
         states = (_newest(release, every, known) for release in _standing(every, known, now - timedelta(days=self.days)))
         return [state for state in states if state is not None]
 
+    def ready(self, now: datetime) -> list[Publication]:
+        """The states, of `states`, of those that could go live: all but the live one and those whose views are being built."""
+        states = self.states(now)[1:]
+        # Of the records that these states come from: a newer one may be of a release that begins just now.
+        building = {one.state.release: one.stage == "applied" for one in self._known}
+        return [state for state in states if not building.get(state.release)]
+
     def retained(self, now: datetime, *, publications: int, since: datetime) -> list[Publication]:
         """What a reader may stand on, or can ask: publications by the policy, and the state of every release of `states`.
 

@@ -20,7 +20,9 @@ from infra import broker, kafka, processes
 from infra.settings import Settings
 from infra.spark_failures import worded
 from ledger import first, publications, releases, standing
+from ledger.delta import Unwritable
 from ledger.publications import NotPublishable, Publication
+from ledger.realtime import Fenced
 from ledger.standing import Followed
 from ledger.tables import Tables
 from speed.follow import Surroundings
@@ -30,6 +32,9 @@ from views.project import Project
 _ENDED = "the speed layer has ended; what was committed stays, and another run goes on from there"
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
+_LOOKS_UNTIL_ALONE = 25
+_OF_THE_LAYER = (Fenced, Unwritable, kafka.NoBroker)
+"""What is no fault of one release: another layer runs, or storage or broker fail."""
 
 
 def run(
@@ -83,6 +88,7 @@ class _Team:
     _workers: dict[tuple[int, str], Worker] = field(default_factory=dict)
     _looks: int = 0
     _live: int = 0
+    _looks_ended: dict[int, int] = field(default_factory=dict)
     _followed: Followed = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -93,12 +99,14 @@ class _Team:
         if self._looks % _LOOKS_PER_PUBLICATION == 0:
             self._assign(self._followed.states(self.around.now()))
         self._looks += 1
-        for (release, _), worker in list(self._workers.items()):
-            if worker.error is None:
-                continue
-            if release == self._live:
-                raise worker.error
-            self._give_up(release, worker.error)
+        ended = {release: worker.error for (release, _), worker in self._workers.items() if worker.error is not None}
+        for release, error in ended.items():
+            if release == self._live or isinstance(error, _OF_THE_LAYER):
+                raise error
+            # What ends all of them, such as a Spark that dies, need not end the live one first.
+            self._looks_ended[release] = self._looks_ended.get(release, 0) + 1
+            if self._looks_ended[release] > _LOOKS_UNTIL_ALONE:
+                self._give_up(release, error)
         return self._live
 
     def ready(self, release: int) -> bool:

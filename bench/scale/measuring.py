@@ -2,10 +2,9 @@
 
 import json
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,9 +18,8 @@ import psutil
 from confluent_kafka import Producer
 from rich.table import Table
 
+from bench.commands import Place, running, until_ended
 from bench.stock.cpu import tree
-from bench.stock.measuring import stop
-from bench.stock.systems import environ
 from infra import kafka
 from infra.settings import Settings
 from ledger.follower import Follower
@@ -77,16 +75,6 @@ class Keys:
     peak: int
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where it runs: an empty folder, a broker, the cores and the memory of Spark's driver."""
-
-    folder: Path
-    connection: kafka.Connection
-    cores: int
-    memory: str
-
-
 def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Iterator[Triggers | Keys]:
     """All of it, runs with few and with many views in turn."""
     kafka.create(place.connection, [TOPIC], Settings())
@@ -129,7 +117,7 @@ def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
     """Have a speed layer drain the backlog, a trigger after the other. Raises TandemError if it takes longer than its limit."""
     state = place.folder / f"triggers-{number}-{views}"
     extra = {"TANDEM_SPEED_MAX_EVENTS": str(scale.events), "TANDEM_SPEED_TRIGGER_MS": "1"}
-    with _running(place, state, "speed", f"TWENTY[:{views}]", extra) as process:
+    with running(place, state, _definitions(f"TWENTY[:{views}]"), "speed", extra=extra) as process:
         follower = Follower(Tables(str(state / "tandem")), 1, SOURCE)
         deadline = time.monotonic() + scale.limit_s
         while True:
@@ -147,58 +135,22 @@ def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
 def keys(place: Place, scale: Scale) -> Keys:
     """Archive the topic and recompute a view of its users. Raises TandemError if it takes longer than its limit."""
     state = place.folder / "keys"
-    view = "(per_user,)"
-    with _running(place, state, "archive", view, {}) as process:
-        _until_ended(process, scale, state)
+    view = _definitions("(per_user,)")
+    with running(place, state, view, "archive") as process:
+        until_ended(process, scale.limit_s, state)
     start = time.monotonic()
-    with _running(place, state, "recompute", view, {}) as process, _peak_of(process.pid) as memory:
-        _until_ended(process, scale, state)
+    with running(place, state, view, "recompute") as process, _peak_of(process.pid) as memory:
+        until_ended(process, scale.limit_s, state)
     seconds = time.monotonic() - start
     rows = json.loads((state / "recompute.out").read_text())["done"][0]["events"]
     return Keys(scale.keys, rows, seconds, max(memory))
 
 
-@contextmanager
-def _running(
-    place: Place, state: Path, command: str, views: str, extra: Mapping[str, str]
-) -> "Iterator[subprocess.Popen[bytes]]":
-    """A command of Tandem's on a project with these views; it is ended with all that it started."""
-    project = state / "project"
-    project.mkdir(parents=True, exist_ok=True)
-    (project / "tandem.toml").touch()
-    (project / "definitions.py").write_text(f"{_DEFINITIONS.read_text()}\nVIEWS = {views}\n")
-    with (state / f"{command}.out").open("wb") as out, (state / f"{command}.err").open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cli", command, "--project", str(project), "--json"],
-            stdout=out,
-            stderr=err,
-            env=environ(
-                {
-                    "TANDEM_STATE": str(state / "tandem"),
-                    "TANDEM_KAFKA_BOOTSTRAP": place.connection.address.bootstrap,
-                    "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
-                    "TANDEM_SPARK_DRIVER_MEMORY": place.memory,
-                    **extra,
-                }
-            ),
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        stop(process)
+def _definitions(views: str) -> str:
+    return f"{_DEFINITIONS.read_text()}\nVIEWS = {views}\n"
 
 
-def _until_ended(process: "subprocess.Popen[bytes]", scale: Scale, state: Path) -> None:
-    try:
-        code = process.wait(scale.limit_s)
-    except subprocess.TimeoutExpired:
-        raise TandemError(f"not within {scale.limit_s:.0f} s; its output is in {state}") from None
-    if code:
-        raise TandemError(f"a command of the benchmark ended with exit code {code}; its output is in {state}")
-
-
-def _refuse_ended(process: "subprocess.Popen[bytes]", deadline: float, limit_s: float, state: Path) -> None:
+def _refuse_ended(process: subprocess.Popen[bytes], deadline: float, limit_s: float, state: Path) -> None:
     if process.poll() is not None:
         raise TandemError(f"the speed layer ended with exit code {process.returncode}; its output is in {state}")
     if time.monotonic() > deadline:

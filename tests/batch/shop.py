@@ -98,6 +98,11 @@ class Shop:
         apply.run(self.run("apply"), self.project, Terms())
         return promotion.promote(self.tables, None, days=7, max_lag=0, by="promote", at=datetime.now(UTC))
 
+    def roll_back(self, number: int) -> Publication:
+        """An earlier publication, live again."""
+        at = datetime.now(UTC)
+        return promotion.rollback(self.tables, number, days=7, keep=2, since=at, by="test", at=at)
+
     @property
     def tables(self) -> Tables:
         return Tables(self.settings.state)
@@ -143,8 +148,8 @@ class Truth:
     quarantined: int
 
 
-def truth(log: Log) -> Truth:
-    """Count by hand, in order of partition and offset."""
+def truth(log: Log, *, below: int = 0) -> Truth:
+    """Count by hand, in order of partition and offset; what costs less than `below` is a refund."""
     seen: set[tuple[str, str]] = set()
     groups: dict[tuple[str, str], list[int]] = {}
     refunds = duplicates = quarantined = 0
@@ -160,7 +165,7 @@ def truth(log: Log) -> Truth:
             seen.add((sale["id"], sale["at"]))
             hour = datetime.fromisoformat(sale["at"]).strftime("%Y-%m-%dT%H:00:00Z")
             groups.setdefault((sale["shop"], hour), []).append(sale["cents"])
-            refunds += sale["cents"] < 0
+            refunds += sale["cents"] < below
     rows = {key: (len(cents), sum(cents), max(cents), sum(cents) / len(cents)) for key, cents in groups.items()}
     return Truth(rows, refunds, len(seen), duplicates, quarantined)
 

@@ -1,6 +1,5 @@
 """A release that is applied answers as its definitions say, shares what did not change, and goes live, back and away."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from ledger.completeness import ShorterHistory
 from ledger.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
-from tests.batch.shop import DEFINITIONS, MALFORMED, Log, Shop, answers, assert_true, records, together, truth
+from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth
 from tests.stack import produce
 from views.errors import DefinitionError
 
@@ -50,14 +49,7 @@ def live(shop: Shop) -> Publication:
 
 
 def refunds(log: Log, below: int) -> int:
-    """How many sales are refunds, each counted once."""
-    seen: dict[tuple[str, str], int] = {}
-    for partition in sorted(log):
-        for value in log[partition]:
-            if value not in MALFORMED:
-                sale = json.loads(value or b"")
-                seen.setdefault((sale["id"], sale["at"]), sale["cents"])
-    return sum(cents < below for cents in seen.values())
+    return truth(log, below=below).refunds
 
 
 def counted(shop: Shop, view: str = "refunds") -> int:
@@ -128,7 +120,7 @@ def test_it_goes_live_comes_back_goes_on_and_goes(shop: Shop) -> None:
     assert old is not None
     assert_true(shop, old, both)
 
-    back = promotion.rollback(shop.tables, 2, days=7, by="test", at=datetime.now(UTC))
+    back = shop.roll_back(2)
     assert (back.release, back.kind, counted(shop)) == (1, "rollback", refunds(both, 0))
     shop.sell(third)
     archive.run(shop.run("archive"), shop.project)

@@ -17,6 +17,7 @@ from batch.place import Place
 from batch.planning import Step
 from batch.served import Served, served
 from batch.slices import Slice
+from batch.verifying import _archived
 from ledger import cuts, publications, releases
 from ledger.audits import Audit
 from ledger.counts import Counts
@@ -25,6 +26,7 @@ from ledger.gaps import Gap
 from ledger.parts import Part
 from ledger.positions import LOG_START, Position, ranges
 from tests.serving.world import NOON, SOURCE, World, hit, position
+from views.cause import cause
 from views.compare import MeasureDifference
 from views.kernel import decode
 from views.ranges import Ranges
@@ -236,3 +238,11 @@ def test_what_copies_can_have_made_is_bounded(world: World) -> None:
     assert [told_apart(view, found, beyond=beyond) for beyond in (0, 1, 3)] == [4, 5, 7]
     assert told_apart(in_order, found, beyond=1) == 11
     assert [told_apart(one, found, beyond=None) for one in (view, in_order)] == [10, 10]
+
+
+def test_what_is_read_from_the_archive_by_both_sides_no_compaction_excuses(world: World) -> None:
+    view = world.project.views["per_page"]
+    compacted = replace(view, source=replace(view.source, compacted=True))
+    one = MeasureDifference("n", 9, 1, 1, absolute=1.0)
+    assert cause(compacted, one, copies=0) == "compaction"
+    assert cause(_archived(compacted), one, copies=0) == "unexplained"

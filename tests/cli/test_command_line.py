@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -139,11 +138,8 @@ def test_a_reader_that_goes_away_is_no_error_to_tell() -> None:
 
 
 def test_only_what_a_command_needs_is_imported() -> None:
-    began = time.monotonic()
     done = run_python(
         "import sys; from cli.__main__ import main; assert main(['check', '--json']) == 0\n"
         "print({'pyspark', 'confluent_kafka', 'batch', 'speed'} & set(sys.modules), file=sys.stderr)"
     )
     assert done.stderr == "set()\n"
-    # The goal is one second.
-    assert time.monotonic() - began < 10

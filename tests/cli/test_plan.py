@@ -13,6 +13,8 @@ from ledger.rates import Rate
 from tests.cli.test_query_status_quarantine import file_in_archive
 from tests.serving.world import DEFINITIONS, NOON, World, hit
 
+PRICE = "    price: Annotated[Decimal, Scale(2)]\n"
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
@@ -72,11 +74,11 @@ def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World
 
 
 def test_other_events_come_from_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    code, document, shown = planned(capsys, world.folder, DEFINITIONS.replace("page: str | None", "page: str"))
+    code, document, shown = planned(capsys, world.folder, DEFINITIONS.replace(PRICE, f"{PRICE}    note: str = ''\n"))
     assert code == 3
     assert document["sources"]["hits"]["work"] == "build its events table anew, from the archive"
     assert {view["kind"] for view in document["views"].values()} == {"source"}
-    assert "      source: event type Hit: field 'page': str | None -> str\n" in shown
+    assert "      source: event type Hit: field 'note' added: str = ''\n" in shown
 
 
 def test_definitions_that_cannot_be_read_cannot_be_planned(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +133,7 @@ def test_what_is_to_be_computed_is_estimated(tmp_path: Path, capsys: pytest.Capt
     _, document, shown = planned(capsys, tmp_path, changed)
     assert (document["estimates"]["hits"]["seconds"], document["estimates"]["hits"]["runs"]) == (200.0, 1)
     assert "; estimated 3 min\n" in shown
-    _, document, _ = planned(capsys, tmp_path, DEFINITIONS.replace("page: str | None", "page: str"))
+    _, document, _ = planned(capsys, tmp_path, DEFINITIONS.replace(PRICE, f"{PRICE}    note: str = ''\n"))
     assert (document["estimates"]["hits"]["rows"], document["estimates"]["hits"]["seconds"]) == (41, 205.0)
     _, document, _ = planned(capsys, tmp_path, DEFINITIONS)
     assert document["estimates"] == {}

@@ -16,8 +16,9 @@ from hypothesis import settings
 from ledger.cuts import take
 from ledger.follower import Follower
 from ledger.positions import LOG_START, Position, upper
-from ledger.publications import NotPublishable, history, publish, published_cut, retained
+from ledger.publications import NotPublishable, history, publish, retained
 from ledger.realtime import Fenced, NotContiguous
+from ledger.standing import cut_of
 from ledger.tables import Tables
 from ledger.tiling import chain, end
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
@@ -39,7 +40,7 @@ def speed(root: str, seed: int) -> None:
         try:
             writer.append(fold(writer.end, to, writer.epoch))
             if roll.random() < 0.5:
-                live, cuts = published_cut(tables, 1, SOURCE), kept(tables)
+                live, cuts = cut_of(tables, 1, SOURCE), kept(tables)
                 writer.compact(merge, live=live, protect=cuts, at=AT, fanout=2)
                 writer.expire(cuts, at=AT)
         except NotContiguous:
@@ -53,7 +54,7 @@ def batch(root: str, seed: int) -> None:
     tables, roll = Tables(root), random.Random(seed)
     while True:
         reached = end(Follower(tables, 1, SOURCE).poll().commits) or LOG_START
-        archived = upper(published_cut(tables, 1, SOURCE), ahead(reached, roll))
+        archived = upper(cut_of(tables, 1, SOURCE), ahead(reached, roll))
         cut = take(tables, 1, SOURCE, archive_end=archived, patience=roll.choice([0, 1000]), by="test", at=AT)
         try:
             publish(tables, lambda parent, cut=cut: parent and replace(parent, kind="recompute", cuts={SOURCE: cut}))

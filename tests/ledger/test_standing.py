@@ -35,8 +35,8 @@ def promote(tables: Tables, release: int | None = None, *, max_lag: int = 0, whe
     return promotion.promote(tables, release, days=DAYS, max_lag=max_lag, by="test", at=when, why="because")
 
 
-def rollback(tables: Tables, number: int | None = None, *, when: datetime = AT) -> Publication:
-    return promotion.rollback(tables, number, days=DAYS, by="test", at=when)
+def rollback(tables: Tables, number: int | None = None, *, when: datetime = AT, keep: int = 9) -> Publication:
+    return promotion.rollback(tables, number, days=DAYS, keep=keep, since=when, by="test", at=when)
 
 
 def followed(tables: Tables, when: datetime = AT) -> list[int]:
@@ -147,6 +147,54 @@ def test_nothing_goes_back_to_batch_views_that_are_gone(tables: Tables, writer: 
     publications.publish(tables, lambda parent: live)
     with pytest.raises(NotReady, match="the batch views of publication 3 are no longer kept"):
         rollback(tables, 3)
+
+
+def test_nothing_goes_back_to_what_upkeep_may_be_taking_out(tables: Tables, writer: Writer) -> None:
+    """It looked before the rollback and takes out after it: then the live publication would have lost its tail."""
+    publish_cut(tables, at(9, 9))
+    cuts_before = [each.cut(SOURCE) for each in publications.retained(publications.history(tables), keep=1, since=AT)]
+    with pytest.raises(NotReady, match="the batch views of publication 2 are no longer kept"):
+        rollback(tables, 2, keep=1)
+    writer.expire(cuts_before, at=AT)
+    assert answer(tables)[1] == at(9, 9)
+
+
+def test_a_release_that_begins_while_one_is_chosen_is_not_ready(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batch views are still empty."""
+    states = Followed.states
+
+    def meanwhile(self: Followed, now: datetime) -> list[Publication]:
+        if standing.newest(tables, 2) is None:
+            applied(tables, 2, stage="applied")
+        return states(self, now)
+
+    monkeypatch.setattr(Followed, "states", meanwhile)
+    with pytest.raises(NotReady, match="no release is ready"):
+        promote(tables)
+    assert followed(tables) == [1, 2]
+
+
+def test_a_recompute_that_began_before_a_promotion_comes_too_late(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else upkeep would go by its cut, and take out what the publication needs that is on its way."""
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(7, 8), at(9, 9))
+    began = state_of(tables, 2)
+    assert began is not None
+    tileable, moved = publications._refuse_untileable, []
+
+    def meanwhile(tables: Tables, candidate: Publication) -> None:
+        tileable(tables, candidate)
+        with pytest.raises(NotPublishable, match="release 2 has another state by now"):
+            record(tables, "built", replace(began, cuts={SOURCE: at(7, 8)}), after=began)
+        moved.append(cut_of(tables, 2, SOURCE))
+
+    monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
+    assert promote(tables).cut(SOURCE) == at(5, 5)
+    assert moved == [at(5, 5)]
 
 
 def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables, writer: Writer) -> None:

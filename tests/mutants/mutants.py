@@ -34,10 +34,16 @@ MUTANTS = (
         "published-before-written",
         "a publication names batch versions whose files are not part of any table yet",
         "batch/recompute.py",
-        "    _commit(work, built)\n"
-        "    published = publications.publish(tables, partial(_candidate, work, built, tuple(gap.name for gap in found)))\n",
-        "    published = publications.publish(tables, partial(_candidate, work, built, tuple(gap.name for gap in found)))\n"
-        "    _commit(work, built)\n",
+        "    commit(work, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
+        "        publications.refuse_stale(parent, live, extends=work.definitions.views)\n"
+        "        assert parent is not None  # else it is stale\n"
+        "        return candidate(work, built, parent)\n\n"
+        "    published = publications.publish(tables, following)\n",
+        "    def following(parent: Publication | None) -> Publication:\n"
+        "        publications.refuse_stale(parent, live, extends=work.definitions.views)\n"
+        "        assert parent is not None  # else it is stale\n"
+        "        return candidate(work, built, parent)\n\n"
+        "    published = publications.publish(tables, following)\n    commit(work, built)\n",
         SIMULATION,
     ),
     Mutant(

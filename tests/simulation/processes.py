@@ -18,12 +18,13 @@ class Killed(BaseException):
 class Process:
     """One run of a program.
 
-    `waits` says that it can do nothing until others have gone on, `error` is what ended it, `seen` has the versions of tables
-    that it saw last.
+    `may` are the errors that may end it, `error` is what ended it. `waits` says that it can do nothing until others have gone
+    on. `seen` has the versions of tables that it saw last.
     """
 
     name: str
     program: Callable[[], None]
+    may: tuple[type[Exception], ...] = ()
     done: bool = False
     killed: bool = False
     waits: bool = False

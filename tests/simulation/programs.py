@@ -1,28 +1,32 @@
 """What the processes of a simulation run: the commands of batch, a speed layer, readers. Any I/O call may be their last."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
+import batch.apply
 import batch.archive
 import batch.maintain
 import batch.recompute
+from batch.apply import Terms
 from batch.planning import Request
-from ledger import first, publications, releases
+from ledger import first, promotion, publications, releases
 from ledger.delta import Unreadable
 from ledger.follower import Follower
 from ledger.positions import LOG_START, Position, upper
 from ledger.publications import Publication
 from ledger.realtime import NotContiguous, Writer
+from ledger.standing import Followed
+from serving import snapshot
 from serving.following import Following
 from serving.outcome import Failed
 from serving.past import Past
-from serving.snapshot import Snapshot
-from speed.tail import Tail
+from serving.snapshot import Snapshot, Tail
+from speed.tail import Tail as Writing
 from speed.upkeep import tend
 from tests.simulation.numbers import SOURCE, States, decode, least_by_fingerprint, states, united
-from tests.simulation.world import Run, World, of_parts, settings
+from tests.simulation.world import Run, World, of_parts, settings, sleep
 from views import project
 from views.watermark import later, newest
 
@@ -36,9 +40,40 @@ def recompute(world: World, request: Request) -> None:
     world.say(f"publication {done.publication.number}: {[f'{one.kind} [{one.start}, {one.cut})' for one in done.done]}")
 
 
+def apply(world: World, max_lag: int) -> None:
+    done = batch.apply.run(Run(world, "apply"), world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
+    world.say(f"release {done.release} is ready")
+
+
+def promote(world: World, release: int | None, max_lag: int) -> None:
+    _told(world, promotion.promote(world.tables, release, max_lag=max_lag, days=world.keep.release_days, by="", at=world.now()))
+
+
+def rollback(world: World, number: int | None) -> None:
+    keep, at = world.keep, world.now()
+    since = at - timedelta(days=keep.days)
+    found = promotion.rollback(world.tables, number, days=keep.release_days, keep=keep.publications, since=since, by="", at=at)
+    _told(world, found)
+
+
+def resume(world: World) -> None:
+    _told(world, promotion.resume(world.tables, by="", at=world.now()))
+
+
+def retire(world: World, release: int) -> None:
+    promotion.retire(world.tables, release, by="", at=world.now())
+
+
+def _told(world: World, live: Publication) -> None:
+    world.say(f"publication {live.number}: {live.kind} of release {live.release}, cut {live.cut(SOURCE)}")
+
+
 def maintain(world: World) -> None:
     kept = batch.maintain.run(settings(world), now=world.now, say=world.say)
     world.say(f"keeps {kept.retained}, discards {kept.discarded}")
+
+
+Ahead = Callable[[Position], Position]
 
 
 @dataclass(frozen=True)
@@ -49,28 +84,27 @@ class Horizon:
         return self
 
 
-def speed(world: World, *, micro_batches: int, ahead: Callable[[Position], Position], upkeep_every: int) -> None:
-    """The speed layer of the live release, for so many micro-batches; `ahead` says how far the next one reaches."""
-    live = publications.latest(world.tables) or first.live(world.tables, world.working_tree, by="speed", at=world.now())
-    left = iter(range(micro_batches))
-    while (moved := _follow(world, live, left, ahead, upkeep_every)) is not None:
-        live = moved
+def speed(
+    world: World, *, micro_batches: int, which: Callable[[Sequence[Publication]], Publication], ahead: Ahead, upkeep_every: int
+) -> None:
+    """A worker of the speed layer, for so many micro-batches: it follows `which` of the releases that are kept up.
 
-
-def _follow(
-    world: World, live: Publication, left: Iterator[int], ahead: Callable[[Position], Position], upkeep_every: int
-) -> Publication | None:
-    """As speed/follow.py and layer.py: the publication of another release to go on with; None at the end."""
-    release = releases.load(world.tables, live.release)
+    `ahead` says how far the next micro-batch reaches.
+    """
+    tables = world.tables
+    if publications.latest(tables) is None:
+        first.live(tables, world.working_tree, by="speed", at=world.now())
+    followed = Followed(tables, world.keep.release_days)
+    state = which(followed.states(world.now()))
+    release = releases.load(tables, state.release)
     definitions = project.load_files(release.files)
-    history = publications.History(world.tables)
-    writer = Writer.claim(world.tables, release.number, SOURCE, by="speed", at=world.now())
+    writer = Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
     world.say(f"claims release {release.number} with epoch {writer.epoch} at {writer.end}")
     views = {release.views[name]: view for name, view in definitions.views.items()}
-    tail = Tail(_Task(), definitions.sources[SOURCE], views, writer, live, "speed", world.now, Horizon())
-    for number in left:
+    tail = Writing(_Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now, Horizon())
+    for number in range(micro_batches):
         if tail.known != writer.end:
-            commits = Follower(world.tables, release.number, SOURCE).poll().commits
+            commits = Follower(tables, release.number, SOURCE).poll().commits
             tail.maxima = newest(each.maxima for each in commits)
             tail.watermark = later(*(each.watermark for each in commits))
             tail.known = writer.end
@@ -80,12 +114,11 @@ def _follow(
                 tail.extend(world.log, end, still_there=world.schedule.change_over)
                 world.say(f"counts up to {end}")
         if number % upkeep_every == upkeep_every - 1:
-            tend(writer, world.tables, release, SOURCE, views, history=history, keep=world.keep, at=world.now())
-            latest = publications.latest(world.tables) or live
-            if latest.release != release.number:
-                return latest
-            tail.live = latest
-    return None
+            tend(writer, tables, release, SOURCE, views, followed=followed, keep=world.keep, at=world.now())
+            known = {each.release: each for each in followed.states(world.now())}
+            if release.number not in known:
+                return
+            tail.live = known[release.number]
 
 
 @dataclass(frozen=True)
@@ -129,15 +162,7 @@ class Reader:
     def _judge(self, found: Snapshot) -> None:
         live, tail, world = found.publication, found.tails[SOURCE], self.world
         assert self.position.at_or_below(tail.end), f"a reader at {self.position} steps back to {tail.end}"
-        fingerprints = {view.fingerprint for view in live.views.values()}
-        for commit in tail.commits:
-            assert set(commit.partials) == fingerprints, f"release {live.release} is read with a commit of another"
-        for view in live.views:
-            realtime = [decode(commit.partials[live.views[view].fingerprint]) for commit in tail.commits]
-            _equal(world, view, live, united([_below(world, live, view), *realtime]), tail.end)
-        events = len(world.log.below(tail.end))
-        counted = live.counts[SOURCE].events if SOURCE in live.counts else 0
-        assert counted + tail.counts.events == events, f"{counted} + {tail.counts.events} events are told of {events}"
+        _answers(world, live, tail)
         watermark = found.watermark(SOURCE)
         before = self.watermarks.get(live.release)
         assert later(before, watermark) == watermark, f"the watermark steps back from {before} to {watermark}"
@@ -153,6 +178,27 @@ def ask_the_past(world: World, since: datetime) -> None:
         assert isinstance(found, Snapshot), found
         for view in publication.views:
             _equal(world, view, publication, _below(world, publication, view), publication.cut(SOURCE))
+
+
+def ask_the_standing(world: World) -> None:
+    """Every release that could go live now would give the right answers."""
+    for state in promotion.ready(world.tables, days=world.keep.release_days, at=world.time).values():
+        tail = snapshot.tail(Follower(world.tables, state.release, SOURCE).poll().commits, state.cut(SOURCE))
+        assert tail.problem is None, f"release {state.release} stands ready, yet {tail.problem}"
+        _answers(world, state, tail)
+
+
+def _answers(world: World, state: Publication, tail: Tail) -> None:
+    """Hold what batch and realtime views of a release come to against the log."""
+    fingerprints = {view.fingerprint for view in state.views.values()}
+    for commit in tail.commits:
+        assert set(commit.partials) == fingerprints, f"release {state.release} is read with a commit of another"
+    for view in state.views:
+        realtime = [decode(commit.partials[state.views[view].fingerprint]) for commit in tail.commits]
+        _equal(world, view, state, united([_below(world, state, view), *realtime]), tail.end)
+    events = len(world.log.below(tail.end))
+    counted = state.counts[SOURCE].events if SOURCE in state.counts else 0
+    assert counted + tail.counts.events == events, f"{counted} + {tail.counts.events} events are told of {events}"
 
 
 def _below(world: World, live: Publication, view: str) -> States:

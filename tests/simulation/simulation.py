@@ -2,17 +2,23 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 
+from batch.apply import CannotApply
 from batch.planning import Request
 from infra.settings import Keep
-from ledger.delta import Conflict, Unwritable
+from ledger import publications, standing
+from ledger.delta import Conflict, Unwritable, Vanished
+from ledger.fetched import Unclosed
 from ledger.positions import Position
+from ledger.promotion import NotReady
+from ledger.publications import NotPublishable, Publication
 from ledger.realtime import Fenced
 from ledger.releases import NoRelease
+from ledger.standing import Followed
 from serving.following import UNPUBLISHED
 from serving.snapshot import Snapshot
 from tests.simulation import programs
@@ -21,11 +27,14 @@ from tests.simulation.processes import Killed, Process
 from tests.simulation.programs import Reader
 from tests.simulation.store import Fate, Io
 from tests.simulation.world import Present, World
+from views.errors import DefinitionError
 
-STEPS = 22
+STEPS = 14
 _PASTS = range(-12, 0)
 """Seeds of the schedules that others begin from."""
 _READERS = 2
+_MOST_STEPS = 50_000
+"""I/O calls of a schedule, which seldom has more than a thousand."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,9 @@ class Simulation(Io):
         self.weather = self.kept = self.roll.choice(WEATHERS)
         self.world = past(self.roll.choice(_PASTS)).copy() if self._has_a_past and self.roll.random() < 0.9 else World()
         self.world.store.io = self
-        self.world.keep = Keep(publications=self.roll.choice((1, 2, 3)))
+        self.world.keep = Keep(publications=self.roll.choice((1, 2, 3)), release_days=self.roll.choice((1, 7)))
         self._chance = self.roll.random
-        self._numbers = 0
+        self._numbers = self._steps = 0
         self._readers = [Reader(self.world) for _ in range(_READERS)]
 
     # What the store asks.
@@ -88,6 +97,8 @@ class Simulation(Io):
         if process is None:
             return
         self.world.schedule.refuse_killed()
+        self._steps += 1
+        assert self._steps < _MOST_STEPS, f"{process.name} does not come to an end: {what}"
         chance, weather = self._chance(), self.weather
         if chance < weather.kill:
             self._kill(process, f"killed before: {what}")
@@ -130,11 +141,11 @@ class Simulation(Io):
 
     # The schedule.
 
-    def run(self) -> None:
+    def run(self, steps: int = STEPS) -> None:
         """Raises Wrong."""
         Present.enter(self.world)
         try:
-            for _ in range(STEPS):
+            for _ in range(steps):
                 self._step()
             self._settle()
         except AssertionError as error:
@@ -162,9 +173,10 @@ class Simulation(Io):
             for other in self.world.schedule.running:
                 other.waits = False
 
-    def _start(self, name: str, program: Callable[[], object]) -> Process:
+    def _start(self, name: str, program: Callable[[], object], *may: type[Exception]) -> Process:
+        """`may` are the errors that may end it in any weather."""
         self._numbers += 1
-        process = Process(f"{name} {self._numbers}", lambda: program() and None)
+        process = Process(f"{name} {self._numbers}", lambda: program() and None, may)
         self.world.trace.append(f"{process.name} starts")
         self.world.schedule.start(process)
         self._judge(process)
@@ -175,9 +187,10 @@ class Simulation(Io):
             return
         self.stopped[type(process.error).__name__] += 1
         self.world.trace.append(f"{process.name} ends: {process.error!r}")
-        allowed = {Fenced} | ({Unwritable, Conflict} if self.kept.fail else set()) | ({NoRelease} if self.kept.stale else set())
-        if type(process.error) not in allowed:
-            raise AssertionError(f"{process.name}: {process.error!r}") from process.error
+        failing = (Unwritable, Conflict) if self.kept.fail else ()
+        late = (NoRelease, Unwritable, Vanished, Unclosed) if self.kept.stale else ()
+        allowed = isinstance(process.error, (*process.may, *failing, *late))
+        assert allowed, f"{process.name}: {process.error!r}"
 
     def _produce(self) -> None:
         log, roll = self.world.log, self.roll
@@ -202,7 +215,15 @@ class Simulation(Io):
 
     def _speed(self) -> None:
         batches, every = self.roll.randint(1, 8), self.roll.choice((1, 2, 3))
-        self._start("speed", lambda: programs.speed(self.world, micro_batches=batches, ahead=self._ahead, upkeep_every=every))
+        self._start(
+            "speed",
+            lambda: programs.speed(self.world, micro_batches=batches, which=self._one_of, ahead=self._ahead, upkeep_every=every),
+            Fenced,
+        )
+
+    def _one_of(self, states: Sequence[Publication]) -> Publication:
+        """The live release as often as all others."""
+        return states[0] if self._chance() < 0.5 else self.roll.choice(states)
 
     def _ahead(self, position: Position) -> Position:
         """Up to the log's end, or only some of what is there."""
@@ -216,7 +237,7 @@ class Simulation(Io):
         )
 
     def _recompute(self) -> None:
-        kind = self.roll.choice(("auto", "auto", "full", "windows", "views", "keep", "adopt"))
+        kind = self.roll.choice(("auto", "auto", "auto", "full", "windows", "views", "keep"))
         request = Request()
         if kind == "full":
             request = Request(mode="full")
@@ -227,9 +248,37 @@ class Simulation(Io):
             request = Request(views=(self.roll.choice(("every", "chosen")),))
         elif kind == "keep":
             request = Request(keep_cut=True)
-        elif kind == "adopt":
-            request = Request(adopt=True)
-        self._start(f"recompute {kind}", lambda: programs.recompute(self.world, request))
+        # Promotions do not wait for recomputes, which then start over.
+        self._start(f"recompute {kind}", lambda: programs.recompute(self.world, request), NotPublishable)
+
+    def _apply(self) -> None:
+        if self._chance() < 0.7:
+            self._edit()
+        lag = self.roll.choice((2, 1000))
+        self._start("apply", lambda: programs.apply(self.world, lag), CannotApply, NotPublishable, DefinitionError)
+
+    def _promote(self) -> None:
+        if not standing.records(self.world.tables):
+            self._apply()
+            return
+        lag = self.roll.choice((0, 5, 1000))
+        self._start("promote", lambda: programs.promote(self.world, None, lag), NotReady, NotPublishable)
+
+    def _roll_back(self) -> None:
+        known = publications.latest(self.world.tables)
+        if known is not None and known.kind == "rollback" and self._chance() < 0.7:
+            self._resume_publishing()
+            return
+        number = self.roll.choice((None, self.roll.randint(1, known.number if known else 1)))
+        self._start("rollback", lambda: programs.rollback(self.world, number), NotReady, NotPublishable)
+
+    def _resume_publishing(self) -> None:
+        self._start("resume", lambda: programs.resume(self.world), NotReady, NotPublishable)
+
+    def _retire(self) -> None:
+        known = publications.latest(self.world.tables)
+        release = self.roll.randint(1, known.release + 1 if known else 1)
+        self._start("retire", lambda: programs.retire(self.world, release), NotReady, NotPublishable)
 
     def _maintain(self) -> None:
         self._start("maintain", lambda: programs.maintain(self.world))
@@ -254,18 +303,35 @@ class Simulation(Io):
             self._resume(self.roll.choice([p for p in schedule.running if not p.waits] or schedule.running))
         self.weather = Weather(change_over=0)
         self.world.trace.append("settled")
-        if self._chance() < 0.5:
+        if self._chance() < 0.3:
             self._count_below_a_cut()
-        self._at_the_end(lambda: programs.speed(self.world, micro_batches=1, ahead=lambda _: self.world.log.end, upkeep_every=2))
+        live, *beside = Followed(self.world.tables, self.world.keep.release_days).states(self.world.time) or [None]
+        for state in (live, *(state for state in beside if self._chance() < 0.5)):
+            self._follow_to_the_end(state)
         bridged = self._answers(Reader(self.world)).tails[SOURCE].behind_bridge
         if bridged:  # by a run that did not come to its end
             self._count_below_a_cut()
         for reader in (*self._readers, Reader(self.world)):
             assert self._answers(reader).tails[SOURCE].end == self.world.log.end, "all is counted at the end"
         programs.ask_the_past(self.world, self.world.time)
+        programs.ask_the_standing(self.world)
+
+    def _follow_to_the_end(self, one: Publication | None) -> None:
+        """None is the live release, of which there may be none yet."""
+
+        def which(states: Sequence[Publication]) -> Publication:
+            return next(state for state in states if one is None or state.release == one.release)
+
+        world = self.world
+        self._at_the_end(
+            lambda: programs.speed(world, micro_batches=1, which=which, ahead=lambda _: world.log.end, upkeep_every=2)
+        )
 
     def _count_below_a_cut(self) -> None:
         self._at_the_end(lambda: programs.archive(self.world))
+        live = publications.latest(self.world.tables)
+        if live is not None and live.kind == "rollback":
+            self._at_the_end(lambda: programs.resume(self.world))
         self._at_the_end(lambda: programs.recompute(self.world, Request()))
 
     def _answers(self, reader: Reader) -> Snapshot:
@@ -280,17 +346,17 @@ class Simulation(Io):
         if process.error is not None:
             raise AssertionError(f"nothing is in the way any more, yet: {process.error}") from process.error
 
-    _CHOICES = (_produce, _speed, _archive, _recompute, _maintain, _read, _time_goes_by, _edit)
-    _WEIGHTS = (5, 4, 3, 3, 1, 4, 1, 1)
+    _CHOICES = (
+        *(_produce, _speed, _archive, _recompute, _maintain, _read, _time_goes_by),
+        *(_apply, _promote, _roll_back, _retire),
+    )
+    _WEIGHTS = (5, 6, 3, 4, 1.5, 5, 1, 1.5, 3, 2, 0.3)
 
 
 @cache
 def past(seed: int) -> World:
     """What some schedule left, in which nothing failed: where others begin, so that they need not be long."""
     simulation = Simulation(seed, _has_a_past=False)
-    simulation.weather = Weather()
-    Present.enter(simulation.world)
-    for _ in range(3 * STEPS):
-        simulation._step()
-    simulation._settle()
+    simulation.weather = simulation.kept = Weather()
+    simulation.run(8 * STEPS)
     return simulation.world

@@ -1,7 +1,7 @@
 """What surrounds the ledger in a simulation: clock, locks, topic, and in place of Spark's jobs a few lines that count.
 
-What decides runs as it is: all of ledger/; archive, recompute, planning, maintain of batch/; tail and upkeep of speed/;
-following of serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables
+What decides runs as it is: all of ledger/; archive, recompute, apply, maintain of batch/; tail and upkeep of speed/; following of
+serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables
 through the same waist, ledger/delta.py.
 """
 
@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 
+import batch.apply
 import batch.archive
 import batch.below_cut
+import batch.building
 import batch.cutting
 import batch.expiring
 import batch.maintain
-import batch.recompute
 import batch.scratch
 import ledger.commit_files
 import ledger.delta
@@ -34,9 +35,11 @@ import ledger.releases
 import speed.tail
 import speed.upkeep
 from batch import commits
-from batch.below_cut import BatchViews, Below
+from batch.below_cut import SERVED, BatchViews, Below
 from batch.decoding import Decoded, Decoding
+from batch.estimating import Expected
 from batch.folding import VERSION, Built
+from batch.served import Served
 from batch.table_file import Written
 from infra.kafka import Topic
 from infra.settings import Batch, Keep
@@ -54,6 +57,7 @@ from tests.simulation.processes import Process, Schedule
 from tests.simulation.store import DeltaTable, Handles, Places, Store, write_deltalake
 from views.project import Project
 from views.ranges import Ranges
+from views.source import Source
 from views.watermark import append_time
 
 ROOT = "/simulated"
@@ -179,17 +183,17 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.delta, "write_deltalake", write_deltalake)
         patch.setattr(ledger.delta, "file_system", Places.of)
         patch.setattr(ledger.delta, "do_without_pandas", lambda: None)
-        patch.setattr(ledger.journal, "time", SimpleNamespace(sleep=_sleep))
-        patch.setattr(ledger.journal, "_FILES", 5)
+        patch.setattr(ledger.journal, "time", SimpleNamespace(sleep=sleep))
+        patch.setattr(ledger.journal, "_FILES", 2)
         patch.setattr(ledger.parts, "_starting_within", Within)
         for module in (ledger.commit_files, ledger.publications):
             patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
-        patch.setattr(ledger.publications, "_from_row", _remembered(ledger.publications._from_row))
+        patch.setattr(ledger.publications, "from_row", _remembered(ledger.publications.from_row))
         span_columns = ledger.commit_files._SPAN_COLUMNS
         patch.setattr(ledger.commit_files, "_span_values", _remembered(ledger.commit_files._span_values, *span_columns))
         for module in (ledger.delta, ledger.journal):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
-        patch.setattr(batch.recompute, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
+        patch.setattr(batch.building, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(ledger.realtime.Writer.compact.__kwdefaults__, "fanout", 2)
         patch.setattr(ledger.realtime, "_CHECKPOINT_EVERY", 8)
         patch.setattr(ledger.releases, "fingerprint", numbers.known_fingerprint)
@@ -203,8 +207,13 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive, "spans", lambda *_: [])
         patch.setattr(batch.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.cutting, "_STILL_S", 0.2)
-        patch.setattr(batch.recompute, "take_cut", partial(batch.cutting.take_cut, sleep=_sleep))
-        patch.setattr(batch.recompute, "build", _build)
+        patch.setattr(batch.building, "take_cut", partial(batch.cutting.take_cut, sleep=sleep))
+        patch.setattr(batch.building, "build", _build)
+        # How long runs take is no part of a schedule.
+        patch.setattr(batch.building, "estimating", SimpleNamespace(RAW=None, expected=_expected))
+        patch.setattr(batch.building, "rates", SimpleNamespace(record=lambda *_: None))
+        patch.setattr(batch.apply, "diffs", lambda *_: {})
+        patch.setattr(batch.apply, "_STILL_S", 1.0)
         patch.setattr(batch.scratch, "clear", lambda _: Freed())
         patch.setattr(batch.scratch, "discard", _discard)
         patch.setattr(batch.maintain, "locks", SimpleNamespace(own=_own, hold=_hold))
@@ -243,7 +252,7 @@ def _remembered(convert: Callable[[Mapping[str, Any]], Any], *names: str) -> Cal
     return remembered
 
 
-def _sleep(_: float) -> None:
+def sleep(_: float) -> None:
     world().schedule.change_over()
 
 
@@ -289,6 +298,10 @@ def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
     return Decoded(len(rows), 0, (file,), (), {})
 
 
+Found = tuple[int, int, Event]
+"""Partition, offset, and the event there."""
+
+
 def stored(address: str) -> list[Mapping[str, Any]]:
     handle = delta.open_table(world().tables, address)
     files = [] if handle is None else delta.files(handle)
@@ -308,22 +321,22 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     found = [(row["partition"], row["offset"], Event(row["minute"], row["value"], row["appended"])) for row in rows]
     within = [event for _, _, event in found if below.windows is None or below.windows[0] <= event.at < below.windows[1]]
     files = []
+    counts = Counts(len(within), holes=covered.length - len(rows))
+    if below.windows is None:
+        batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
     for view, merged in below.views.items():
         fingerprint = below.release.views[view]
         folded = states(within, numbers.least_by_fingerprint()[fingerprint])
         if below.served is not None:
-            _refuse_difference(run, below, view, folded)
+            _refuse_difference(run, below, below.served, view, found)
         built = to_rows(united([folded, of_parts(tables, tables.view(view, fingerprint), merged)]))
         if built:
             address = tables.view(view, fingerprint)
             commits.make_table(tables, address, None, partition_by=VERSION)
             files.append(Built(view, _written(address, built, **{VERSION: str(below.version)})))
-    counts = Counts(len(within), holes=covered.length - len(rows))
-    if below.windows is None:
-        batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
-    return BatchViews(
-        tuple(files), counts, {view: {} for view in below.views}, numbers.maxima(found), dict.fromkeys(below.views, ())
-    )
+    rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
+    same = {SERVED: dict.fromkeys(below.views, ())}
+    return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), same)
 
 
 def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -> States:
@@ -335,15 +348,21 @@ def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -
     return united(found)
 
 
-def _refuse_difference(run: Run, below: Below, view: str, folded: States) -> None:
+def _refuse_difference(run: Run, below: Below, served: Served, view: str, found: Sequence[Found]) -> None:
     """In place of the comparison that batch does while it folds: here nothing explains a difference."""
-    tables, fingerprint, served = run.tables, below.release.views[view], below.served
+    tables, fingerprint = run.tables, below.release.views[view]
     handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
     tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
     told = united([of_parts(tables, tables.view(view, fingerprint), served.parts.get(view, ())), *tail])
+    events = (event for number, offset, event in found if offset < served.end.get((TOPIC, number), 0))
+    folded = states(events, numbers.least_by_fingerprint()[fingerprint])
     if below.windows is not None:
-        told = from_rows(starting_within(Rows(to_rows(told)), below.windows).rows)
-    assert told == folded, f"view {view} served {told} over [{below.start}, {below.cut}), where batch found {folded}"
+        told, folded = (from_rows(starting_within(Rows(to_rows(each)), below.windows).rows) for each in (told, folded))
+    assert told == folded, f"view {view} served {told} over [{below.start}, {served.end}), where batch found {folded}"
+
+
+def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int, **__: object) -> Expected:
+    return Expected(source.name, kind, views, 0, 0, None)
 
 
 def _discard(_: Tables, folder: Path) -> bool:

@@ -113,7 +113,7 @@ def test_a_release_goes_live_and_back_while_events_arrive(broker: kafka.Connecti
         def now(release: int | None, number: int | None = None) -> Publication:
             at = datetime.now(UTC)
             if number is not None:
-                return promotion.rollback(tables, number, days=7, by="test", at=at)
+                return promotion.rollback(tables, number, days=7, keep=2, since=at, by="test", at=at)
             return promotion.promote(tables, release, days=7, max_lag=10_000, by="test", at=at)
 
         live = now(2)

@@ -1,0 +1,67 @@
+"""Tandem's own commands as a benchmark runs them: processes with a share of the machine, ended whatever happens."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.stock.measuring import stop
+from bench.stock.systems import environ
+from infra import kafka
+from views.errors import TandemError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it runs: an empty folder, a broker, the cores and the memory of Spark's driver."""
+
+    folder: Path
+    connection: kafka.Connection
+    cores: int
+    memory: str
+
+
+@contextmanager
+def running(
+    place: Place, state: Path, definitions: str, command: str, *arguments: str, extra: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command on a project of these definitions; afterwards it is ended with all that it started.
+
+    What it prints is beside the state, in `COMMAND.out` and `COMMAND.err`.
+    """
+    project = state / "project"
+    project.mkdir(parents=True, exist_ok=True)
+    (project / "tandem.toml").touch()
+    (project / "definitions.py").write_text(definitions)
+    with (state / f"{command}.out").open("wb") as out, (state / f"{command}.err").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cli", command, *arguments, "--project", str(project), "--json"],
+            stdout=out,
+            stderr=err,
+            env=environ(
+                {
+                    "TANDEM_STATE": str(state / "tandem"),
+                    "TANDEM_KAFKA_BOOTSTRAP": place.connection.address.bootstrap,
+                    "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
+                    "TANDEM_SPARK_DRIVER_MEMORY": place.memory,
+                    **(extra or {}),
+                }
+            ),
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def until_ended(process: subprocess.Popen[bytes], limit_s: float, state: Path) -> None:
+    """Wait for a command. Raises TandemError if it fails, or takes longer."""
+    try:
+        code = process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        raise TandemError(f"not within {limit_s:.0f} s; its output is in {state}") from None
+    if code:
+        raise TandemError(f"a command of the benchmark ended with exit code {code}; its output is in {state}")

@@ -1,0 +1,153 @@
+"""An incremental recompute of the newest part of a long history, beside a full one, in one warm Spark session.
+
+The history is written straight into the archive, as an archive run leaves it: the log's own speed is not what is measured.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+from batch import commits, recompute
+from batch.archive import decode_archived
+from batch.diffing import diffs
+from batch.planning import Mode, Request
+from batch.session import Run
+from batch.spans import RECORDS
+from infra.settings import Settings, Spark
+from ledger import archive, first, releases
+from ledger.positions import LOG_START, Position
+from ledger.publications import Publication
+from views import project
+from views.project import Project
+from views.source import RECORDS_SCHEMA
+from views.view import approximations
+
+EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "web"
+SOURCE: Final = "requests"
+_TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+_PARTITIONS: Final = 2
+_PIECE: Final = 500_000
+_START: Final = datetime(2026, 11, 1, tzinfo=UTC)
+_ONE_IN: Final = 24
+"""So much of the history is new: an hour of a day."""
+
+# As examples/web makes them up: a few users and pages have most of the requests, one in a thousand is sent twice.
+_MADE: Final = """
+SELECT '{"request_id":"' || i || '","at":"' || strftime(TIMESTAMP '2026-11-01' + to_microseconds(moment), '%Y-%m-%dT%H:%M:%S.%f')
+    || '+00:00","user":"u' || (20000 * pow(dice, 3))::BIGINT || '","path":"/' || ['shop', 'blog', 'help', 'api'][1 + i % 4]
+    || '/' || (500 * pow(other, 2))::BIGINT || '","status":' || [200, 200, 200, 200, 304, 404, 500][1 + (hash(i, 3) % 7)::BIGINT]
+    || ',"bytes":' || (100000 * other)::BIGINT || ',"ms":' || round(1 + 200 * dice * dice, 3) || '}' AS value
+FROM (
+    SELECT i, (i * $span)::BIGINT + (hash(i, 1) % 5000000)::BIGINT AS moment,
+        (hash(i, 4) % 1000000) / 1e6 AS dice, (hash(i, 5) % 1000000) / 1e6 AS other
+    FROM (SELECT CASE WHEN n % 1000 = 999 THEN n - 500 ELSE n END AS i FROM range($first, $last) AS r(n))
+)
+"""
+
+
+@dataclass(frozen=True)
+class Recomputes:
+    """Seconds of a full run over `events`, and of an incremental one whose part of them was new; equal if no answer differs."""
+
+    events: int
+    new: int
+    full_s: float
+    incremental_s: float
+    equal: bool
+
+    @property
+    def ratio(self) -> float:
+        """How much of a full run the incremental one takes."""
+        return self.incremental_s / self.full_s
+
+
+def measure(
+    folder: Path, events: int, *, cores: int, memory: str, environ: Mapping[str, str], say: Callable[[str], None]
+) -> Recomputes:
+    """Write the history, recompute what is old of it, then what is new, then everything. Raises TandemError."""
+    settings = Settings(state=str(folder), spark=Spark(master=f"local[{cores}]", driver_memory=memory))
+    batch = Run(settings, "bench", lambda: datetime.now(UTC), lambda _: None, environ)
+    defined = project.load(EXAMPLE)
+    first.live(batch.tables, lambda: defined, by="bench", at=batch.now())
+    old = events - events // _ONE_IN
+    say(f"writing {old} events into the archive")
+    _archived(batch, defined, 0, old, events)
+    say("recomputing them")
+    _timed(batch, defined, "full")
+    say(f"writing {events - old} more")
+    _archived(batch, defined, old, events, events)
+    incremental, grown = _timed(batch, defined, "incremental")
+    say(f"incremental: {incremental:.1f} s")
+    full, whole = _timed(batch, defined, "full")
+    say(f"full: {full:.1f} s")
+    return Recomputes(events, events - old, full, incremental, _equal(batch, defined, grown, whole))
+
+
+def _timed(batch: Run, defined: Project, mode: Mode) -> tuple[float, Publication]:
+    begun = time.monotonic()
+    done = recompute.run(batch, lambda: defined, Request(mode=mode))
+    return time.monotonic() - begun, done.publication
+
+
+def _equal(batch: Run, defined: Project, one: Publication, other: Publication) -> bool:
+    """Whether both have the same rows, and every exact measure says the same; estimates are within what they state."""
+    release = releases.load(batch.tables, one.release)
+    found = diffs(batch, (release, one), (release, other), list(defined.views))
+    return all(
+        not diff.only_old and not diff.only_new and not diff.changed and diff.matched
+        and not any(each.unequal for name, each in diff.measures.items() if name not in approximations(defined.views[view]))
+        for view, diff in found.items()
+    )  # fmt: skip
+
+
+def _archived(batch: Run, defined: Project, first_event: int, end: int, of: int) -> None:
+    """What an archive run leaves behind for these events, decoded; all of them are of one day."""
+    tables, source = batch.tables, defined.sources[SOURCE]
+    known = archive.runs(tables, SOURCE)
+    start = known[-1].end if known else LOG_START
+    each = (end - first_event) // _PARTITIONS
+    to = Position.of({(_TOPIC, number): start.get((_TOPIC, number), 0) + each for number in range(_PARTITIONS)})
+    run = archive.intend(tables, SOURCE, start=start, end=to, by="bench", at=batch.now())
+    handle = commits.make_table(tables, tables.archive(SOURCE), RECORDS_SCHEMA, bounded=RECORDS.names)
+    span = 86_400_000_000 / of
+
+    def pieces() -> pa.RecordBatchReader:
+        def batches() -> Iterator[pa.RecordBatch]:
+            with duckdb.connect() as engine:
+                for number in range(_PARTITIONS):
+                    offset = start.get((_TOPIC, number), 0)
+                    for low in range(0, each, _PIECE):
+                        rows = min(_PIECE, each - low)
+                        at = first_event + number * each + low
+                        made = engine.sql(_MADE, params={"span": span, "first": at, "last": at + rows}).to_arrow_table()
+                        yield from _records(number, offset + low, made.column("value")).to_batches()
+
+        return pa.RecordBatchReader.from_batches(RECORDS_SCHEMA, batches())
+
+    properties = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)], max_commit_retries=0)
+    write_deltalake(handle, pieces(), mode="append", commit_properties=properties)
+    decode_archived(batch, releases.load(tables, 1), source)
+
+
+def _records(partition: int, offset: int, values: pa.ChunkedArray) -> pa.Table:
+    rows = len(values)
+    return pa.table(
+        [
+            pa.repeat(_TOPIC, rows),
+            pa.repeat(pa.scalar(partition, pa.int32()), rows),
+            pa.array(range(offset, offset + rows), pa.int64()),
+            pa.repeat(pa.scalar(_START + timedelta(days=1), RECORDS_SCHEMA.field("timestamp").type), rows),
+            pa.repeat(pa.scalar(0, pa.int32()), rows),
+            pa.nulls(rows, pa.binary()),
+            values.cast(pa.binary()),
+            pa.nulls(rows, RECORDS_SCHEMA.field("headers").type),
+        ],
+        RECORDS_SCHEMA,
+    )

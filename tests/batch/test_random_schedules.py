@@ -1,0 +1,195 @@
+"""Random schedules of everything on real parts, with processes killed at random moments: answers are the truth.
+
+The seed is in the test's name, `[3]`; only what a killed process gets done before it is killed hangs on the machine, too.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from batch import apply, archive, maintain, recompute
+from batch.apply import CannotApply, Terms
+from batch.planning import Request
+from infra import jars, kafka
+from ledger import first, promotion, publications, releases
+from ledger.positions import Position
+from ledger.publications import NotPublishable
+from ledger.tables import Tables
+from serving.outcome import Failed
+from serving.reader import Reader
+from tests.batch.shop import DEFINITIONS, Log, Shop, records, together, truth
+from tests.speed.sales import wait_for
+from tests.stack import environ
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
+
+STEPS = 12
+NAMES = (
+    *("produce", "archive", "incremental", "incremental", "full", "windows", "apply", "apply", "promote", "promote", "back"),
+    *("maintain", "kill speed", "kill archive", "kill recompute", "kill apply"),
+)
+CHANGED = DEFINITIONS.replace("cents < 0", "cents < -10")
+"""Other refunds."""
+
+
+@dataclass
+class Schedule:
+    """A project, what was sold, and the speed layer, if it runs."""
+
+    shop: Shop
+    dice: random.Random
+    log: Log = field(default_factory=lambda: {0: [], 1: []})
+    speed: "subprocess.Popen[bytes] | None" = None
+    done: list[str] = field(default_factory=list)
+
+    def step(self) -> None:
+        """One random step; what cannot be done at this moment says so, and changes nothing."""
+        name = self.dice.choice(NAMES)
+        self.done.append(name)
+        self.sell()
+        if name.startswith("kill "):
+            self.kill(name.removeprefix("kill "))
+        elif name != "produce":
+            getattr(self, name)()
+
+    def sell(self) -> None:
+        known = [value for values in self.log.values() for value in values]
+        more = records(self.dice.randrange(10**6), self.dice.randrange(20, 120), known=known)
+        self.shop.sell(more)
+        self.log = together(self.log, more)
+
+    def archive(self) -> None:
+        archive.run(self.shop.run("archive"), self.shop.project)
+
+    def incremental(self) -> None:
+        self.recompute(Request())
+
+    def full(self) -> None:
+        self.recompute(Request(mode="full"))
+
+    def windows(self) -> None:
+        start = datetime(2026, 2, 27, tzinfo=UTC) + timedelta(hours=self.dice.randrange(60))
+        self.recompute(Request(windows=(start, start + timedelta(hours=self.dice.randrange(1, 40)))))
+
+    def recompute(self, request: Request) -> None:
+        self.archive()
+        if self.paused():
+            promotion.resume(self.shop.tables, by="test", at=datetime.now(UTC))
+        recompute.run(self.shop.run("recompute"), self.shop.project, request)
+
+    def apply(self) -> None:
+        live = publications.latest(self.shop.tables)
+        old = live is None or b"< -10" not in releases.load(self.shop.tables, live.release).files["definitions.py"]
+        self.shop.define(CHANGED if old else DEFINITIONS)
+        with suppress(CannotApply):  # it waits for the speed layer, which may be dead
+            apply.run(self.shop.run("apply"), self.shop.project, Terms(max_lag=10**6))
+
+    def promote(self) -> None:
+        if promotion.ready(self.shop.tables, days=7, at=datetime.now(UTC)):
+            promotion.promote(self.shop.tables, None, days=7, max_lag=10**9, by="test", at=datetime.now(UTC))
+
+    def back(self) -> None:
+        """To a publication of the past; one that cannot be gone back to says so."""
+        live = publications.latest(self.shop.tables)
+        if live is None or live.number == 1:
+            return
+        try:
+            self.shop.roll_back(self.dice.randrange(1, live.number))
+        except (promotion.NotReady, NotPublishable):
+            self.done[-1] += " (not possible)"
+
+    def maintain(self) -> None:
+        maintain.run(self.shop.settings, now=lambda: datetime.now(UTC), say=lambda _: None)
+
+    def kill(self, command: str) -> None:
+        """A process of its own, and of all it starts, killed some time after its start; the speed layer begins anew."""
+        if command == "speed":
+            self.end_speed()
+            self.start_speed()
+            return
+        process = self.start(command)
+        try:
+            process.wait(self.dice.uniform(1, 12))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def start(self, command: str) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "cli", command, "--project", str(self.shop.folder), "--json"],
+            env=environ() | {"PYTHONPATH": str(jars.ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def start_speed(self) -> None:
+        self.speed = self.start("speed")
+
+    def end_speed(self) -> None:
+        if self.speed is not None:
+            os.killpg(self.speed.pid, signal.SIGKILL)
+            self.speed.wait()
+
+    def paused(self) -> bool:
+        live = publications.latest(self.shop.tables)
+        return live is not None and live.kind == "rollback"
+
+
+@contextmanager
+def running(shop: Shop, dice: random.Random) -> Iterator[Schedule]:
+    one = Schedule(shop, dice)
+    first.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
+    one.start_speed()
+    try:
+        yield one
+    finally:
+        one.end_speed()
+
+
+def answered(tables: Tables) -> tuple[Position, dict[str, Any] | None]:
+    """Up to where the live release answers, and its answers."""
+    reader = Reader(tables)
+    if isinstance(snapshot := reader.refresh(), Failed):
+        return Position(), None
+    found = {name: reader.answer(name) for name in ("per_hour", "refunds")}
+    if any(isinstance(answer, Failed) for answer in found.values()):
+        return Position(), None
+    measures = ("n", "cents", "biggest", "usual")
+    per_hour = {(row["shop"], row["window_start"]): tuple(row[name] for name in measures) for row in found["per_hour"].rows()}
+    return snapshot.positions["sales"], {"per_hour": per_hour, "refunds": sum(row["n"] for row in found["refunds"].rows())}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.timeout(1800)
+def test_a_random_schedule_ends_with_the_truth(shop: Shop, seed: int) -> None:
+    with running(shop, random.Random(seed)) as schedule:
+        schedule.sell()
+        for _ in range(STEPS):
+            schedule.step()
+        if schedule.paused():
+            promotion.resume(shop.tables, by="test", at=datetime.now(UTC))
+        schedule.kill("speed")
+        end = Position.of(kafka.ends(shop.connection, [shop.topic]))
+        tables = shop.tables
+        # What came beyond the horizon, and copies that differ, are what a recompute is for; it also takes what was bridged.
+        schedule.archive()
+        recompute.run(shop.run("recompute"), shop.project, Request(publish_anyway=True))
+        wait_for(lambda: answered(tables)[0] == end, seconds=300)
+        found = answered(tables)[1]
+        live = publications.latest(tables)
+        assert found is not None
+        assert live is not None
+        changed = b"< -10" in releases.load(tables, live.release).files["definitions.py"]
+        expected = truth(schedule.log, below=-10 if changed else 0)
+        assert found["per_hour"] == expected.per_hour, schedule.done
+        assert found["refunds"] == expected.refunds, schedule.done
