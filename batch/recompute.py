@@ -21,7 +21,7 @@ from ledger.audits import Audit
 from ledger.completeness import accepted_gaps
 from ledger.delta import Conflict, Unwritable
 from ledger.gaps import Gap
-from ledger.publications import Publication
+from ledger.publications import NotPublishable, Publication
 from ledger.standing import Followed
 from views import project
 from views.errors import TandemError
@@ -95,17 +95,14 @@ def _move(batch: Run, state: Publication, request: Request) -> None:
     batch.say(f"{name}:")
     work = _work(batch, state, replace(request, raw=False))
     try:
-        built = build_all(work, planning.steps(work.definitions, state, work.request))
-    except (Conflict, Unwritable) as error:
+        if built := build_all(work, planning.steps(work.definitions, state, work.request)):
+            commit(work, built)
+            standing.record(tables, "built", candidate(work, built, state), after=state)
+    except (Conflict, Unwritable, NotPublishable) as error:
         batch.say(f"{name}, was not brought up to the new cut this time: {error}")
-        return
     except TandemError as error:
         standing.record(tables, "failed", replace(state, why=str(error)), after=state)
         batch.say(f"{name}, is kept up no longer: {error}")
-        return
-    if built:
-        commit(work, built)
-        standing.record(tables, "built", candidate(work, built, state), after=state)
 
 
 def _work(batch: Run, state: Publication, request: Request, *, audited: bool = False) -> Work:
