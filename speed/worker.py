@@ -1,10 +1,8 @@
 """One source of one release, followed in a thread of its own: what holds up or ends one does not hold up another."""
 
 from dataclasses import dataclass, field, replace
-from threading import Event
+from threading import Event, Thread
 from typing import Final
-
-from pyspark import InheritableThread
 
 from ledger.publications import Publication
 from ledger.releases import Release
@@ -27,7 +25,7 @@ class Worker:
     _running: Event = field(default_factory=Event, repr=False)
     _stop: Event = field(default_factory=Event, repr=False)
     _follow: Follow | None = field(default=None, repr=False)
-    _thread: InheritableThread | None = field(default=None, repr=False)
+    _thread: Thread | None = field(default=None, repr=False)
 
     @property
     def ready(self) -> bool:
@@ -36,7 +34,7 @@ class Worker:
 
     def start(self) -> None:
         """Begin; returns at once."""
-        self._thread = InheritableThread(target=self._run, name=f"release {self.release.number}, {self.source}")
+        self._thread = Thread(target=self._run, name=f"release {self.release.number}, {self.source}")
         self._thread.start()
 
     def know(self, state: Publication) -> None:
@@ -69,6 +67,8 @@ class Worker:
                 self._follow.check()
         except BaseException as error:  # noqa: BLE001 - the layer raises it, or says so
             self.error = error
-        finally:
+        try:
             if self._follow is not None:
                 self._follow.stop()
+        except BaseException as error:  # noqa: BLE001 - with a Spark that died, stopping fails, too
+            self.error = self.error or error

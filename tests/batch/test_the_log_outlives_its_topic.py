@@ -7,32 +7,42 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from batch import archive, exporting, importing, recompute, replaying
 from batch.planning import Request
-from infra import kafka
+from infra import kafka, kafka_records
 from ledger import archive as ledger
 from ledger.positions import LOG_START
 from ledger.publications import Publication
 from speed.beginning import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records
+from tests.speed.sales import wait_for
 from tests.stack import new_topic
 
 pytestmark = pytest.mark.broker
 
 
-def sell(shop: Shop, log: Mapping[int, Sequence[bytes | None]], codec: str = "none") -> None:
-    """As any producer may send: compressed, with keys, headers and a timestamp of its own."""
+def sell(
+    shop: Shop,
+    log: Mapping[int, Sequence[bytes | None]],
+    codec: str = "none",
+    *,
+    keyed: bool = False,
+    at: int = 1_700_000_000_000,
+) -> None:
+    """As any producer may send: compressed, some or all with keys, with headers and timestamps of its own."""
+    failed = list[object]()
     options = {"bootstrap.servers": shop.connection.address.bootstrap, "compression.type": codec, "linger.ms": 50}
     producer = Producer(options)
     for partition, values in log.items():
         for number, value in enumerate(values):
             headers = [("codec", codec.encode()), ("none", None)] if number % 2 else None
-            key = b"k%d" % number if number % 3 else None
-            producer.produce(shop.topic.name, value, key, partition, timestamp=1_700_000_000_000 + number, headers=headers)
-    assert producer.flush(20) == 0
+            key = b"k%d" % (number % 20) if number % 3 or keyed else None
+            told = {"on_delivery": lambda error, _: failed.append(error) if error else None}
+            producer.produce(shop.topic.name, value, key, partition, timestamp=at + number, headers=headers, **told)
+    assert (producer.flush(20), failed) == (0, [])
 
 
 def archived(shop: Shop) -> archive.Archived:
@@ -125,3 +135,35 @@ def moved(shop: Shop, folder: Path) -> Shop:
     importing.run(other.settings, folder / "moved", ["sales"], now=lambda: datetime.now(UTC), say=lambda _: None)
     assert rows_in(other.tables) == rows_in(shop.tables)
     return other
+
+
+@pytest.mark.slow
+def test_what_compaction_took_is_a_hole_and_no_gap(shop: Shop, tmp_path: Path) -> None:
+    """What is archived before it is compacted stays; what never was is no part of the log that the archive knows."""
+    compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    name = f"{shop.topic.name}-compacted"
+    shop.connection.admin.create_topics([NewTopic(name, 2, 1, config=compacted)])[name].result(20)
+    made = Shop.open(shop.connection, kafka.create(shop.connection, [name], shop.settings)[name], tmp_path)
+    kept, early, late = records(70, 40), records(71, 40)[0], records(72, 40)[0]
+    sell(made, kept, keyed=True)
+    archived(made)
+    sell(made, {0: early}, keyed=True)
+    # The newest segment is never compacted: it begins with what is appended when the one before is over its age.
+    sell(made, {0: late}, keyed=True, at=1_700_000_001_000)
+    wait_for(lambda: held(made) < sum(kafka.ends(made.connection, [made.topic]).values()))
+    end = sum(kafka.ends(made.connection, [made.topic]).values())
+    done = archived(made)
+    rows = rows_in(made.tables)
+    assert done.gaps == ()
+    assert done.counts.holes == end - len(rows) > 0
+    assert [row["value"] for row in rows if row["partition"] == 1] == kept[1]
+    assert_true(
+        made, recomputed(made), {number: [row["value"] for row in rows if row["partition"] == number] for number in (0, 1)}
+    )
+
+
+def held(shop: Shop) -> int:
+    """How many records the topic has by now."""
+    starts = {(shop.topic.id, number): 0 for number in (0, 1)}
+    found = kafka_records.records(shop.connection, [shop.topic], starts, most=10**6)
+    return sum(map(len, found.values()))
