@@ -49,6 +49,7 @@ def committed(folder: Path) -> bool:
     return (folder / "_delta_log" / f"{1:020}.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)  # three processes that each start Spark, however busy the machine
 def test_archive_and_recompute_killed_and_two_archives_at_once(shop: Shop) -> None:
     first = records(21, 300)

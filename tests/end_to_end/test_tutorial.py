@@ -19,6 +19,7 @@ def rows(text: str) -> list[str]:
     return [re.sub(r"\b(open|on_time|final)\b +", "", line) for line in text.splitlines() if line.startswith(ROWS)]
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(1800)
 def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
