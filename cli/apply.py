@@ -1,5 +1,6 @@
 """`tandem apply`: build the project's definitions as a release beside the live one, and say how its answers differ."""
 
+import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -16,6 +17,7 @@ from cli.terms import AcceptGap, AcceptShorterHistory
 from cli.who import who
 
 EXAMPLES: Final = 3
+_NICENESS: Final = 10
 
 
 def run(
@@ -36,6 +38,8 @@ def run(
     conditions = () if gate is None else gates.parse(gate)
     settings = call.settings()
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
+    # What is served goes on meanwhile, and comes first; Spark and its workers inherit this.
+    os.nice(_NICENESS)
     with progress(call) as watch:
         batch = Run(
             settings,

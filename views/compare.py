@@ -126,9 +126,9 @@ class Pairs:
 
 def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
     """Compare what merged states of the view say, measure by measure; a row that only one side has differs in all of them."""
-    paired, schema = pairs(group_columns(view), *(_answers(view, states) for states in (served, found))), answer_schema(view)
+    paired, schema = pairs(group_columns(view), *(answers(view, states) for states in (served, found))), answer_schema(view)
     measures = bind(view).measures
-    return tuple(difference(paired, schema.field(one.name), tolerance(view, one.name), _far(view, one)) for one in measures)
+    return tuple(difference(paired, schema.field(one.name), tolerance(view, one.name), far_apart(view, one)) for one in measures)
 
 
 def pairs(group: Sequence[str], served: pa.Table, found: pa.Table) -> Pairs:
@@ -165,9 +165,11 @@ def difference(paired: Pairs, field: pa.Field, allowed: float, far: Far | None =
     return total
 
 
-def beyond(paired: Pairs, measure: str, allowed: float) -> pa.Array:
-    """Which rows differ in a measure by more than its tolerance."""
+def beyond(paired: Pairs, measure: str, allowed: float, far: Far | None = None) -> pa.Array:
+    """Which rows, that both sides have, differ in a measure by more than its tolerance; see `difference`."""
     unequal = paired.unequal(measure)
+    if far is not None:
+        return pc.and_(unequal, python_values.array(far(*paired.sides).tolist(), pa.bool_()))
     if not allowed:
         return unequal
     places = pc.indices_nonzero(unequal)
@@ -217,7 +219,7 @@ def tolerance(view: View, measure: str) -> float:
     return 2 * approximation.error if approximation.kind == "kll" else approximation.error
 
 
-def _answers(view: View, states: pa.Table) -> pa.Table:
+def answers(view: View, states: pa.Table) -> pa.Table:
     """The answers of merged states, and beside them the states that tell how far apart two answers are."""
     arranged = arrange(view, states)
     answers = present_arranged(view, arranged)
@@ -226,7 +228,8 @@ def _answers(view: View, states: pa.Table) -> pa.Table:
     return answers
 
 
-def _far(view: View, measure: BoundMeasure) -> Far | None:
+def far_apart(view: View, measure: BoundMeasure) -> Far | None:
+    """What tells which answers of a measure differ, where that is seen from their states: rows as `answers` makes them."""
     distance = measure.aggregate.distance
     if distance is None or measure.name in view.tolerances:
         return None

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.compare import MeasureDifference, beyond, difference, pairs, plus, tolerance
-from views.present import arrange, present_arranged
-from views.view import View, answer_schema, group_columns
+from views.compare import Far, MeasureDifference, answers, beyond, difference, far_apart, pairs, plus, tolerance
+from views.view import View, answer_schema, bind, group_columns
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Diff:
 
 def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
     """What the merged states of two meanings of a view say of the same events."""
-    ours, theirs = (present_arranged(view, arrange(view, states)) for view, states in ((old, before), (new, after)))
+    ours, theirs = answers(old, before), answers(new, after)
     if not comparable(old, new):
         return Diff(0, 0, ours.num_rows, theirs.num_rows, apart=True)
     paired = pairs(group_columns(new), ours, theirs)
@@ -45,12 +44,20 @@ def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
     rows = matched.sides[0].num_rows
     schema, names = answer_schema(new), [name for name in new.measures if name in old.measures]
     same_type = [name for name in names if answer_schema(old).field(name).type == schema.field(name).type]
-    differing = [beyond(matched, name, tolerance(new, name)) for name in same_type]
+    allowed = {name: (tolerance(new, name), _far(old, new, name)) for name in same_type}
+    differing = [beyond(matched, name, *allowed[name]) for name in same_type]
     # A measure of another type says something else everywhere.
     changed = rows if len(same_type) < len(names) else pc.sum(reduce(pc.or_, differing)).as_py() or 0 if differing else 0
     only = [pc.sum(pc.invert(side)).as_py() or 0 for side in reversed(paired.there)]
-    measures = {name: difference(matched, schema.field(name), tolerance(new, name)) for name in same_type}
+    measures = {name: difference(matched, schema.field(name), *allowed[name]) for name in same_type}
     return Diff(rows, changed, only[0], only[1], measures)
+
+
+def _far(old: View, new: View, measure: str) -> Far | None:
+    """Sketches of one kind are compared themselves."""
+    one, other = (next(each for each in bind(view).measures if each.name == measure) for view in (old, new))
+    alike = (type(one.aggregate), one.states) == (type(other.aggregate), other.states)
+    return far_apart(new, other) if alike else None
 
 
 def comparable(old: View, new: View) -> bool:

@@ -14,7 +14,7 @@ from tests.views.test_compare import answered, pieces
 from views.compare import tolerance
 from views.diff import Diff, add, diff, to_json
 from views.kernel import Partial, merge, present
-from views.measures import count, distinct, maximum, mean, total
+from views.measures import count, distinct, maximum, mean, quantiles, total
 from views.view import View, group_columns
 from views.windows import tumbling
 
@@ -93,3 +93,13 @@ def test_a_measure_of_another_type_changes_every_row() -> None:
     other = replace(OLD, measures={**OLD.measures, "gone": maximum("f")})
     found = diff(OLD, other, answered(OLD, events), answered(other, events))
     assert (found.matched, found.changed, "gone" in found.measures) == (3, 3, False)
+
+
+def test_quantiles_are_compared_by_their_sketches() -> None:
+    """KLL throws dice: of equal events two sketches say otherwise, and differ in no rank by more than they state."""
+    events = [{"at": datetime(2026, 1, 1, tzinfo=UTC), "s": "a", "i": n} for n in range(5000)]
+    old = replace(OLD, measures={"half": quantiles("i", (0.5, 0.9))})
+    new, shifted = replace(old, where="i is not null"), replace(old, measures={"half": quantiles("i + 2000", (0.5, 0.9))})
+    same, other = (diff(old, view, answered(old, events), answered(view, events)) for view in (new, shifted))
+    assert (same.matched, same.changed, same.measures["half"].differ) == (1, 0, 0)
+    assert (other.matched, other.changed, other.measures["half"].differ) == (1, 1, 1)
