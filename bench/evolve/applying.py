@@ -105,7 +105,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Served:
             apply_s = _took(lambda: _apply(place, state))
             asked.phase = "between"
             promote_s = _took(
-                lambda: promotion.promote(tables, None, days=_DAYS, max_lag=scale.rate, by="bench", at=datetime.now(UTC))
+                lambda: promotion.promote(tables, None, days=_DAYS, max_lag=10 * scale.rate, by="bench", at=datetime.now(UTC))
             )
             _until(lambda: asked.release == 2, speed, "followed the promotion")
             asked.phase = "promoted"
@@ -138,7 +138,7 @@ def _apply(place: Place, state: Path) -> None:
 
 
 def _promote(tables: Tables, scale: Scale) -> None:
-    promotion.promote(tables, None, days=_DAYS, max_lag=scale.rate, by="bench", at=datetime.now(UTC))
+    promotion.promote(tables, None, days=_DAYS, max_lag=10 * scale.rate, by="bench", at=datetime.now(UTC))
 
 
 def _roll_back(tables: Tables) -> None:
