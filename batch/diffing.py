@@ -5,23 +5,20 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final, Literal
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from batch import commits, jobs
 from batch.held import Held
 from batch.place import Place
 from batch.session import Run
 from batch.sizes import buckets
-from ledger.parts import Part, files_of, still_live
+from batch.states import by_bucket, stored
+from ledger.parts import Part, files_of
 from ledger.publications import Publication
 from ledger.releases import Release
-from views import engine, project
+from views import project
 from views.diff import Diff, add, diff
 from views.kernel import Partial
-from views.view import View, state_schema
-from views.wire import from_ipc, to_ipc
+from views.view import View
+from views.wire import from_ipc
 
 _TABLE: Final = "states"
 _Side = Literal["old", "new"]
@@ -90,20 +87,9 @@ def _files(batch: Run, side: _Side, view: str, release: Release, state: Publicat
 def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:
     """The states of a file by bucket: those of equal keys, on both sides, go to the same."""
     view = work.view(file.side, file.view)
-    schema = state_schema(view)
-    keys = ", ".join(engine.quoted(name) for name in view.keys) or "NULL"
-    place = work.places[file.side, file.view]
-    with pq.ParquetFile(place.file_system().open_input_file(file.path), page_checksum_verification=True) as opened:
-        for group in range(opened.num_row_groups):
-            states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
-            states = still_live(states, file.later)
-            if not states.num_rows:
-                continue
-            found = engine.query(f"SELECT (hash({keys}) % {work.buckets})::INTEGER AS bucket FROM {_TABLE}", {_TABLE: states})
-            engine.take_back(_TABLE)
-            of = found["bucket"].to_numpy()
-            for bucket in np.unique(of).tolist():
-                yield bucket, _States(file.side, file.view, to_ipc(states.filter(pa.array(of == bucket))))
+    for states in stored(view, work.places[file.side, file.view], file.path, file.later):
+        for bucket, some in by_bucket(states, list(view.keys), work.buckets):
+            yield bucket, _States(file.side, file.view, some)
 
 
 def _compare(work: _Work, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:

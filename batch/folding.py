@@ -12,7 +12,6 @@ from functools import partial
 from itertools import chain
 from typing import Final, Literal, get_args
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,8 +25,9 @@ from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVENTS
+from batch.states import by_bucket, stored
 from batch.table_file import TableFile, Written
-from ledger.parts import Part, Windows, starting_within, still_live
+from ledger.parts import Part, Windows, starting_within
 from views import engine, kernel, project
 from views.compare import MeasureDifference, compare
 from views.event import TIMESTAMP
@@ -39,7 +39,7 @@ from views.source import Source, position_columns
 from views.view import View, shared_columns, state_schema
 from views.watermark import Maxima, Newest, maxima_of, newest
 from views.windows import WINDOW_COLUMNS
-from views.wire import from_ipc, to_ipc
+from views.wire import from_ipc
 
 VERSION: Final = "batch_version"
 
@@ -224,13 +224,8 @@ def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:
 def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
     """States that are there already, on their way to the buckets."""
     view = _definitions(work)[1][part.view]
-    schema = state_schema(view)
-    with pq.ParquetFile(
-        work.views[part.view].file_system().open_input_file(part.path), page_checksum_verification=True
-    ) as opened:
-        for group in range(opened.num_row_groups):
-            states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
-            yield from _sent(work, view, Partial(still_live(states, part.later)), EMPTY, part.side)
+    for states in stored(view, work.views[part.view], part.path, part.later):
+        yield from _sent(work, view, Partial(states), EMPTY, part.side)
 
 
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
@@ -275,14 +270,8 @@ def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: Side) -
     """States by bucket: those that may have to do with each other go to the same."""
     if work.windows is not None:
         one = replace(one, states=starting_within(one.states, work.windows))
-    if not one.states.num_rows:
-        return
-    shared = ", ".join(engine.quoted(name) for name in shared_columns(view)) or "NULL"
-    sql = f"SELECT (hash({shared}) % {work.buckets})::INTEGER AS bucket FROM {_TABLE}"
-    buckets = engine.query(sql, {_TABLE: one.states})["bucket"].to_numpy()
-    engine.take_back(_TABLE)
-    for bucket in np.unique(buckets).tolist():
-        yield bucket, _States(view.name, ranges, to_ipc(one.states.filter(pa.array(buckets == bucket))), side)
+    for bucket, states in by_bucket(one.states, shared_columns(view), work.buckets):
+        yield bucket, _States(view.name, ranges, states, side)
 
 
 def _definitions(work: Folding) -> tuple[Source, dict[str, View]]:

@@ -5,7 +5,6 @@ runs (one for each topic, so that generations stay in order), then names and gap
 records visible: a run that is killed anywhere is finished by importing the same folder again, and `archive` waits for that.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,13 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batch import commits
+from batch.alone import alone
 from batch.exporting import sha256
 from batch.place import Place
 from batch.records import Records, first_difference, refuse_disordered
 from batch.spans import RECORDS, Span
 from batch.table_file import TableFile, Written
 from infra.settings import Settings
-from ledger import archive, delta, gaps, locks, manifest
+from ledger import archive, delta, gaps, manifest
 from ledger.manifest import Exported, Manifest, Stretch
 from ledger.positions import Position, upper
 from ledger.tables import Tables
@@ -74,20 +74,11 @@ def run(
 
     Raises BadManifest or NotImported, naming file or source, before anything is visible; locks.Held.
     """
-    tables, made = Tables(settings.state), read(folder)
+    made = read(folder)
     for name in made.sources:
         if name not in sources:
             raise NotImported(f"the project has no source {name!r}, of which {folder} has records; sources: {', '.join(sources)}")
-    with locks.own() as acquire:
-        locks.hold(
-            tables.lock("archive"),
-            acquire,
-            what="tandem import",
-            pid=os.getpid(),
-            at=now(),
-            patience=settings.batch.lock_wait_s,
-            say=say,
-        )
+    with alone(settings, "archive", what="tandem import", now=now, say=say) as tables:
         for name, exported in made.sources.items():
             say(f"{name}: verifying {exported.rows} records")
             for stretch in exported.stretches:

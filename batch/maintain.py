@@ -5,7 +5,6 @@ batch version is taken out once no publication names it that is retained or was 
 finishes what it has begun, and a killed run leaves every table readable; the next one goes on.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from batch import compacting, expiring, scratch
+from batch.alone import alone
 from batch.spans import EVENTS, RECORDS, Columns
 from infra.settings import Settings
-from ledger import archive, delta, locks, publications, releases, standing
+from ledger import archive, delta, publications, releases, standing
 from ledger.delta import Freed
 from ledger.publications import Publication
 from ledger.releases import Release
@@ -55,18 +55,7 @@ class Maintained:
 
 def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str], None]) -> Maintained:
     """Keep the tables up, as the one process that writes them: archive and recompute wait. Raises TandemError."""
-    tables = Tables(settings.state)
-    with locks.own() as acquire:
-        for name in _LOCKS:
-            locks.hold(
-                tables.lock(name),
-                acquire,
-                what="tandem maintain",
-                pid=os.getpid(),
-                at=now(),
-                patience=settings.batch.lock_wait_s,
-                say=say,
-            )
+    with alone(settings, *_LOCKS, what="tandem maintain", now=now, say=say) as tables:
         return _maintain(tables, settings, now())
 
 

@@ -2,16 +2,14 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
 
 from batch import apply, gates
 from batch.apply import Applied, Terms
-from batch.session import Run
+from cli.batch_run import batch_run
 from cli.call import Call, Output
-from cli.progress import progress
 from cli.promote import Gate, MaxLag, Why, promoted
 from cli.terms import AcceptGap, AcceptShorterHistory
 from cli.who import who
@@ -36,20 +34,10 @@ def run(
     answers below the live cut are compared, and the release waits for `tandem promote`. `tandem retire` lets it go.
     """
     conditions = () if gate is None else gates.parse(gate)
-    settings = call.settings()
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
     # What is served goes on meanwhile, and comes first; Spark and its workers inherit this.
     os.nice(_NICENESS)
-    with progress(call) as watch:
-        batch = Run(
-            settings,
-            who("apply"),
-            now=lambda: datetime.now(UTC),
-            say=call.say,
-            environ=call.environ,
-            debug=call.debug,
-            started=watch,
-        )
+    with batch_run(call, who("apply")) as batch:
         done = apply.run(batch, call.publishable, terms)
     document = _document(done)
     text = list(_lines(done))

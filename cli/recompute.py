@@ -1,7 +1,6 @@
 """`tandem recompute`: fold the log into new batch views, and publish them."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,10 +9,9 @@ from batch import recompute
 from batch.building import Done
 from batch.estimating import duration
 from batch.planning import BadRequest, Mode, Request
-from batch.session import Run
 from cli.audit import document_of, summary
+from cli.batch_run import batch_run
 from cli.call import Call, Output
-from cli.progress import progress
 from cli.terms import AcceptGap
 from ledger.counts import Counts
 from serving.selection import parse_time
@@ -58,17 +56,7 @@ def run(
         tuple(accept_gap or ()),
         publish_anyway,
     )
-    settings = call.settings()
-    with progress(call) as watch:
-        batch = Run(
-            settings,
-            "recompute",
-            now=lambda: datetime.now(UTC),
-            say=call.say,
-            environ=call.environ,
-            debug=call.debug,
-            started=watch,
-        )
+    with batch_run(call, "recompute") as batch:
         found = recompute.run(batch, call.publishable, request)
     live = found.publication
     document = {

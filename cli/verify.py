@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -11,9 +10,9 @@ import typer
 from batch import scratch, verifying
 from batch.session import Run
 from batch.verifying import Beside, Compared
+from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.listing import aligned
-from cli.progress import progress
 from ledger import publications, releases
 from ledger.counts import NOTHING, Counts
 from ledger.positions import Position
@@ -68,11 +67,7 @@ def run(
     """
     if bool(views) == every:
         raise TandemError("name the views to verify, or --all")
-    settings = call.settings()
-    with progress(call) as watch:
-        batch = Run(
-            settings, "verify", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug, started=watch
-        )
+    with batch_run(call, "verify") as batch:
         live, verified = _every(batch, views)
     agree = all(one.agrees for one in verified)
     document = {

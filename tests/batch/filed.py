@@ -21,6 +21,18 @@ AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCE = "sales"
 BOUNDED = ("topic_id", "partition", "offset", "timestamp")
 
+DEFINITIONS = b"""
+from datetime import datetime
+from views import Event, Source
+
+class Sale(Event):
+    at: datetime
+
+sales = Source(topic="sales", event=Sale, event_time="at")
+SOURCES = (sales,)
+VIEWS = ()
+"""
+
 Row = Mapping[str, Any]
 
 

@@ -21,23 +21,12 @@ from ledger import archive, gaps, manifest, publications, releases
 from ledger.manifest import BadManifest
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
-from tests.batch.filed import AT, SOURCE, Filed, in_order, row, rows_in
+from tests.batch.filed import AT, DEFINITIONS, SOURCE, Filed, in_order, row, rows_in
 from views import project
 from views.errors import TandemError
 from views.ranges import Ranges
 
 DECODER = "d"
-DEFINITIONS = b"""
-from datetime import datetime
-from views import Event, Source
-
-class Sale(Event):
-    at: datetime
-
-sales = Source(topic="sales", event=Sale, event_time="at")
-SOURCES = (sales,)
-VIEWS = ()
-"""
 
 
 def installation(folder: Path) -> Filed:

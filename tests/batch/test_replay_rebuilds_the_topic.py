@@ -15,7 +15,7 @@ from infra import kafka, kafka_records
 from infra.kafka import Record
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
-from tests.batch.filed import SOURCE, Filed, Row, row
+from tests.batch.filed import DEFINITIONS, SOURCE, Filed, Row, row
 from tests.stack import new_topic, produce, stack_settings
 from views.project import load_files
 from views.source import Source
@@ -23,17 +23,6 @@ from views.source import Source
 pytestmark = pytest.mark.broker
 
 HOLES = frozenset({3, 4, 9})
-DEFINITIONS = b"""
-from datetime import datetime
-from views import Event, Source
-
-class Sale(Event):
-    at: datetime
-
-sales = Source(topic="sales", event=Sale, event_time="at")
-SOURCES = (sales,)
-VIEWS = ()
-"""
 
 
 @pytest.fixture

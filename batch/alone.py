@@ -1,0 +1,30 @@
+"""Being the one process that writes some tables, without Spark."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from infra.settings import Settings
+from ledger import locks
+from ledger.tables import Tables
+
+
+@contextmanager
+def alone(
+    settings: Settings, *names: str, what: str, now: Callable[[], datetime], say: Callable[[str], None]
+) -> Iterator[Tables]:
+    """Hold the locks, in this order, until the block ends. Waits for others as the settings say; raises locks.Held."""
+    tables = Tables(settings.state)
+    with locks.own() as acquire:
+        for name in names:
+            locks.hold(
+                tables.lock(name),
+                acquire,
+                what=what,
+                pid=os.getpid(),
+                at=now(),
+                patience=settings.batch.lock_wait_s,
+                say=say,
+            )
+        yield tables

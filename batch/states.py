@@ -1,0 +1,37 @@
+"""The states of a view on their way from a table's files to the tasks that merge them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batch.place import Place
+from ledger.parts import Part, still_live
+from views import engine
+from views.view import View, state_schema
+from views.wire import to_ipc
+
+_TABLE: Final = "states"
+
+
+def stored(view: View, place: Place, path: str, later: Sequence[Part]) -> Iterator[pa.Table]:
+    """The states of a file of the view's table, a part of them at a time, but for what `later` parts stand in for."""
+    schema = state_schema(view)
+    with pq.ParquetFile(place.file_system().open_input_file(path), page_checksum_verification=True) as opened:
+        for group in range(opened.num_row_groups):
+            states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
+            yield still_live(states, later)
+
+
+def by_bucket(states: pa.Table, columns: Sequence[str], buckets: int) -> Iterator[tuple[int, bytes]]:
+    """The states as Arrow IPC by bucket: those that agree in these columns go to the same of so many buckets."""
+    if not states.num_rows:
+        return
+    shared = ", ".join(map(engine.quoted, columns)) or "NULL"
+    found = engine.query(f"SELECT (hash({shared}) % {buckets})::INTEGER AS bucket FROM {_TABLE}", {_TABLE: states})
+    engine.take_back(_TABLE)
+    bucket_of = found["bucket"].to_numpy()
+    for bucket in np.unique(bucket_of).tolist():
+        yield bucket, to_ipc(states.filter(pa.array(bucket_of == bucket)))

@@ -1,0 +1,24 @@
+"""One run of a batch command, and how far it has come."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from batch.session import Run
+from cli.call import Call
+from cli.progress import progress
+
+
+@contextmanager
+def batch_run(call: Call, by: str) -> Iterator[Run]:
+    """A run of the project that names itself `by` in what it commits; its Spark tasks are shown until the block ends."""
+    with progress(call) as watch:
+        yield Run(
+            call.settings(),
+            by,
+            now=lambda: datetime.now(UTC),
+            say=call.say,
+            environ=call.environ,
+            debug=call.debug,
+            started=watch,
+        )
