@@ -154,7 +154,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         conflicts=found.conflicts,
         further=sum(one.further for one in folded),
     )
-    left = covered.length - counts.records - sum(counts.quarantined.values())
+    left = covered.length - counts.records - counts.rejects
     holes = left if events.records is None else covered.length - events.records
     theirs = left - holes
     if below.windows is None:

@@ -69,13 +69,10 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
         # Nobody can tell what is needed; where the publications themselves were lost, that is everything.
         return Maintained((), (), (), scratch.clear(tables))
     stored = releases.every(tables)
-    lately = {record.state.release for record in standing.records(tables) if record.state.at > since}
+    named = {state.release for state in kept}
+    named |= {record.state.release for record in standing.records(tables) if record.state.at > since}
     # One that is young may be on its way to be applied.
-    needed = [
-        release
-        for release in stored
-        if release.number in lately or release.number in {state.release for state in kept} or release.at > since
-    ]
+    needed = [release for release in stored if release.number in named or release.at > since]
     discarded = expiring.discard_unneeded(tables, stored, needed)
     done = [
         *_logs(tables, needed, settings, at),

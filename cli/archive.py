@@ -33,4 +33,4 @@ def run(
 def _sentence(one: archive.Archived) -> str:
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""
-    return f"{one.source}: {counts.events} events and {sum(counts.quarantined.values())} rejects archived, up to {one.end}{gaps}"
+    return f"{one.source}: {counts.events} events and {counts.rejects} rejects archived, up to {one.end}{gaps}"

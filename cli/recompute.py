@@ -109,8 +109,7 @@ def _timed(done: Done) -> str:
 
 def _sentence(counted: tuple[str, Counts]) -> str:
     source, counts = counted
-    quarantined = sum(counts.quarantined.values())
-    return f"{source}: {counts.events} events, {counts.duplicates} duplicates and {quarantined} rejects below the cut"
+    return f"{source}: {counts.events} events, {counts.duplicates} duplicates and {counts.rejects} rejects below the cut"
 
 
 def _repairs(repaired: Mapping[str, int]) -> Iterator[str]:

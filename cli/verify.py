@@ -194,7 +194,7 @@ def _lines(one: _Verified) -> Iterator[str]:
     """What a person is told of a source."""
     counts = one.replayed.counts
     yield (
-        f"{one.source}: {counts.events} events of {counts.records + sum(counts.quarantined.values())} records replayed in "
+        f"{one.source}: {counts.events} events of {counts.records + counts.rejects} records replayed in "
         f"{one.replayed.batches} micro-batches"
     )
     if not one.counted_alike:

@@ -37,5 +37,5 @@ def _shorter(tables: Tables, live: Publication, source: str) -> str | None:
     if counts is None:
         return None
     covered = ranges(LOG_START, live.cut(source), archive.firsts(tables, source)).length
-    lacking = counts.records + sum(counts.quarantined.values()) + counts.others + counts.holes - covered
+    lacking = counts.offsets - covered
     return f"shorter history of {source}: {lacking} offsets" if lacking > 0 else None

@@ -30,6 +30,16 @@ class Counts:
         """The records that decoded."""
         return self.events + self.duplicates - self.further
 
+    @property
+    def rejects(self) -> int:
+        """The records in quarantine, whatever the reason."""
+        return sum(self.quarantined.values())
+
+    @property
+    def offsets(self) -> int:
+        """The length of the range whose outcomes these are."""
+        return self.records + self.rejects + self.others + self.holes
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
         return {

@@ -22,11 +22,10 @@ class LogChanged(TandemError):
 
 def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
     """Raise Unclosed unless decoded records, quarantined ones, others' and explained holes make the ranges' length."""
-    outcomes = counts.records + sum(counts.quarantined.values()) + counts.others + counts.holes
-    if outcomes != ranges.length:
+    if counts.offsets != ranges.length:
         raise Unclosed(
-            f"{outcomes} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
-            f"events and {counts.duplicates} duplicates, {sum(counts.quarantined.values())} quarantined, {counts.others} "
+            f"{counts.offsets} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
+            f"events and {counts.duplicates} duplicates, {counts.rejects} quarantined, {counts.others} "
             f"others', {counts.holes} holes; nothing was committed"
         )
 

@@ -30,4 +30,4 @@ def repaired(
 
 def _outcomes(counts: Counts) -> int:
     """What became of records: the same number wherever the same ones were seen."""
-    return counts.events + counts.duplicates + sum(counts.quarantined.values())
+    return counts.events + counts.duplicates + counts.rejects

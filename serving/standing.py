@@ -20,7 +20,7 @@ class Archived:
     @property
     def records(self) -> int:
         """How many records the archive holds below `end`."""
-        return self.counts.records + sum(self.counts.quarantined.values()) + self.counts.others
+        return self.counts.records + self.counts.rejects + self.counts.others
 
 
 @dataclass(frozen=True)
