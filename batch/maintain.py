@@ -80,7 +80,7 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
         *_journals(tables, needed, settings),
     ]
     return Maintained(
-        retained=tuple(each.number for each in publications.history(tables) if each in kept),
+        retained=tuple(each.number for each in publications.whole(tables, publications.history(tables)) if each in kept),
         tables=tuple(done),
         discarded=tuple(_name(tables, folder) for folder in discarded),
         scratch=scratch.clear(tables),

@@ -100,15 +100,6 @@ def versions(tables: Tables, address: str) -> dict[int, int]:
     return found
 
 
-def whole(tables: Tables, views: Mapping[str, BatchView]) -> bool:
-    """Whether the tables of all these views hold every row of their parts. Raises Unreadable."""
-    return all(
-        versions(tables, tables.view(name, view.fingerprint)).get(part.version, 0) == part.rows
-        for name, view in views.items()
-        for part in view.parts
-    )
-
-
 def paths(handle: DeltaTable) -> dict[str, int]:
     """The batch version of every file of a view's table, by path."""
     return {file.path: version for version, file in _files(handle)}

@@ -10,7 +10,6 @@ from datetime import datetime
 
 from ledger import publications, standing
 from ledger.commit_files import spans_of
-from ledger.parts import whole
 from ledger.positions import Position, distance
 from ledger.publications import Publication
 from ledger.standing import Followed, Record
@@ -101,7 +100,7 @@ def rollback(
         kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
         if back.release != live.release:
             back = _held(tables, _standing(tables, back.release, days, at), by=by, at=at)
-        if not kept or not whole(tables, back.views):
+        if not kept or not publications.whole(tables, [back]):
             raise NotReady(f"the batch views of publication {wanted} are no longer kept; see `[keep]` in docs/configuration.md")
         return replace(back, kind="rollback", by=by, at=at, why=why)
 

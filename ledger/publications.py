@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final, Literal
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from ledger.commit_files import spans_of
 from ledger.counts import Counts
 from ledger.journal import Journal, Row, Snapshot
-from ledger.parts import BatchView
+from ledger.parts import BatchView, versions
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
@@ -167,12 +168,27 @@ def initial(
 def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
     """Those that can still be asked: the newest `keep`, and all that were live at `since` or later.
 
-    One that is not retained never is again, unless the policy changes. See also standing.retained.
+    One that is not retained never is again, unless the policy changes; see `whole` for what is left then, and
+    standing.retained.
     """
     ordered = sorted(publications, key=lambda publication: publication.number)
     recent = [replaced for replaced, successor in pairwise(ordered) if successor.at > since]
     kept = {publication.number: publication for publication in (*recent, *ordered[-keep:])}
     return [kept[number] for number in sorted(kept)]
+
+
+def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publication]:
+    """Those whose batch views are stored to the last row. Reads the log of each view's table once. Raises Unreadable."""
+    stored = cache(lambda view, fingerprint: versions(tables, tables.view(view, fingerprint)))
+    return [
+        each
+        for each in publications
+        if all(
+            stored(name, view.fingerprint).get(part.version, 0) == part.rows
+            for name, view in each.views.items()
+            for part in view.parts
+        )
+    ]
 
 
 def live_at(publications: Iterable[Publication], time: datetime) -> Publication | None:

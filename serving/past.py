@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from ledger import publications
 from ledger.gaps import gaps
-from ledger.parts import whole
 from ledger.tables import Tables
 from serving.outcome import Failed
 from serving.snapshot import Snapshot, Tail
@@ -23,8 +22,8 @@ class Past:
         try:
             every = publications.history(self.tables)
             publication = next((each for each in every if each.number == self.number), None)
-            if publication is None or not whole(self.tables, publication.views):
-                left = ", ".join(str(each.number) for each in every if whole(self.tables, each.views)) or "none"
+            if publication is None or not publications.whole(self.tables, [publication]):
+                left = ", ".join(str(each.number) for each in publications.whole(self.tables, every)) or "none"
                 why = "there is none of that number" if publication is None else "its batch views are no longer kept"
                 return Failed(f"publication {self.number} cannot be asked: {why}; those that can: {left}")
             tails = {source: Tail(cut, cut) for source, cut in publication.cuts.items()}
