@@ -143,6 +143,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         buckets=buckets(rows, [views[view] for view in below.views], parallelism=batch.parallelism),
         windows=below.windows,
         pairs=below.pairs,
+        generations=archive.generations(tables, name),
     )
     items = [*compared, *map(folding.Beyond, beyond), *stored, *others]
     folded, built, differ = folding.fold(batch.session, work, items)

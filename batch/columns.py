@@ -1,5 +1,6 @@
 """Which columns of the events a view looks at: the others are not read from the files."""
 
+from views.log_order import GENERATION
 from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
 from views.view import View, bind
 
@@ -13,7 +14,9 @@ def columns(view: View) -> frozenset[str]:
         return frozenset(events_schema(view.source).names)
     bound = bind(view)
     expressions = (*bound.expressions, *((bound.where,) if bound.where is not None else ()))
-    return frozenset({view.source.event_time, *bound.placement.reads}).union(*(expression.fields for expression in expressions))
+    found = frozenset({view.source.event_time, *bound.placement.reads}).union(*(expression.fields for expression in expressions))
+    # What generation an event is of is not stored: its topic says it.
+    return found if GENERATION.name not in found else found - {GENERATION.name} | {"_topic_id"}
 
 
 def sees_positions(view: View) -> bool:

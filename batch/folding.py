@@ -64,7 +64,7 @@ class Folding:
 
     `dropped` are scratch files of positions that do not count; `version` is that of the batch being built, None where nothing
     is; `buckets` is how many tasks merge. With `windows` only states of windows that start in these bounds are made. `pairs`
-    are compared with each other, view by view.
+    are compared with each other, view by view. `generations` are the ids of the source's topics, the oldest first.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -77,6 +77,7 @@ class Folding:
     buckets: int
     windows: Windows | None = None
     pairs: tuple[Pair, ...] = ()
+    generations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
         events = drops.keep(scanned)
         count += events.num_rows
         maxima.append(_maxima(source, events, part.ranges))
-        prepared = kernel.prepare(source, _of_windows(work, source, events))
+        prepared = kernel.prepare(source, _of_windows(work, source, events), work.generations)
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:

@@ -165,10 +165,11 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
 
 
 def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
-    """Raise NotImported unless the archive's topics are the export's first ones, in order, or the other way round."""
-    there, here = [topic.id for topic in exported.topics], list(archive.generations(tables, name))
-    shared = min(len(there), len(here))
-    if there[:shared] != here[:shared]:
+    """Raise NotImported unless both have their topics in the same order, and those that are new would come last in both."""
+    held = {topic for topic, _ in archive.archived(tables, name)}
+    there, here = [topic.id for topic in exported.topics], [one for one in archive.generations(tables, name) if one in held]
+    shared = [topic for topic in here if topic in there]
+    if there[: len(shared)] != shared or (len(shared) < len(there) and shared != here):
         raise NotImported(
             f"the archive of source {name!r} begins with the topics {', '.join(here)}, the export with {', '.join(there)}: "
             "neither goes on where the other ends; import into a state folder without an archive of it"

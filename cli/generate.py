@@ -28,7 +28,7 @@ from cli.keyed import Sample, keyed
 from cli.published import topic as topic_of
 from cli.signals import stopping
 from infra import broker, kafka
-from views.errors import TandemError, listed
+from views.errors import TandemError, listed, said_by
 
 FILE = "generator.py"
 
@@ -134,7 +134,7 @@ def load(project: Path) -> Generator:
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
     except Exception as error:
-        raise NoGenerator(f"{file} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise NoGenerator(f"{file} cannot be loaded: {said_by(error)}") from error
     missing = [name for name in ("SOURCE", "generate", "Truth") if not hasattr(module, name)]
     if missing:
         raise NoGenerator(f"{file} does not define {', '.join(missing)}; a generator defines SOURCE, generate and Truth")

@@ -99,11 +99,14 @@ TOPICS: Final = pa.schema(
         ("at", pa.timestamp("us", "UTC")),
     ]
 )
-"""Which name each topic id had when the archive first read of it."""
+"""Which name each topic id had when it was first read of."""
 
 
 def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
-    """Record the names of topics, ids by name in the order of the source; those that are recorded stay as they are."""
+    """Record the names of topics, ids by name in the order of the source; those that are recorded stay as they are.
+
+    For whoever reads of them first, before anything of them is counted: then all count them as the same generations.
+    """
 
     def row(topic: str, name: str) -> Callable[[Snapshot], Row | None]:
         def derive(snapshot: Snapshot) -> Row | None:
@@ -119,7 +122,7 @@ def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: d
 
 
 def topic_names(tables: Tables, source: str) -> dict[str, str]:
-    """The recorded names of topics by id, in the order of their first archive run and of the source's definition then."""
+    """The recorded names of topics by id, in the order in which they were recorded."""
     return {row["topic"]: row["name"] for row in _topics(tables, source).read().rows()}
 
 
@@ -215,13 +218,11 @@ def firsts(tables: Tables, source: str) -> dict[tuple[str, int], int]:
 
 
 def generations(tables: Tables, source: str) -> tuple[str, ...]:
-    """The ids of the source's topics in the order of the log: by the run that first had records of them, then as it names them.
+    """The ids of the source's topics in the order of the log, which is that of `name_topics`: what it has never moves.
 
     A topic made anew is archived after all of the one before it.
     """
-    order = {topic: number for number, topic in enumerate(topic_names(tables, source))}
-    found = [sorted({topic for topic, _ in run.end}, key=lambda id_: (order.get(id_, -1), id_)) for run in runs(tables, source)]
-    return tuple(dict.fromkeys(topic for topics in found for topic in topics))
+    return tuple(topic_names(tables, source))
 
 
 def _reached(tables: Tables, address: str) -> int:

@@ -206,6 +206,8 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
             return pa.scalar(date.fromisoformat(text), kind)
         if pa.types.is_binary(kind):
             return pa.scalar(b64decode(text, validate=True), kind)
+        if pa.types.is_integer(kind) and not text.removeprefix("-").isdecimal():  # Arrow reads 0x10 as 16
+            raise _misfit(view, name, repr(text), kind)
         return pa.scalar(text, pa.string()).cast(kind)
     except (pa.ArrowException, ValueError, BadSelection):
         raise _misfit(view, name, repr(text), kind) from None

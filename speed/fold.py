@@ -98,7 +98,7 @@ def share_of(task: Task, records: pa.Table) -> Share:
     single = unique(source, decoded.events, generations=task.generations)
     events = without(single.events, task.drops)
     labelled = late(source, events, event_times(task.maxima))
-    prepared = prepare(source, events)
+    prepared = prepare(source, events, task.generations)
     partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
     take_back(EVENTS)
     return Share(

@@ -84,9 +84,9 @@ class Follow:
         while True:
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection)
             tail.firsts = begun.firsts
-            known = archive.generations(around.tables, self.source.name)
-            generations = dict.fromkeys((*known, *(topic.id for topic in begun.log.topics)))
-            tail.task = replace(tail.task, generations=tuple(generations))
+            named = {topic.name: topic.id for topic in begun.log.topics}
+            archive.name_topics(around.tables, self.source.name, named, at=tail.now())
+            tail.task = replace(tail.task, generations=archive.generations(around.tables, self.source.name))
             if tail.known != tail.writer.end:
                 self._recall(begun)
             try:

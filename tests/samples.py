@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from views.event import Event, Scale
+from views.log_order import with_generation
 from views.source import Source, events_schema
 
 WIDE = Context(prec=80)  # Python's own rounds to 28 digits
@@ -32,6 +33,8 @@ class Sample(Event):
 
 
 SAMPLES = Source(topic="samples", event=Sample, event_time="at", name="samples")
+GENERATIONS = ("topic", "anew")
+"""The topic's, the oldest first."""
 
 _MICROSECONDS_1900, _MICROSECONDS_2100 = -2_208_988_800_000_000, 4_102_444_800_000_000
 
@@ -74,8 +77,8 @@ def placed(events: Sequence[dict[str, Any]], first: int = 0, partition: tuple[st
 
 
 def table(events: Sequence[dict[str, Any]], first: int = 0) -> pa.Table:
-    """Events as the kernel takes them, at offsets from `first` on unless they are placed already."""
-    return pa.Table.from_pylist(placed(events, first), schema=events_schema(SAMPLES))
+    """Events as the kernel folds them, at offsets from `first` on unless they are placed already."""
+    return with_generation(pa.Table.from_pylist(placed(events, first), schema=events_schema(SAMPLES)), GENERATIONS)
 
 
 def share(percent: int, *, quick: int | None = None) -> settings:

@@ -18,6 +18,14 @@ class DefinitionError(TandemError):
     """A definition that cannot be used: a wrong field, type, name or expression."""
 
 
+def said_by(error: BaseException) -> str:
+    """The exception's type, and its message if it has one to give: a project's own may raise when it is asked."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  whatever it is, there is no message
+        return type(error).__name__
+
+
 def nearest_first(value: str, valid: Iterable[str]) -> list[str]:
     """Order the valid names so that the likeliest meant one stands first; equally near ones keep their order."""
 

@@ -89,7 +89,7 @@ class Field:
     `name` is the attribute and column, `key` the JSON key; `type` is the bare Python type, without Annotated and
     Optional; `default` and `factory` are NODEFAULT where there is none; `constraints` are what msgspec.Meta demands;
     `items` describes a list's elements, `fields` a struct's fields. `unit` is that of Unit, `doc` the description of
-    msgspec.Meta; both are empty where none is given.
+    msgspec.Meta; both are empty where none is given. `annotation` is all that the class says of the field's type.
     """
 
     name: str
@@ -105,6 +105,7 @@ class Field:
     fields: "tuple[Field, ...]" = ()
     unit: str = ""
     doc: str = ""
+    annotation: Any = None
 
 
 @lru_cache(maxsize=4096)  # a string annotation can be resolved only while its module is being imported
@@ -153,6 +154,7 @@ def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...])
         required=info.required,
         default=info.default,
         factory=info.default_factory,
+        annotation=info.type,
     )
 
 

@@ -25,7 +25,7 @@ from views.view import View, bind
 DECODE_VERSION: Final = 2
 """Raised whenever a decoder of the platform gives another event, or another outcome, for some record."""
 
-KERNEL_VERSION: Final = 1
+KERNEL_VERSION: Final = 2
 """Raised whenever unique, partial, merge or present could give another number for some events."""
 
 LABELS: Final = ("topic", "lateness", "idle", "horizon", "key", "compacted")

@@ -17,7 +17,7 @@ from hypothesis import errors as hypothesis_errors
 from hypothesis import strategies as st
 
 from views import arrays, python_values, random_events
-from views.errors import TandemError
+from views.errors import TandemError, said_by
 from views.event import Event
 from views.kernel import prepare
 from views.measures.custom import CustomMeasure, MethodFailed
@@ -248,7 +248,7 @@ def _strategy(measure: CustomMeasure, inputs: int) -> st.SearchStrategy[tuple[An
     try:
         rows = measure.strategy()
     except Exception as error:
-        raise TandemError(f"{name} raised {type(error).__name__}: {error}") from error
+        raise TandemError(f"{name} raised {said_by(error)}") from error
     if not isinstance(rows, st.SearchStrategy):
         raise TandemError(f"{name} gave {rows!r}; {wanted}")
 

@@ -10,11 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views.python_values import array
 from views.source import INDEX, Source
 from views.values import HUGE_INTEGER, INTEGER
 
 Rows = npt.NDArray[np.int64]
 Places = npt.NDArray[np.generic]
+
+GENERATION: Final = pa.field("_generation", pa.int64())
+"""The column that says of which of its source's topics an event is: its number among them, 0 for the oldest."""
 
 _INDEXES: Final = 2**31
 """How many indexes there are beside an offset."""
@@ -34,6 +38,22 @@ def log_order(events: pa.Table, generations: Sequence[str] = ()) -> Rows:
     ordered = places[topics.indices.to_numpy()] if events.num_rows else np.empty(0, dtype=np.int64)
     columns = [*([INDEX] if INDEX in events.column_names else []), "_offset", "_partition"]
     return np.lexsort((*(events[name].to_numpy() for name in columns), ordered))
+
+
+def with_generation(events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
+    """The events with their generation, if they have a topic at all.
+
+    `generations` are the ids of the source's topics, the oldest first; none are needed for events of one topic. Raises
+    ValueError if an event is of a topic that is not among them.
+    """
+    if "_topic_id" not in events.column_names:
+        return events
+    topics = events["_topic_id"]
+    known = array(generations, pa.string()) if generations else topics.unique()
+    numbers = pc.index_in(topics, value_set=known)
+    if numbers.null_count or (not generations and len(known) > 1):
+        raise ValueError(f"events of the topics {topics.unique().to_pylist()} are not all of the generations {list(generations)}")
+    return events.append_column(GENERATION, numbers.cast(GENERATION.type))
 
 
 def places(events: pa.Table) -> Places:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from views.decode import parser
-from views.errors import DefinitionError, listed
+from views.errors import DefinitionError, listed, said_by
 from views.key import bind_key
 from views.modules import DEFINITIONS, ProjectLoader
 from views.placement import place_of_variable
@@ -116,4 +116,4 @@ def _placed(place: str) -> Iterator[None]:
         raise DefinitionError(f"{place}: {error}") from error
     except (TypeError, AttributeError) as error:
         # A part that no check foresaw, such as a list where a name should be.
-        raise DefinitionError(f"{place}: {type(error).__name__}: {error}") from error
+        raise DefinitionError(f"{place}: {said_by(error)}") from error

@@ -12,6 +12,7 @@ of rows, which depend on that event alone. Every row keeps the position of its e
 another. What is decided before, about copies, lateness and how many events there are, is decided about the events.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
@@ -20,9 +21,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.errors import DefinitionError
+from views.errors import DefinitionError, said_by
 from views.event import TIMESTAMP
 from views.halving import halved
+from views.log_order import with_generation
 from views.python_values import do_without_pandas, scalar
 from views.source import Prepare, Source, events_schema, position_schema
 from views.values import kind_of
@@ -36,27 +38,30 @@ _CALENDAR: Final = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """`events` as prepared_schema(source) has them; `failed` is of how many events the function could make nothing."""
+    """`events` as prepared_schema(source) has them, with their generations; `failed` events could not be prepared."""
 
     events: pa.Table
     failed: int = 0
 
 
-def prepare(source: Source, events: pa.Table) -> Prepared:
+def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> Prepared:
     """What the views of a source look at, for events that `unique` has kept; the events themselves if it prepares nothing.
+
+    Each with its generation (see views.log_order.with_generation).
 
     An event for which the function raises, or gives what prepared_schema(source) has no place for, fails alone: no event
     makes this fail. How the events are split makes no difference, as long as the function looks at each by itself.
     """
     if source.prepare is None:
-        return Prepared(events)
+        return Prepared(with_generation(events, generations))
     schema = prepared_schema(source)
     if not events.num_rows:
-        return Prepared(pa.Table.from_batches([], schema))
+        return Prepared(with_generation(schema.empty_table()))
     given = events.select(events_schema(source).names)
     made = [piece for _, piece in halved(partial(_made, source, source.prepare, schema), given, _is_of_events)]
     tables = [piece for piece in made if piece is not None]
-    return Prepared(pa.concat_tables([pa.Table.from_batches([], schema), *tables]), len(made) - len(tables))
+    prepared = pa.concat_tables([schema.empty_table(), *tables])
+    return Prepared(with_generation(prepared, generations), len(made) - len(tables))
 
 
 @lru_cache(maxsize=256)
@@ -74,7 +79,7 @@ def prepared_schema(source: Source) -> pa.Schema:
     try:
         made = source.prepare(given.empty_table())
     except (Exception, SystemExit) as error:
-        raise DefinitionError(f"{name} raised {type(error).__name__} for a table without events: {error}") from error
+        raise DefinitionError(f"{name} failed for a table without events: {said_by(error)}") from error
     if not isinstance(made, pa.Table):
         raise DefinitionError(f"{name} gave a {type(made).__name__} for a table without events; it gives a pyarrow.Table")
     if made.num_rows:

@@ -12,11 +12,11 @@ from views.engine import quoted
 from views.errors import DefinitionError, listed
 from views.event import TIMESTAMP, event_fields, is_label
 from views.expressions import Expression, bind_expression
-from views.log_order import place_sql
+from views.log_order import GENERATION, place_sql
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, PLACE, POSITION, Aggregate, Approximation, Measure, State
+from views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Aggregate, Approximation, Measure, State
 from views.prepare import prepared_schema
 from views.source import Source
 from views.windows import AllTime, Placement, Window
@@ -115,10 +115,11 @@ def bind(view: View) -> BoundView:
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
     fields, event = prepared_schema(view.source), view.source.event.__name__
+    in_log = fields.append(GENERATION)
     if view.source.prepare is not None:
         event = f"{event} prepared by {view.source.prepare.__name__}"
 
-    def expression(part: str, text: str) -> Expression:
+    def expression(part: str, text: str, fields: pa.Schema = fields) -> Expression:
         try:
             return bind_expression(text, fields, event)
         except DefinitionError as error:
@@ -150,7 +151,7 @@ def bind(view: View) -> BoundView:
                 inner.check()
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, {part}: {error}") from error
-        written = [text for text in inner.inputs if text not in (EVENT_TIME, *POSITION)]
+        written = [text for text in inner.inputs if text not in (EVENT_TIME, *POSITION, *LOG_ORDER)]
         if inner is not measure:
             # Its inputs hold the filter; what there is to say about them is said of what was written.
             for text in written:
@@ -160,7 +161,7 @@ def bind(view: View) -> BoundView:
                 f"{place}, {part}: draws events, and the rows that {view.source.prepare.__name__} makes of one event are not "
                 "drawn apart; take first_k(...) or a source without prepare"
             )
-        inputs = tuple(expression(part, _placed(view.source, text)) for text in measure.inputs)
+        inputs = tuple(expression(part, _placed(view.source, text), in_log) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):

@@ -13,6 +13,7 @@ from fractions import Fraction
 from hashlib import md5
 from typing import Any
 
+from tests.samples import GENERATIONS
 from views.measures import (
     Measure,
     all_true,
@@ -389,7 +390,7 @@ def ordered(value: Value) -> Value:
 
     def place(event: Event) -> Any:
         given = value(event)
-        where = (event["at"], event["_topic_id"], event["_partition"], event["_offset"])
+        where = (event["at"], GENERATIONS.index(event["_topic_id"]), event["_partition"], event["_offset"])
         return None if given is None else (*where, given)
 
     return place
@@ -400,7 +401,7 @@ def deciding(by: Value, payload: Value) -> Value:
 
     def place(event: Event) -> Any:
         decisive, with_it = by(event), payload(event)
-        where = (event["at"], event["_topic_id"], event["_partition"], event["_offset"])
+        where = (event["at"], GENERATIONS.index(event["_topic_id"]), event["_partition"], event["_offset"])
         return None if decisive is None else (decisive, *where, with_it)
 
     return place

@@ -18,7 +18,7 @@ from views.ranges import Ranges
 from views.view import View, group_columns
 from views.wire import from_ipc, to_ipc
 
-PARTITIONS = (("topic", 0), ("topic", 1), ("older", 0))
+PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
 
 Log = dict[tuple[str, int], list[dict[str, Any]]]
 logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partition in PARTITIONS})

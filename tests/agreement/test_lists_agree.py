@@ -25,7 +25,7 @@ from speed.identities import identities, values, without
 from tests.samples import share
 from tests.views.logged import records
 from views import Event, Source, View, count, every_events, first, last, last_events, last_k, sample, top_k, total
-from views.kernel import Partial, decode, merge, partial, present, settle, unique
+from views.kernel import Partial, decode, merge, partial, prepare, present, settle, unique
 from views.log_order import further, places
 from views.ranges import EMPTY, Ranges
 from views.source import events_schema, position_columns
@@ -193,7 +193,7 @@ def _without_copies(events: pa.Table) -> pa.Table:
 
 def _folded(view: View, events: pa.Table, vector: Vector) -> Partial:
     ranges = Ranges.of({("T", number): bounds for number, bounds in enumerate(vector)})
-    one = partial(view, events, ranges)
+    one = partial(view, prepare(READINGS, events).events, ranges)
     return replace(one, states=from_ipc(to_ipc(one.states)))
 
 
@@ -209,4 +209,6 @@ def test_a_place_tells_events_of_one_record_apart_at_every_offset() -> None:
     rows = events.append_column("n", pa.array(range(len(offsets)), pa.int64()))
     for name, filler in (("_topic_id", "T"), ("_partition", 0), ("_append_time", START), ("id", 1), ("at", START)):
         rows = rows.append_column(name, pa.array([filler] * len(offsets), events_schema(READINGS).field(name).type))
-    assert present(last_of_all, partial(last_of_all, rows.select(events_schema(READINGS).names), EMPTY))["n"].to_pylist() == [8]
+    assert present(
+        last_of_all, partial(last_of_all, prepare(READINGS, rows.select(events_schema(READINGS).names)).events, EMPTY)
+    )["n"].to_pylist() == [8]

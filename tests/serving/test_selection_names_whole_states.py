@@ -97,6 +97,7 @@ def test_a_text_is_read_as_its_keys_type(text: str, value: Any) -> None:
         ("k_day=2026-13-01", "a date, as 2026-11-01"),
         ("k_level=1.5", "a whole number"),
         ("k_level=9223372036854775808", "a whole number"),
+        ("k_level=0x10", "a whole number"),
         ("k_ratio=fast", "a number"),
         ("k_price=1.505", "a decimal number of at most 2 places"),
         ("k_good=maybe", "true or false"),

@@ -31,6 +31,11 @@ class Ping(Event):
             msgspec.structs.force_setattr(self, "n", self.n + 1)
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
 def read(value: bytes) -> Any:
     """Eight bytes of seconds, eight of a number; numbers that the test knows misbehave."""
     second, number = struct.unpack(">qq", value)
@@ -39,6 +44,8 @@ def read(value: bytes) -> Any:
     odd |= {8: Ping(at=NOON, n=2**63), 9: Ping}
     if number == 1:
         raise KeyError("one\udcff")
+    if number == 10:
+        raise Mute
     return odd.get(number, Ping(at=datetime.fromtimestamp(second, UTC), n=number))
 
 
@@ -54,6 +61,7 @@ def ping(number: int) -> bytes:
     [
         (ping(1), "refused", "KeyError: 'one"),
         (ping(13), "refused", "ValueError: unlucky"),
+        (ping(10), "refused", "Mute"),
         (b"short", "refused", "unpack requires a buffer of 16 bytes"),
         (ping(2), "wrong_type", "read returned a NoneType, not a Ping"),
         (ping(3), "wrong_type", "read returned a dict, not a Ping"),
@@ -148,6 +156,14 @@ def read(value):
     """Read it."""
     return value, number(value)
 '''
+
+
+def test_annotations_may_be_left_for_later() -> None:
+    """They are resolved while the project's modules are there, and no later."""
+    texts = "from __future__ import annotations\n" + DEFINITIONS.replace("DECODER", "read")
+    own = "def read(value):\n    return Ping(at=datetime.fromisoformat(value.decode()), n=1)\n"
+    source = load_files({"definitions.py": texts.replace("pings =", own + "pings =").encode(), "wire.py": b""}).sources["pings"]
+    assert reason(source, NOON.isoformat().encode()) == "event"
 
 
 def project(wire: str = WIRE, decoder: str = "wire.read") -> Project:

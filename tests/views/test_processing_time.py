@@ -7,7 +7,7 @@ import pyarrow as pa
 from tests.views.logged import records
 from views.decode import decode
 from views.event import Event
-from views.kernel import late, merge, partial, present, unique
+from views.kernel import late, merge, partial, prepare, present, unique
 from views.measures import count, last
 from views.ranges import EMPTY
 from views.source import APPEND_TIME, Source
@@ -36,11 +36,12 @@ def appended(*values: bytes, kind: int | None = 1) -> pa.Table:
 
 def test_a_window_is_of_when_the_log_received_a_record() -> None:
     decoded = decode(PINGS, appended(*(b'{"id": %d}' % number for number in range(5))))
+    events = prepare(PINGS, decoded.events).events
     view = View(PINGS, window=tumbling(seconds=2), measures={"n": count(), "last": last("id")})
-    rows = present(view, merge(view, [partial(view, decoded.events, EMPTY)])).sort_by("window_start").to_pylist()
+    rows = present(view, merge(view, [partial(view, events, EMPTY)])).sort_by("window_start").to_pylist()
     assert [(row["window_start"].second, row["n"], row["last"]) for row in rows] == [(0, 2, 1), (2, 2, 3), (4, 1, 4)]
     sessions = View(PINGS, window=session(seconds=2), measures={"n": count()})
-    assert present(sessions, partial(sessions, decoded.events, EMPTY))["n"].to_pylist() == [5]
+    assert present(sessions, partial(sessions, events, EMPTY))["n"].to_pylist() == [5]
 
 
 def test_a_copy_is_one_whenever_it_came() -> None:

@@ -58,7 +58,7 @@ def test_equal_values_are_drawn_as_often_as_they_are_there() -> None:
 
 def test_another_topic_and_another_partition_draw_anew() -> None:
     events = [{"at": NOON, "i": i} for i in range(1000)]
-    drawn = [answered(VIEW, placed(events, partition=partition)) for partition in (("t", 0), ("t", 1), ("u", 0))]
+    drawn = [answered(VIEW, placed(events, partition=partition)) for partition in (("topic", 0), ("topic", 1), ("anew", 0))]
     assert len(set(map(tuple, drawn))) == 3
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from views.decode.reasons import Reject, misfit
 from views.decoder import Listed, Parse
-from views.event import Event
+from views.event import Event, event_fields
 
 _TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is one of these, as it is in JSON
 
@@ -42,7 +42,7 @@ def listed(event: type[Event], function: Callable[..., Any]) -> Listed:
 
 def _checked(event: type[Event], name: str) -> Callable[[Any], Any]:
     # Making an event checks no types, and checking it as itself would run its __post_init__ once more.
-    checked = msgspec.defstruct(event.__name__, [(one.name, one.type) for one in msgspec.structs.fields(event)])
+    checked = msgspec.defstruct(event.__name__, [(one.name, one.annotation) for one in event_fields(event)])
 
     def check(decoded: Any) -> Any:
         if not isinstance(decoded, event):

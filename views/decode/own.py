@@ -8,6 +8,7 @@ import msgspec
 
 from views.decode.json import strict
 from views.decode.reasons import Reject
+from views.errors import said_by
 from views.only import ByField, ByHeader, Only
 
 Tell = Callable[..., bool]
@@ -31,7 +32,7 @@ def own_rows(only: Only, *columns: Sequence[Any]) -> tuple[list[int], dict[int, 
         except (MemoryError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
-            rejected[row] = Reject("kind", f"{type(error).__name__}: {error}")
+            rejected[row] = Reject("kind", said_by(error))
     return own, rejected
 
 

@@ -4,6 +4,8 @@ from typing import Literal, get_args
 
 import msgspec
 
+from views.errors import said_by
+
 Reason = Literal[
     "empty",  # no value, or one of length zero
     "utf8",  # not UTF-8
@@ -50,7 +52,7 @@ def refusal(error: BaseException) -> Reject:
         return error
     if isinstance(error, MemoryError | KeyboardInterrupt):
         raise error  # the machine's fault, and the user's wish
-    return Reject("refused", f"{type(error).__name__}: {error}")
+    return Reject("refused", said_by(error))
 
 
 def misfit(error: msgspec.ValidationError) -> Reject:

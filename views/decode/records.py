@@ -16,7 +16,7 @@ from views.decode.lists import bounded, by_line
 from views.decode.own import own_rows
 from views.decode.reasons import Reject, refusal, within
 from views.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
-from views.errors import DefinitionError
+from views.errors import DefinitionError, said_by
 from views.event import Event, Field, event_fields
 from views.only import only_parameters
 from views.python_values import array, scalar
@@ -154,7 +154,7 @@ def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tup
             except Reject as reject:
                 failed[rows[index]] = reject
             except BaseException as error:  # noqa: BLE001  the project's own code may raise anything
-                failed[rows[index]] = Reject("upgrade", f"{version.upgrade.__name__}: {type(error).__name__}: {error}")
+                failed[rows[index]] = Reject("upgrade", f"{version.upgrade.__name__}: {said_by(error)}")
     return upgraded, failed
 
 

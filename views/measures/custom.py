@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from views import arrays, python_values
-from views.errors import DefinitionError, TandemError
+from views.errors import DefinitionError, TandemError, said_by
 from views.measures.facts import Facts
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
@@ -144,7 +144,7 @@ class CustomMeasure:
         try:
             result = method(given)
         except Exception as error:
-            raise MethodFailed(f"{name} raised {type(error).__name__}: {error}") from error
+            raise MethodFailed(f"{name} raised {said_by(error)}") from error
         if not isinstance(result, pa.Array):
             raise MethodFailed(f"{name} gave a {type(result).__name__}; a pyarrow.Array of type {expected} is wanted")
         if result.type != expected:
@@ -163,7 +163,7 @@ class CustomMeasure:
         try:
             inputs = self.inputs
         except Exception as error:
-            raise DefinitionError(f"{kind.__name__}.inputs raised {type(error).__name__}: {error}") from error
+            raise DefinitionError(f"{kind.__name__}.inputs raised {said_by(error)}") from error
         if not isinstance(inputs, tuple) or not inputs or not all(isinstance(text, str) for text in inputs):
             raise DefinitionError(f"{kind.__name__}.inputs is {inputs!r}, not a tuple of expressions, such as ('amount',)")
         for name in ("state", "answer"):

@@ -1,9 +1,8 @@
 """Values of the events that come first or last: by event time, or by another expression.
 
-Order is total: events of one time come in the order of topic id, partition, offset and index. So there is one answer, the
-same for every split and order of the events, in every layer. A topic that was made anew has another id; which of two ids comes
-first is chance, but settled by the records themselves, so that states are merged by readers that do not know the topics' ages.
-Within one topic, ties go by partition, offset and index.
+Order is total: events of one time come in the order of the log, by topic generation, partition, offset and index. So there is
+one answer, the same for every split and order of the events, in every layer. A topic that was made anew is another generation,
+whose events come after those of the one before it.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from views.engine import quoted
 from views.errors import DefinitionError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Measure, State
+from views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Measure, State
 from views.values import ValueType, answer_field
 from views.written import call
 
@@ -27,7 +26,7 @@ _MOST: Final = 1_000
 _SORT: Final[dict[End, str]] = {"min": "list_sort", "max": "list_reverse_sort"}
 _VALUE: Final = "value"
 _BY: Final = "by"
-_PLACE: Final = ("time", "topic_id", "partition", "offset")
+_PLACE: Final = ("time", "generation", "partition", "offset")
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class One:
     facts: ClassVar = Facts(
         merge="one comparison",
         inverse="no",
-        source="an order of all events: by time, then by topic id, partition, offset",
-        varying="the value and some 50 for its place",
+        source="an order of all events: by time, then by generation, partition, offset",
+        varying="the value and 32 for its place",
     )
 
     expression: str
@@ -50,7 +49,7 @@ class One:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The one expression, and when and where the event was."""
-        return (self.expression, EVENT_TIME, *POSITION)
+        return (self.expression, EVENT_TIME, *LOG_ORDER)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """Exact, of the expression's type. The state is the value with its place."""
@@ -75,8 +74,8 @@ class Several:
     facts: ClassVar = Facts(
         merge="the values of both sorted by place",
         inverse="no",
-        source="an order of all events: by what decides, by time, then by topic id, partition, offset",
-        varying="at most `k` values and some 50 each for their places",
+        source="an order of all events: by what decides, by time, then by generation, partition, offset",
+        varying="at most `k` values and 32 each for their places",
     )
 
     expression: str
@@ -97,7 +96,7 @@ class Several:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The expression, when and where the event was, and what decides."""
-        return (self.expression, EVENT_TIME, *POSITION, *(() if self.by is None else (self.by,)))
+        return (self.expression, EVENT_TIME, *LOG_ORDER, *(() if self.by is None else (self.by,)))
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """Exact: a list of values, or of structs of `by` and `value`. The state is at most k of them with their places."""

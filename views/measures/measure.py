@@ -28,6 +28,9 @@ PLACE: Final = '"_place"'
 POSITION: Final = ('"_topic_id"', '"_partition"', PLACE)
 """The inputs of a measure that looks at where in the log an event is."""
 
+LOG_ORDER: Final = ('"_generation"', '"_partition"', PLACE)
+"""The inputs of a measure that looks at what comes before what in the log."""
+
 EVENT_TIME: Final = '"_event_time"'
 """The input of a measure that looks at when an event was, whatever its source calls that."""
 

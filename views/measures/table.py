@@ -11,11 +11,15 @@ import pyarrow as pa
 from views import measures
 from views.errors import DefinitionError
 from views.measures.facts import Facts
-from views.measures.measure import EVENT_TIME, POSITION, Aggregate, Approximation, Measure
+from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Approximation, Measure
 from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
-_KNOWN: Final = {EVENT_TIME: TIME, **dict(zip(POSITION, (TEXT, INTEGER, INTEGER), strict=True))}
+_KNOWN: Final = {
+    EVENT_TIME: TIME,
+    **dict(zip(POSITION, (TEXT, INTEGER, INTEGER), strict=True)),
+    **dict.fromkeys(LOG_ORDER, INTEGER),
+}
 """The types of inputs that are not the user's."""
 _ARGUMENTS: Final = {
     "expression": "x",
