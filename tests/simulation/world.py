@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import batch.alone
 import batch.apply
 import batch.archive
 import batch.below_cut
@@ -216,7 +217,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.apply, "_STILL_S", 1.0)
         patch.setattr(batch.scratch, "clear", lambda _: Freed())
         patch.setattr(batch.scratch, "discard", _discard)
-        patch.setattr(batch.maintain, "locks", SimpleNamespace(own=_own, hold=_hold))
+        patch.setattr(batch.alone, "locks", SimpleNamespace(own=_own, hold=_hold))
         patch.setattr(batch.maintain, "compacting", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
         patch.setattr(speed.tail, "fold_records", _fold_records)
         patch.setattr(speed.upkeep, "merging", lambda _: _merge)
