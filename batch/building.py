@@ -141,7 +141,7 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
         windows=work.request.windows,
     )
     batch.say(f"{source.name}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
-    against = served(batch.tables, work.base, work.release, step, cut=cut, gaps=work.gaps) if work.audited else None
+    against = served(batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
     below = Below(
         work.release,
         source,

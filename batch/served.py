@@ -11,7 +11,6 @@ from ledger.gaps import Gap, touching
 from ledger.parts import Part
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
-from ledger.releases import Release
 from ledger.tables import Tables
 from ledger.tiling import chain
 
@@ -28,22 +27,18 @@ class Served:
     end: Position
 
 
-def served(
-    tables: Tables, live: Publication, release: Release, step: Step, *, cut: Position, gaps: Sequence[Gap]
-) -> Served | Obstacle:
+def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps: Sequence[Gap]) -> Served | Obstacle:
     """What was served of the step's views over `[step.start, cut)`, or why nothing of what the step folds was.
 
     Within a release a cut is a micro-batch boundary, or the end of a bridge: no micro-batch straddles it. Raises Unreadable.
     """
     source, before = step.source, live.cut(step.source)
-    if release.number != live.release:
-        return "release"
     if touching(gaps, source, step.start, cut):
         return "gap"
     parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
     if cut == before:
         return Served(parts, (), cut)
-    handle = delta.open_table(tables, tables.realtime(release.number, source))
+    handle = delta.open_table(tables, tables.realtime(live.release, source))
     paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
     passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
     end = passed[-1].end if passed else before

@@ -85,11 +85,7 @@ def document_of(audit: Audit) -> dict[str, Any]:
 
 def summary(found: Sequence[Audit]) -> Iterator[str]:
     """What a recompute says of its audits."""
-    for why, what in (
-        ("bridge", "the speed layer had not seen all of it"),
-        ("gap", "it has a gap"),
-        ("release", "another release served it"),
-    ):
+    for why, what in (("bridge", "the speed layer had not seen any of it"), ("gap", "it has a gap")):
         if names := list(dict.fromkeys(audit.view for audit in found if audit.obstacle == why)):
             yield f"not compared with what was served, because {what}: {', '.join(names)}"
     for audit in found:

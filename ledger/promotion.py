@@ -11,7 +11,7 @@ from datetime import datetime
 from ledger import publications, standing
 from ledger.commit_files import spans_of
 from ledger.positions import Position, distance
-from ledger.publications import Publication
+from ledger.publications import Kind, Publication
 from ledger.standing import Followed, Record
 from ledger.tables import Tables
 from ledger.tiling import chain
@@ -55,7 +55,7 @@ def promote(
                     f"the realtime views of release {state.release} are {offsets} offsets of source {source!r} behind the live "
                     f"ones, more than {max_lag}; wait for the speed layer, or see `tandem status`"
                 )
-        return replace(_held(tables, state, by=by, at=at), kind="promote", why=why)
+        return replace(_held(tables, state, "promote", by=by, at=at), why=why)
 
     return _published(tables, following)
 
@@ -99,7 +99,7 @@ def rollback(
         # What the policy does not retain may be on its way out, though it is all there still.
         kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
         if back.release != live.release:
-            back = _held(tables, _standing(tables, back.release, days, at), by=by, at=at)
+            back = _held(tables, _standing(tables, back.release, days, at), "rollback", by=by, at=at)
         if not kept or not publications.whole(tables, [back]):
             raise NotReady(f"the batch views of publication {wanted} are no longer kept; see `[keep]` in docs/configuration.md")
         return replace(back, kind="rollback", by=by, at=at, why=why)
@@ -142,9 +142,9 @@ def _standing(tables: Tables, release: int, days: float, at: datetime) -> Public
     return found
 
 
-def _held(tables: Tables, state: Publication, *, by: str, at: datetime) -> Publication:
-    """The state, said anew: from here on a recompute that moves it on comes too late, and upkeep leaves what it needs."""
-    return standing.record(tables, "built", replace(state, by=by, at=at), after=state).state
+def _held(tables: Tables, state: Publication, kind: Kind, *, by: str, at: datetime) -> Publication:
+    """The state, said anew: from here on upkeep leaves what it needs, and a recompute that had begun with it comes too late."""
+    return standing.record(tables, "built", replace(state, kind=kind, by=by, at=at), after=state).state
 
 
 def _reached(tables: Tables, state: Publication, source: str) -> Position:

@@ -29,7 +29,7 @@ _OVER: Final = ("failed", "retired")
 class Record:
     """Where a release stands: `state` is as if it were live; its parent is the publication that was.
 
-    The state's `why` is for people.
+    The state's `why` is for people; its kind is promote or rollback where it was to go live next.
     """
 
     number: int
@@ -118,12 +118,17 @@ class Followed:
         return [state for state in states if not building.get(state.release)]
 
     def retained(self, now: datetime, *, publications: int, since: datetime) -> list[Publication]:
-        """What a reader may stand on, or can ask: publications by the policy, and the state of every release of `states`.
+        """What a reader may stand on, or can ask: publications by the policy, the state of every release of `states`, and states
+        that may go live any moment, whatever their release has become since.
 
         What only others need (realtime rows, batch versions) may go. See publications.retained.
         """
-        kept = retained(self._history.read(), keep=publications, since=since)
-        return [*kept, *(state for state in self.states(now) if state not in kept)]
+        every = self._history.read()
+        kept = retained(every, keep=publications, since=since)
+        # The records are read after the publications, so that none which may follow on these is missed.
+        standing = self.states(now)
+        going = [state for state in _going_live(every, self._known) if state not in standing]
+        return [*kept, *(state for state in (*standing, *going) if state not in kept)]
 
     def _records(self) -> list[Record]:
         snapshot = _journal(self.tables).read()
@@ -152,6 +157,16 @@ def _standing(history: Sequence[Publication], known: Sequence[Record], since: da
         return until[release] > since
 
     return [live, *(release for release in sorted({*until, *newest} - {live}) if stands(release))]
+
+
+def _going_live(history: Sequence[Publication], known: Sequence[Record]) -> list[Publication]:
+    """The states that a promotion or rollback may be about to publish.
+
+    It has said so under the publication that is live, and comes too late as soon as there is another one.
+    """
+    live = history[-1].number if history else 0
+    said = (one.state for one in known if one.stage == "built" and one.state.parent >= live)
+    return [state for state in said if state.kind in ("promote", "rollback")]
 
 
 def _newest(release: int, history: Sequence[Publication], known: Sequence[Record]) -> Publication | None:

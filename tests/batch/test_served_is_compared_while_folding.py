@@ -43,7 +43,7 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
     assert live is not None
     release = releases.load(world.tables, live.release)
     source = world.project.sources[SOURCE]
-    against = served(world.tables, live, release, step, cut=cut, gaps=())
+    against = served(world.tables, live, step, cut=cut, gaps=())
     assert isinstance(against, Served), against
     below = Below(release, source, step.start, cut, dict(step.views), 9, served=against)
     return against, folded(world, below, buckets=buckets)[SERVED]
@@ -179,14 +179,12 @@ def test_where_the_speed_layer_has_seen_nothing_batch_is_compared_with_batch(wor
 def test_what_cannot_be_compared_says_why(world: World) -> None:
     live = publications.latest(world.tables)
     assert live is not None
-    release = releases.load(world.tables, live.release)
     full = step(world, "full")
     past = replace(step(world, "incremental"), start=world.end)
-    assert served(world.tables, replace(live, cuts={SOURCE: world.end}), release, past, cut=position(99, 99), gaps=()) == "bridge"
-    assert served(world.tables, live, replace(release, number=2), full, cut=world.end, gaps=()) == "release"
+    assert served(world.tables, replace(live, cuts={SOURCE: world.end}), past, cut=position(99, 99), gaps=()) == "bridge"
     gap = Gap("hits-gap-1", SOURCE, Ranges.of({("T", 0): (3, 4)}), "lost", NOON)
-    assert served(world.tables, live, release, full, cut=world.end, gaps=[gap]) == "gap"
-    assert isinstance(served(world.tables, live, release, step(world, "incremental"), cut=world.end, gaps=[gap]), Served)
+    assert served(world.tables, live, full, cut=world.end, gaps=[gap]) == "gap"
+    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=[gap]), Served)
 
 
 def test_windows_are_compared_alone(world: World) -> None:
@@ -194,7 +192,7 @@ def test_windows_are_compared_alone(world: World) -> None:
     assert live is not None
     parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
     one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
-    against = served(world.tables, live, releases.load(world.tables, 1), one, cut=live.cut(SOURCE), gaps=())
+    against = served(world.tables, live, one, cut=live.cut(SOURCE), gaps=())
     assert against == Served({"per_page": live.views["per_page"].parts}, (), live.cut(SOURCE))
 
 

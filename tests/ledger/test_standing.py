@@ -1,6 +1,7 @@
 """Releases stand beside the live one, go live, come back and go: each by one record, and answers never step back."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -195,6 +196,66 @@ def test_a_recompute_that_began_before_a_promotion_comes_too_late(
     monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
     assert promote(tables).cut(SOURCE) == at(5, 5)
     assert moved == [at(5, 5)]
+
+
+def moved(tables: Tables) -> None:
+    state = state_of(tables, 2)
+    assert state is not None
+    record(tables, "built", replace(state, kind="recompute", cuts={SOURCE: at(7, 8)}), after=state)
+
+
+def retired(tables: Tables) -> None:
+    promotion.retire(tables, 2, by="test", at=AT)
+
+
+@pytest.mark.parametrize("becomes", [moved, retired])
+def test_upkeep_leaves_what_may_go_live_any_moment(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[Tables], None]
+) -> None:
+    """A recompute, or who retires it, may come between what a promotion says and its publication."""
+    applied(tables, 2)
+    other = claim(tables, 2)
+    commit_each(other, at(7, 8), at(9, 9))
+    tileable = publications._refuse_untileable
+
+    def needed() -> list[Position]:
+        states = Followed(tables, DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
+        return [state.cut(SOURCE) for state in states if state.release == 2]
+
+    def meanwhile(tables: Tables, candidate: Publication) -> None:
+        tileable(tables, candidate)
+        becomes(tables)
+        assert at(5, 5) in needed()
+        other.expire(needed(), at=AT)
+
+    monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
+    assert promote(tables).cut(SOURCE) == at(5, 5)
+    assert answer(tables) == (18, at(9, 9))
+
+
+def test_what_did_not_go_live_is_needed_until_the_next_publication(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can tell a promotion that takes long from one that was killed; from then on it comes too late."""
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(7, 8), at(9, 9))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publications, "_refuse_untileable", killed)
+        with pytest.raises(KeyboardInterrupt):
+            promote(tables)
+    retired(tables)
+
+    def needed() -> list[tuple[int, Position]]:
+        states = Followed(tables, DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
+        return [(state.release, state.cut(SOURCE)) for state in states]
+
+    assert needed() == [(1, at(5, 5)), (2, at(5, 5))]
+    publish_cut(tables, at(7, 8))
+    assert needed() == [(1, at(7, 8))]
 
 
 def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables, writer: Writer) -> None:

@@ -185,6 +185,14 @@ MUTANTS = (
         "tests/ledger/test_publications.py::test_a_cut_never_steps_back_within_a_release",
     ),
     Mutant(
+        "gone-before-it-is-live",
+        "upkeep takes out what a promotion is about to publish, if its release is recomputed or retired at that moment",
+        "ledger/standing.py",
+        'one.stage == "built" and one.state.parent >= live)',
+        'one.stage == "built" and one.state.parent > live)',
+        "tests/simulation/test_a_promotion_rests.py::test_what_goes_live_is_all_there",
+    ),
+    Mutant(
         "first-by-arrival",
         "of events of one time the first that is folded is the first",
         "views/measures/in_order.py",
