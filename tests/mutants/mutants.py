@@ -28,7 +28,7 @@ MUTANTS = (
         "ledger/tiling.py",
         "if span.mark or span.end.at_or_below(cut):",
         "if span.mark or (span.end.at_or_below(cut) and span.end != cut):",
-        "tests/ledger/test_tiling.py::test_a_chain_never_counts_an_offset_twice_or_leaves_one_out",
+        "tests/ledger/test_tiling.py::test_the_chain_runs_from_the_cut_to_the_last_commit",
     ),
     Mutant(
         "published-before-written",
@@ -142,11 +142,11 @@ MUTANTS = (
         "late-events-dropped",
         "events behind the watermark are not counted",
         "speed/fold.py",
-        "    prepared = prepare(source, events)\n",
+        "    prepared = prepare(source, events, task.generations)\n",
         "    if task.watermark is not None:\n"
         "        times = events[source.event_time].cast(pa.int64()).to_numpy()\n"
         "        events = events.filter(pa.array(times >= task.watermark))\n"
-        "    prepared = prepare(source, events)\n",
+        "    prepared = prepare(source, events, task.generations)\n",
         "tests/speed/test_any_split_counts_what_batch_counts.py::test_within_the_horizon_any_split_counts_the_same",
     ),
     Mutant(
