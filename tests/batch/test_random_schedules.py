@@ -9,16 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from batch import apply, archive, maintain, recompute
-from batch.apply import CannotApply, Terms
-from batch.planning import Request
 from infra import jars, kafka
 from ledger import first, promotion, publications, releases
 from ledger.positions import Position
@@ -68,30 +65,30 @@ class Schedule:
         self.log = together(self.log, more)
 
     def archive(self) -> None:
-        archive.run(self.shop.run("archive"), self.shop.project)
+        self.command("archive")
 
     def incremental(self) -> None:
-        self.recompute(Request())
+        self.recompute()
 
     def full(self) -> None:
-        self.recompute(Request(mode="full"))
+        self.recompute("--mode", "full")
 
     def windows(self) -> None:
         start = datetime(2026, 2, 27, tzinfo=UTC) + timedelta(hours=self.dice.randrange(60))
-        self.recompute(Request(windows=(start, start + timedelta(hours=self.dice.randrange(1, 40)))))
+        end = start + timedelta(hours=self.dice.randrange(1, 40))
+        self.recompute("--from", start.isoformat(), "--to", end.isoformat())
 
-    def recompute(self, request: Request) -> None:
+    def recompute(self, *arguments: str) -> None:
         self.archive()
         if self.paused():
             promotion.resume(self.shop.tables, by="test", at=datetime.now(UTC))
-        recompute.run(self.shop.run("recompute"), self.shop.project, request)
+        self.command("recompute", *arguments)
 
     def apply(self) -> None:
         live = publications.latest(self.shop.tables)
         old = live is None or b"< -10" not in releases.load(self.shop.tables, live.release).files["definitions.py"]
         self.shop.define(CHANGED if old else DEFINITIONS)
-        with suppress(CannotApply):  # it waits for the speed layer, which may be dead
-            apply.run(self.shop.run("apply"), self.shop.project, Terms(max_lag=10**6))
+        self.command("apply", "--max-lag", "1000000")
 
     def promote(self) -> None:
         if promotion.ready(self.shop.tables, days=7, at=datetime.now(UTC)):
@@ -108,7 +105,7 @@ class Schedule:
             self.done[-1] += " (not possible)"
 
     def maintain(self) -> None:
-        maintain.run(self.shop.settings, now=lambda: datetime.now(UTC), say=lambda _: None)
+        self.command("maintain")
 
     def kill(self, command: str) -> None:
         """A process of its own, and of all it starts, killed some time after its start; the speed layer begins anew."""
@@ -123,12 +120,18 @@ class Schedule:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def start(self, command: str) -> "subprocess.Popen[bytes]":
+    def command(self, *arguments: str) -> None:
+        """A command run to its end, as others are that are killed: it holds its locks no longer than it lives."""
+        process = self.start(*arguments, stderr=subprocess.PIPE)
+        _, said = process.communicate(timeout=600)
+        assert process.returncode == 0, (self.done, arguments, said.decode())
+
+    def start(self, *arguments: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            [sys.executable, "-m", "cli", command, "--project", str(self.shop.folder), "--json"],
+            [sys.executable, "-m", "cli", *arguments, "--project", str(self.shop.folder), "--json"],
             env=environ() | {"PYTHONPATH": str(jars.ROOT)},
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=stderr,
             start_new_session=True,
         )
 
@@ -183,7 +186,7 @@ def test_a_random_schedule_ends_with_the_truth(shop: Shop, seed: int) -> None:
         tables = shop.tables
         # What came beyond the horizon, and copies that differ, are what a recompute is for; it also takes what was bridged.
         schedule.archive()
-        recompute.run(shop.run("recompute"), shop.project, Request(publish_anyway=True))
+        schedule.command("recompute", "--publish-anyway")
         wait_for(lambda: answered(tables)[0] == end, seconds=300)
         found = answered(tables)[1]
         live = publications.latest(tables)
