@@ -260,6 +260,7 @@ def _sampled(one: Sampled) -> Iterator[str]:
     differ = f"{one.differ} DIFFER" if one.differ else "none differs"
     yield f"{one.keys} keys of {one.view} held against the plain oracle: of {one.answers} answers {differ}"
     if one.too_large:
-        yield f"keys of {one.view} that have too many events for it, more than {MOST_EVENTS}: {cell(list(one.too_large))}"
+        named = "; ".join(cell(key) or "the only one" for key in one.too_large)
+        yield f"keys of {one.view} that have too many events for it, more than {MOST_EVENTS}: {named}"
     if one.left_out:
         yield f"measures of {one.view} that have no plain meaning: {', '.join(one.left_out)}"

@@ -29,10 +29,13 @@ from views.measures import (
     derived,
     distinct,
     first,
+    first_k,
     frequent,
     kurtosis,
+    last,
     mean,
     quantiles,
+    sample,
     skewness,
     stddev,
     theta,
@@ -43,7 +46,7 @@ from views.measures.table import _ARGUMENTS as ARGUMENTS
 from views.ranges import EMPTY
 from views.source import Source, events_schema
 from views.view import View
-from views.windows import tumbling
+from views.windows import all_time, delta, every_events, hopping, last_events, punctuation, session, tumbling
 
 PARTITIONS = (("topic", 0), ("topic", 1), ("older", 0))
 
@@ -252,3 +255,33 @@ def test_the_first_copy_in_the_order_of_the_log_counts() -> None:
     assert kept(pa.concat_tables([events.slice(0, 1), events.slice(4)])) == [0]
     alone = Source(topic="sold", event=Sold, event_time="_append_time", name="sold")
     assert said_plainly.counted(alone, events, {}, generations) is events
+
+
+def test_the_events_of_one_value_are_told_apart_by_index() -> None:
+    source = Source(topic="sold", event=Sold, event_time="_append_time", many=9, name="sold")
+    place = {"_topic_id": "t", "_partition": 0, "_append_time": EPOCH}
+    rows = [place | {"_offset": n // 3, "_index": n % 3, "id": str(n), "cents": n} for n in range(12)]
+    events = pa.Table.from_pylist([*rows[::2], *rows[1::2]], schema=events_schema(source))
+    measures = {"first": first_k("cents", 4), "last": last("id"), "drawn": sample("cents", 5), "different": distinct("id")}
+    for window in (all_time(), every_events(5), last_events(4)):
+        view = View(source, window=window, measures=measures)
+        assert differing(view, split(view, events, 4), events) == dict.fromkeys(measures, 0)
+
+
+def test_where_windows_end() -> None:
+    """What is exactly a gap later is another session; what has moved by exactly so much begins a window."""
+    minutes = (0, 5, 10, 25, 34)
+    events = table([dict.fromkeys(SAMPLES_FIELDS) | {"at": EPOCH + timedelta(minutes=m), "i": m, "f": m / 10} for m in minutes])
+
+    def sizes(window: Any) -> list[int]:
+        view = View(SAMPLES, window=window, measures={"n": count()})
+        groups, _ = said_plainly.grouped(view, events)
+        assert differing(view, split(view, events, 5), events) == {"n": 0}
+        return [len(rows) for _, rows in sorted(groups.items())]
+
+    assert sizes(session(minutes=10)) == [3, 2]
+    assert sizes(session(minutes=5)) == [1] * 5
+    assert sizes(delta("i", by=10)) == [2, 1, 2]
+    assert sizes(delta("f", by=1)) == [2, 1, 2]
+    assert sizes(punctuation("i = 10")) == [3, 2]
+    assert sizes(hopping(timedelta(minutes=20), every=timedelta(minutes=10))) == [2, 3, 2, 2, 1]

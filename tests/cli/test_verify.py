@@ -32,7 +32,8 @@ def test_a_person_is_told_what_was_sampled() -> None:
     (line,) = verify._sampled(Sampled("sales", 4, (), (), ()))
     assert line == "4 keys of sales held against the plain oracle: of 0 answers none differs"
     _, large, left_out = verify._sampled(Sampled("sales", 0, ({"shop": None}, {"shop": "a"}), ("own", "of_own"), ()))
-    assert large == "keys of sales that have too many events for it, more than 20000: [shop=NULL, shop=a]"
+    assert large == "keys of sales that have too many events for it, more than 20000: shop=NULL; shop=a"
+    assert list(verify._sampled(Sampled("sales", 0, ({},), (), ())))[1].endswith(": the only one")
     assert left_out == "measures of sales that have no plain meaning: own, of_own"
 
 
