@@ -285,3 +285,14 @@ def test_where_windows_end() -> None:
     assert sizes(delta("f", by=1)) == [2, 1, 2]
     assert sizes(punctuation("i = 10")) == [3, 2]
     assert sizes(hopping(timedelta(minutes=20), every=timedelta(minutes=10))) == [2, 3, 2, 2, 1]
+
+
+def test_an_expression_that_fails_is_told_before_a_value_that_is_not_finite() -> None:
+    view = View(SAMPLES, keys={"k": "f * f"}, where="i // i = 1", measures={"n": count(filter="CAST(s AS INTEGER) > 0")})
+    given = [(1, 1e300, "x"), (1, 1e300, "1"), (1, 2.0, "x"), (1, 2.0, "1"), (0, 1e300, "x"), (None, 1e300, "x")]
+    events = table([dict.fromkeys(SAMPLES_FIELDS) | {"at": EPOCH, "i": i, "f": f, "s": s} for i, f, s in given])
+
+    groups, rejected = said_plainly.grouped(view, events)
+
+    assert rejected == partial(view, events, EMPTY).rejected == {"expression": 3, "not_finite": 1}
+    assert {group: len(rows) for group, rows in groups.items()} == {(4.0, None, None): 1}

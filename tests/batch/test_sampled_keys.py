@@ -22,8 +22,9 @@ from ledger.publications import Publication
 from ledger.releases import Release
 from ledger.tables import Tables
 from views import kernel, project
+from views.compare import MeasureDifference
 from views.fingerprint import decoder_fingerprint, fingerprint
-from views.measures import count
+from views.measures import count, mean
 from views.ranges import EMPTY
 from views.source import events_schema
 from views.view import View, state_schema
@@ -284,3 +285,10 @@ def test_keys_are_drawn_by_publication_whatever_pieces_they_come_in(tmp_path: Pa
     assert drawn(1, 1) != drawn(2, 1)
     assert draw(view, [], 20, 1).num_rows == 0
     assert draw(view, [states], 1000, 1).num_rows == states.num_rows
+
+
+def test_nothing_explains_what_the_oracle_has_no_allowance_for() -> None:
+    view = View(PROJECT.sources["sales"], measures={"usual": mean("cents / 7")})
+    within, beyond = (MeasureDifference("usual", rows=1, unequal=1, differ=differ) for differ in (0, 1))
+    assert sampling._compared(view, within).figures.cause == "float order"
+    assert sampling._compared(view, beyond).figures.cause == "unexplained"
