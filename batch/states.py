@@ -1,6 +1,6 @@
 """The states of a view on their way from a table's files to the tasks that merge them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,14 +11,21 @@ from batch.place import Place
 from ledger.parts import Part, still_live
 from views import engine
 from views.view import View, state_schema
+from views.windows import WINDOW_COLUMNS
 from views.wire import to_ipc
 
 _TABLE: Final = "states"
 
 
-def stored(view: View, place: Place, path: str, later: Sequence[Part]) -> Iterator[pa.Table]:
-    """The states of a file of the view's table, a part of them at a time, but for what `later` parts stand in for."""
+def stored(view: View, place: Place, path: str, later: Sequence[Part], names: Iterable[str] | None = None) -> Iterator[pa.Table]:
+    """The states of a file of the view's table, a part of them at a time, but for what `later` parts stand in for.
+
+    `names` are the columns that are read, all unless given; those that place a state in its window come with them.
+    """
     schema = state_schema(view)
+    if names is not None:
+        needed = {*names, *WINDOW_COLUMNS}
+        schema = pa.schema([field for field in schema if field.name in needed])
     with pq.ParquetFile(place.file_system().open_input_file(path), page_checksum_verification=True) as opened:
         for group in range(opened.num_row_groups):
             states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)

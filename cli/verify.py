@@ -1,18 +1,23 @@
-"""`tandem verify`: the whole archive through both paths once more, and whether batch, speed and what is published agree."""
+"""`tandem verify`: the whole archive through both paths once more, and whether batch, speed and what is published agree.
+
+And whether what is published of some keys is what their events mean, said plainly.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import typer
 
-from batch import scratch, verifying
+from batch import sampling, scratch, verifying
+from batch.sampling import MOST_EVENTS, Sampled
 from batch.session import Run
 from batch.verifying import Beside, Compared
 from cli.batch_run import batch_run
 from cli.call import Call, Output
-from cli.listing import aligned
+from cli.listing import aligned, cell
 from ledger import publications, releases
 from ledger.counts import NOTHING, Counts
 from ledger.positions import Position
@@ -32,7 +37,10 @@ _REPLAYED: Final = "replayed"
 
 @dataclass(frozen=True)
 class _Verified:
-    """One source below its cut: what the three counted, and how their answers compare; `rejected` by view, then by who."""
+    """One source below its cut: what the three counted, and how their answers compare; `rejected` by view, then by who.
+
+    `sampled` is how what is published of some keys compares with the plain oracle.
+    """
 
     source: str
     cut: Position
@@ -40,6 +48,7 @@ class _Verified:
     beside: Beside
     published: Counts
     rejected: Mapping[str, Mapping[str, Mapping[str, int]]] = field(hash=False)
+    sampled: tuple[Sampled, ...]
 
     @property
     def counted_alike(self) -> bool:
@@ -49,9 +58,14 @@ class _Verified:
         return alike and all(one["batch"] == one["published"] for one in self.rejected.values())
 
     @property
-    def agrees(self) -> bool:
-        """Whether nothing differs but for a known cause."""
+    def layers_agree(self) -> bool:
+        """Whether batch, speed and what is published differ in nothing but for a known cause."""
         return self.counted_alike and not any(one.figures.cause == "unexplained" for one in self.beside.compared)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they do, and the plain oracle with them."""
+        return self.layers_agree and not any(one.differ for one in self.sampled)
 
 
 def run(
@@ -59,16 +73,18 @@ def run(
     views: Annotated[list[str] | None, typer.Argument(metavar="[VIEW]...", help="The views to verify.")] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Verify every view.")] = False,
+    keys: Annotated[int, typer.Option(min=0, metavar="N", help="Hold so many keys of each view against the plain oracle.")] = 20,
 ) -> Output:
     """Replay the archive below the published cut through the speed path, fold it through the batch path, and compare.
 
-    Both are compared with each other and with what is published; a difference that nothing explains gives exit code 1, as it
+    Both are compared with each other and with what is published, and that, for some keys, with the plain oracle: with what the
+    definition says of their events one by one, in plain Python. A difference that nothing explains gives exit code 1, as it
     stops a recompute. Nothing is published or kept. Recompute and maintain wait meanwhile; answers and the speed layer go on.
     """
     if bool(views) == every:
         raise TandemError("name the views to verify, or --all")
     with batch_run(call, "verify") as batch:
-        live, verified = _every(batch, views)
+        live, verified = _every(batch, views, keys)
     agree = all(one.agrees for one in verified)
     document = {
         "publication": live.number,
@@ -79,7 +95,7 @@ def run(
     return Output(document, "\n".join(line for one in verified for line in _lines(one)), 0 if agree else 1)
 
 
-def _every(batch: Run, names: list[str] | None) -> tuple[Publication, list[_Verified]]:
+def _every(batch: Run, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
     """What is live, and each source of these views, of all if none is named."""
     if publications.latest(batch.tables) is None:
         raise TandemError(
@@ -90,7 +106,7 @@ def _every(batch: Run, names: list[str] | None) -> tuple[Publication, list[_Veri
     assert live is not None  # publications are never taken back
     release = releases.load(batch.tables, live.release)
     definitions = project.load_files(release.files)
-    verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names)))
+    verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names), keys=keys))
     if not verified:
         raise TandemError("nothing is below a published cut yet, so there is nothing to verify; `tandem recompute` comes first")
     return live, verified
@@ -104,19 +120,21 @@ def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]
 
 
 def _verified(
-    batch: Run, live: Publication, release: Release, definitions: Project, chosen: Mapping[str, View]
+    batch: Run, live: Publication, release: Release, definitions: Project, chosen: Mapping[str, View], *, keys: int
 ) -> Iterator[_Verified]:
     for source in definitions.sources.values():
         views = {name: view for name, view in chosen.items() if view.source.name == source.name}
         if views and live.cut(source.name).offsets:
             scratch.clear(batch.tables)
             try:
-                yield _verify(batch, live, release, source, views)
+                yield _verify(batch, live, release, source, views, keys=keys)
             finally:
                 scratch.clear(batch.tables)
 
 
-def _verify(batch: Run, live: Publication, release: Release, source: Source, views: Mapping[str, View]) -> _Verified:
+def _verify(
+    batch: Run, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
+) -> _Verified:
     cut = live.cut(source.name)
     place = scratch.scratch(batch.tables)
     into = Tables(f"{place.address}/{_REPLAYED}", batch.tables.options)
@@ -136,6 +154,9 @@ def _verify(batch: Run, live: Publication, release: Release, source: Source, vie
     )
     batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
     beside = verifying.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
+    if keys:
+        batch.say(f"{source.name}: looking for the events of {keys} keys of each view, and answering from them one by one")
+    sampled = sampling.sampled(batch.tables, live, release, source, views, keys=keys) if keys else ()
     rejected = {
         name: {
             "batch": dict(beside.rejected[name]),
@@ -144,7 +165,7 @@ def _verify(batch: Run, live: Publication, release: Release, source: Source, vie
         }
         for name in views
     }
-    return _Verified(source.name, cut, replayed, beside, live.counts.get(source.name, NOTHING), rejected)
+    return _Verified(source.name, cut, replayed, beside, live.counts.get(source.name, NOTHING), rejected, sampled)
 
 
 def _outcomes(counts: Counts) -> tuple[object, ...]:
@@ -164,6 +185,18 @@ def _document(one: _Verified) -> dict[str, Any]:
         },
         "rejected": one.rejected,
         "compared": [_compared(each) for each in one.beside.compared],
+        "sampled": [
+            {
+                "view": each.view,
+                "keys": each.keys,
+                "answers": each.answers,
+                "differ": each.differ,
+                "too_large": list(each.too_large),
+                "left_out": list(each.left_out),
+                "compared": [_compared(measure) for measure in each.compared],
+            }
+            for each in one.sampled
+        ],
     }
 
 
@@ -213,10 +246,21 @@ def _lines(one: _Verified) -> Iterator[str]:
                 "smape": each.figures.smape,
                 "cause": each.figures.cause,
             }
-            for each in one.beside.compared
+            for each in chain(one.beside.compared, *(each.compared for each in one.sampled))
             if each.figures.unequal
         ]
     )
+    yield from (f"{one.source}: {line}" for each in one.sampled for line in _sampled(each))
     measures = {(each.view, each.measure): each.figures.rows for each in one.beside.compared}
-    told = "batch, speed and what is published agree" if one.agrees else "batch, speed and what is published DISAGREE"
+    told = "batch, speed and what is published agree" if one.layers_agree else "batch, speed and what is published DISAGREE"
     yield f"{one.source}: {told}, in {sum(measures.values())} answers of {len(measures)} measures"
+
+
+def _sampled(one: Sampled) -> Iterator[str]:
+    differ = f"{one.differ} DIFFER" if one.differ else "none differs"
+    yield f"{one.keys} keys of {one.view} held against the plain oracle: of {one.answers} answers {differ}"
+    if one.too_large:
+        named = "; ".join(cell(key) or "the only one" for key in one.too_large)
+        yield f"keys of {one.view} that have too many events for it, more than {MOST_EVENTS}: {named}"
+    if one.left_out:
+        yield f"measures of {one.view} that have no plain meaning: {', '.join(one.left_out)}"

@@ -10,7 +10,7 @@
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
     present(view, partial, ...)      -> answers              means from sums, estimates from sketches, windows from slices
 
-No engine, no I/O, no clock: batch, speed and serving all call these, and nothing else computes a number.
+No engine, no I/O, no clock: batch, speed and serving all call these, and nothing else computes a number that is answered.
 """
 
 from views.after_final import after_final

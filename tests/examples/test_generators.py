@@ -15,10 +15,11 @@ from cli.generate import empty_truth
 from cli.generate import load as load_generator
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from examples.truth import place_of
+from views import oracle
 from views.decode import decode
-from views.kernel import partial, prepare, present, unique
+from views.kernel import merge, partial, prepare, present, unique
 from views.project import Project, load
-from views.ranges import Ranges
+from views.ranges import EMPTY, Ranges
 from views.rows import to_rows
 from views.source import RECORDS_SCHEMA
 from views.view import approximations
@@ -104,6 +105,23 @@ def test_the_truth_is_what_the_kernel_answers(name: str, duplicates: float) -> N
         assert rows, view
         shown = [{k: v for k, v in row.items() if k not in left_out} for row in found[view]]
         assert keyed(shown, exact) == keyed(rows, exact), view
+
+
+def test_the_plain_oracle_says_what_the_kernel_answers(name: str) -> None:
+    project = load(EXAMPLES / name)
+    (source,) = project.sources.values()
+    samples = [(key, value) for key, value, _ in generator(name).generate(5, 1_200, base=BASE, duplicates=0.05)]
+    decoded = decode(source, records(samples)).events
+    first = oracle.first_places(source, [decoded], ()) if source.identity else {}
+    counted = oracle.counted(source, decoded, first, ())
+    assert counted == unique(source, decoded).events
+    events = prepare(source, counted).events
+    for view in project.views.values():
+        parts = [partial(view, events.slice(start, 400), EMPTY) for start in range(0, events.num_rows, 400)]
+        groups, _ = oracle.grouped(view, events)
+        found = oracle.compare(view, present(view, merge(view, parts)), groups)
+        assert {one.measure for one in found} == view.measures.keys() - set(oracle.left_out(view))
+        assert {(one.rows, one.differ) for one in found} == {(len(groups), 0)}, view.name
 
 
 def test_event_times_are_late_as_documented_and_have_bursts(name: str) -> None:

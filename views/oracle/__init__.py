@@ -1,0 +1,13 @@
+"""A view's answer said by plain means: from its definition and its events, one at a time, and nothing else.
+
+It shares nothing with the kernel's partial, merge and present. SQL gives the value of each expression for one event, because that
+is what the definition means by it. Windows are assigned, and measures computed, in plain Python over lists of whole values: no
+states, no merging, no sketches, exact arithmetic. So it is slow, holds all events that it is asked about, and is for samples.
+"""
+
+from views.oracle.answers import answers, grouped, left_out
+from views.oracle.compare import compare
+from views.oracle.copies import Firsts, counted, first_places, identity_columns
+from views.oracle.measures import meaning
+
+__all__ = ["Firsts", "answers", "compare", "counted", "first_places", "grouped", "identity_columns", "left_out", "meaning"]

@@ -1,0 +1,80 @@
+"""The rows that each key and window of a view has, and what the view answers of them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from views import python_values
+from views.expressions import Reason
+from views.measures.derived import Derived
+from views.oracle.expressions import Rejected, evaluated
+from views.oracle.measures import Seen, meaning
+from views.oracle.rows import Row, counted_rows
+from views.oracle.windows import leaves_calendar, windows
+from views.view import View, bind
+
+Group = tuple[Any, ...]
+"""The values of an answer's keys and then of what tells its window from others, as `views.view.group_columns` names them."""
+
+Answers = dict[Group, dict[str, Any]]
+
+
+def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[Row]], Mapping[Reason, int]]:
+    """The rows of each key and window, and how many the view rejects for which reason.
+
+    `events` are all of their keys' that count, as the source prepares them, in any order. Raises DefinitionError.
+    """
+    bind(view)
+    rows, rejected = counted_rows(view, events)
+    keys: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    outside: Counter[Reason] = Counter()
+    for row in rows:
+        if leaves_calendar(view.window, row.at):
+            outside["out_of_range"] += 1
+        else:
+            keys[row.key].append(row)
+    groups = {(*key, *bounds): held for key, of_key in keys.items() for bounds, held in windows(view.window, of_key)}
+    return groups, rejected + outside
+
+
+def answers(view: View, groups: Mapping[Group, Sequence[Row]]) -> Answers:
+    """What the view answers, but for what is left out."""
+    indexed = view.source.many is not None
+    said = {name: told.answer for name, one in view.measures.items() if (told := meaning(one, indexed=indexed)) is not None}
+    found = {group: {name: answer(seen(rows, name)) for name, answer in said.items()} for group, rows in groups.items()}
+    for name, values in derived(view, list(found.values())).items():
+        for answer, value in zip(found.values(), values, strict=True):
+            answer[name] = value
+    return found
+
+
+def left_out(view: View) -> tuple[str, ...]:
+    """The measures of which the oracle says nothing: those that the project made itself, and what is derived from them."""
+    own = {name for name, one in view.measures.items() if not isinstance(one, Derived) and meaning(one) is None}
+    return tuple(one.name for one in bind(view).measures if one.name in own or not own.isdisjoint(one.reads))
+
+
+def seen(rows: Sequence[Row], measure: str) -> list[Seen]:
+    """What a measure sees of rows, in their order: nothing of those that its filter leaves out."""
+    return [Seen(row, row.inputs[measure]) for row in rows if measure in row.inputs]
+
+
+def derived(view: View, of: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What each derived measure is of so many answers to the others, None where it fails or is no number."""
+    bound, without = {one.name: one for one in bind(view).measures}, left_out(view)
+    found: dict[str, list[Any]] = {}
+    for name, measure in view.measures.items():
+        if isinstance(measure, Derived) and name not in without:
+            types = {read: bound[read].aggregate.answer for read in bound[name].reads}
+            columns = {read: _readable([answer[read] for answer in of], type_) for read, type_ in types.items()}
+            values = evaluated(measure.expression, pa.table(columns))
+            found[name] = [None if isinstance(value, Rejected) else value for value in values]
+    return found
+
+
+def _readable(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Answers as SQL can look at them: it has no decimals of more than 38 digits."""
+    column = python_values.array(values, type_)
+    return column.cast(pa.float64()) if pa.types.is_decimal256(type_) else column

@@ -1,0 +1,46 @@
+"""Which copies of an event count: of equal identity and event time the first in the order of the log."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from views import arrays
+from views.oracle.rows import Place, places
+from views.source import APPEND_TIME, Source
+
+Identity = tuple[Any, ...]
+Firsts = dict[Identity, tuple[int, Place]]
+"""By identity where the first copy is: how many generations of topics came before, then the place."""
+
+
+def identity_columns(source: Source) -> list[str]:
+    """What copies have in common; nothing of a source without identity, whose every event counts."""
+    named = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
+    return [name for name in named if name != APPEND_TIME]
+
+
+def first_places(source: Source, events: Iterable[pa.Table], generations: Sequence[str]) -> Firsts:
+    """Where the first of each identity is; `generations` are the ids of topics, the oldest first, other ids come after them."""
+    first: Firsts = {}
+    for some in events:
+        for identity, place in _placed(source, some, generations):
+            if identity not in first or place < first[identity]:
+                first[identity] = place
+    return first
+
+
+def counted(source: Source, events: pa.Table, first: Firsts, generations: Sequence[str]) -> pa.Table:
+    """The events that are the first of their identity."""
+    if not identity_columns(source):
+        return events
+    kept = [first[identity] == place for identity, place in _placed(source, events, generations)]
+    return events.take(arrays.from_numpy(np.flatnonzero(np.array(kept, dtype=bool)), pa.int64()))
+
+
+def _placed(source: Source, events: pa.Table, generations: Sequence[str]) -> Iterator[tuple[Identity, tuple[int, Place]]]:
+    ages = {topic: age for age, topic in enumerate(generations)}
+    identities = zip(*(events[name].to_pylist() for name in identity_columns(source)), strict=True)
+    for identity, place in zip(identities, places(events), strict=True):
+        yield identity, (ages.get(place[0], len(ages)), place)

@@ -1,0 +1,89 @@
+"""The events that a view counts, each with its key, when and where it was, and what the measures look at."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from views import arrays
+from views.engine import quoted
+from views.expressions import REASONS, Reason
+from views.measures import Measure
+from views.measures.derived import Derived
+from views.measures.filtered import Filtered
+from views.measures.measure import EVENT_TIME, POSITION
+from views.oracle.expressions import Rejected, evaluated
+from views.source import INDEX
+from views.view import View
+
+Place = tuple[str, int, int, int]
+"""Topic id, partition, offset and index: the index is 0 where a value holds one event."""
+
+_WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An event that counts, or one of the rows that its source made of it.
+
+    `windowed` is what the window looks at, None if that is NULL or nothing. `inputs` has by measure the values of its
+    expressions, and nothing of a measure whose filter leaves the event out.
+    """
+
+    key: tuple[Any, ...]
+    at: datetime
+    place: Place
+    windowed: Any
+    inputs: Mapping[str, tuple[Any, ...]]
+
+
+def counted_rows(view: View, events: pa.Table) -> tuple[list[Row], Counter[Reason]]:
+    """The rows that the view counts, and how many it rejects for which reason; `events` are those that its source prepared."""
+    rejected: Counter[Reason] = Counter()
+    if view.where is not None:
+        held = evaluated(view.where, events)
+        rejected.update(value.reason for value in held if isinstance(value, Rejected))
+        events = _where(events, [value is True for value in held])
+    keys = [evaluated(text, events) for text in view.keys.values()]
+    windowed = [evaluated(text, events) for text in view.window.inputs]
+    measured = {name: _inputs(one, events) for name, one in view.measures.items() if not isinstance(one, Derived)}
+    times = evaluated(quoted(view.source.event_time), events)
+    rows = []
+    for number, (at, place) in enumerate(zip(times, places(events), strict=True)):
+        key = tuple(column[number] for column in keys)
+        looked_at = [column[number] for column in windowed]
+        inputs = {name: given for name, column in measured.items() if (given := column[number]) is not None}
+        values = (*key, *looked_at, *chain.from_iterable(inputs.values()))
+        reasons = [value.reason for value in values if isinstance(value, Rejected)]
+        if reasons:
+            # An expression that failed is told before a value that has no place.
+            rejected[REASONS[0] if REASONS[0] in reasons else reasons[0]] += 1
+        else:
+            rows.append(Row(key, at, place, looked_at[0] if looked_at else None, inputs))
+    return rows, rejected
+
+
+def places(events: pa.Table) -> Iterator[Place]:
+    """Where in the log each event was."""
+    columns = [events[name].to_pylist() for name in ("_topic_id", "_partition", "_offset")]
+    index = events[INDEX].to_pylist() if INDEX in events.column_names else [0] * events.num_rows
+    return zip(*columns, index, strict=True)
+
+
+def _inputs(measure: Measure, events: pa.Table) -> list[tuple[Any, ...] | None]:
+    """What the measure's own expressions give for each event; None where its filter is not true, which they then do not see."""
+    if not isinstance(measure, Filtered):
+        columns = [evaluated(text, events) for text in measure.inputs if text not in _WHEN_AND_WHERE]
+        return list(zip(*columns, strict=True)) if columns else [()] * events.num_rows
+    held = evaluated(measure.filter, events)
+    inner = iter(_inputs(measure.measure, _where(events, [value is True for value in held])))
+    return [next(inner) if value is True else (value,) if isinstance(value, Rejected) else None for value in held]
+
+
+def _where(events: pa.Table, chosen: Sequence[bool]) -> pa.Table:
+    return events.take(arrays.from_numpy(np.flatnonzero(np.array(chosen, dtype=bool)), pa.int64()))
