@@ -107,7 +107,7 @@ def sampled(
     drawn = [_drawn(tables, live, view, keys) for view in views.values()]
     needed = {*position_columns(source), *oracle.identity_columns(source)}.union(*map(columns, views.values()))
     for events in log.read(needed):
-        prepared = kernel.prepare(source, events).events
+        prepared = kernel.prepare(source, events, log.generations).events
         for one in drawn:
             _hold(one, events, prepared)
     first = _firsts(log, source, [some for one in drawn for held in one.events.values() for some in held or ()])
@@ -218,7 +218,7 @@ def _against_oracle(drawn: _Drawn, log: _Log, first: Firsts) -> Sampled:
             continue
         events = pa.concat_tables(held) if held else events_schema(source).empty_table()
         counted = oracle.counted(source, events, first, log.generations)
-        groups, _ = oracle.grouped(view, kernel.prepare(source, counted).events)
+        groups, _ = oracle.grouped(view, kernel.prepare(source, counted, log.generations).events)
         own = {group: rows for group, rows in groups.items() if group[: len(view.keys)] == values[number]}
         parts.append(oracle.compare(view, drawn.published.filter(pc.field(_KEY) == number), own))
     differences = [plus(*measure) for measure in zip(*parts, strict=True)]

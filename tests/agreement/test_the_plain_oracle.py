@@ -20,7 +20,7 @@ from tests.views.test_custom import Range
 from views import measures as offered
 from views import oracle as said_plainly
 from views.event import Event
-from views.kernel import Partial, merge, partial, present
+from views.kernel import Partial, merge, partial, prepare, present
 from views.measures import (
     Measure,
     correlation,
@@ -48,7 +48,7 @@ from views.source import Source, events_schema
 from views.view import View
 from views.windows import all_time, delta, every_events, hopping, last_events, punctuation, session, tumbling
 
-PARTITIONS = (("topic", 0), ("topic", 1), ("older", 0))
+PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
 
 Log = dict[tuple[str, int], list[dict[str, Any]]]
 logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partition in PARTITIONS})
@@ -261,7 +261,7 @@ def test_the_events_of_one_value_are_told_apart_by_index() -> None:
     source = Source(topic="sold", event=Sold, event_time="_append_time", many=9, name="sold")
     place = {"_topic_id": "t", "_partition": 0, "_append_time": EPOCH}
     rows = [place | {"_offset": n // 3, "_index": n % 3, "id": str(n), "cents": n} for n in range(12)]
-    events = pa.Table.from_pylist([*rows[::2], *rows[1::2]], schema=events_schema(source))
+    events = prepare(source, pa.Table.from_pylist([*rows[::2], *rows[1::2]], schema=events_schema(source))).events
     measures = {"first": first_k("cents", 4), "last": last("id"), "drawn": sample("cents", 5), "different": distinct("id")}
     for window in (all_time(), every_events(5), last_events(4)):
         view = View(source, window=window, measures=measures)

@@ -137,6 +137,7 @@ class Published:
             ends[topic, number] = max(ends.get((topic, number), 0), offset + 1)
         older = Position.of({partition: end for partition, end in ends.items() if partition[0] == "Z"})
         self.cut = Position.of(ends)
+        archive.name_topics(self.tables, source, {"anew" if n else "first": id_ for n, id_ in enumerate(GENERATIONS)}, at=AT)
         start = LOG_START
         for end in dict.fromkeys([older, self.cut]):
             if end != start:
@@ -154,7 +155,7 @@ class Published:
         self.live = {name: self._publish(view) for name, view in self.views.items()}
 
     def _publish(self, view: View) -> BatchView:
-        prepared = kernel.prepare(view.source, self.counted).events
+        prepared = kernel.prepare(view.source, self.counted, GENERATIONS).events
         in_first = pc.less(prepared["_offset"], 9)
         parts = []
         for version, rows in enumerate([prepared.filter(in_first), prepared.filter(pc.invert(in_first))], 1):

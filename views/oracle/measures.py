@@ -153,7 +153,7 @@ def _ordered(seen: Sequence[Seen], end: str, *, by: int | None) -> list[Seen]:
     def place(one: Seen) -> tuple[Any, ...]:
         decisive = () if by is None else (one.inputs[by],)
         # The rows that a source makes of one event are at one place; a missing value comes last.
-        return (*decisive, one.row.at, *one.row.place, one.inputs[0] is None, *one.inputs[:1])
+        return (*decisive, one.row.at, one.row.generation, *one.row.place[1:], one.inputs[0] is None, *one.inputs[:1])
 
     held = [one for one in seen if one.inputs[by or 0] is not None]
     return sorted(held, key=place, reverse=end == "max")

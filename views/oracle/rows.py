@@ -13,10 +13,11 @@ import pyarrow as pa
 from views import arrays
 from views.engine import quoted
 from views.expressions import REASONS, Reason
+from views.log_order import GENERATION
 from views.measures import Measure
 from views.measures.derived import Derived
 from views.measures.filtered import Filtered
-from views.measures.measure import EVENT_TIME, POSITION
+from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
 from views.oracle.expressions import Rejected, evaluated
 from views.source import INDEX
 from views.view import View
@@ -24,19 +25,21 @@ from views.view import View
 Place = tuple[str, int, int, int]
 """Topic id, partition, offset and index: the index is 0 where a value holds one event."""
 
-_WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION)
+_WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION, *LOG_ORDER)
 
 
 @dataclass(frozen=True)
 class Row:
     """An event that counts, or one of the rows that its source made of it.
 
-    `windowed` is what the window looks at, None if that is NULL or nothing. `inputs` has by measure the values of its
-    expressions, and nothing of a measure whose filter leaves the event out.
+    `generation` is how many of the source's topics came before the event's. `windowed` is what the window looks at, None if that
+    is NULL or nothing. `inputs` has by measure the values of its expressions, and nothing of a measure whose filter leaves the
+    event out.
     """
 
     key: tuple[Any, ...]
     at: datetime
+    generation: int
     place: Place
     windowed: Any
     inputs: Mapping[str, tuple[Any, ...]]
@@ -53,8 +56,9 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[Row], Counter[Reaso
     windowed = [evaluated(text, events) for text in view.window.inputs]
     measured = {name: _inputs(one, events) for name, one in view.measures.items() if not isinstance(one, Derived)}
     times = evaluated(quoted(view.source.event_time), events)
+    generations = events[GENERATION.name].to_pylist()
     rows = []
-    for number, (at, place) in enumerate(zip(times, places(events), strict=True)):
+    for number, (at, generation, place) in enumerate(zip(times, generations, places(events), strict=True)):
         key = tuple(column[number] for column in keys)
         looked_at = [column[number] for column in windowed]
         inputs = {name: given for name, column in measured.items() if (given := column[number]) is not None}
@@ -64,7 +68,7 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[Row], Counter[Reaso
             # An expression that failed is told before a value that has no place.
             rejected[REASONS[0] if REASONS[0] in reasons else reasons[0]] += 1
         else:
-            rows.append(Row(key, at, place, looked_at[0] if looked_at else None, inputs))
+            rows.append(Row(key, at, generation, place, looked_at[0] if looked_at else None, inputs))
     return rows, rejected
 
 
