@@ -9,9 +9,9 @@ from contextlib import closing
 from typing import Final
 
 from cli import parts
-from cli.doctor.check import Check, Finding, Problem, ok
+from cli.doctor.check import Check, Finding, Problem, ok, unknown
 from cli.doctor.subject import Subject
-from infra import broker, jars, java, processes
+from infra import broker, jars, java, kafka, processes
 from infra.settings import FILE, keys
 from views.errors import TandemError
 
@@ -61,7 +61,11 @@ def _ports(subject: Subject) -> Iterator[Finding]:
     if settings.kafka.bootstrap:
         yield ok("none is needed: kafka.bootstrap names an outside broker")
     elif processes.running(settings.folder, broker.NAME):
-        address = broker.address(settings).bootstrap
+        try:
+            address = broker.address(settings).bootstrap
+        except kafka.NoBroker:
+            yield unknown("the broker is starting")
+            return
         if configured and not address.endswith(f":{configured}"):
             yield OTHER_PORT.found(f"the broker runs at {address}, and kafka.port is {configured}")
         else:

@@ -181,11 +181,11 @@ def _views(subject: Subject) -> Iterator[Finding]:
 
 
 def _back(subject: Subject, every: Sequence[Publication]) -> int | None:
-    """The newest publication of the release to which a rollback can go; None if there is none."""
+    """The newest publication of the release that is whole and to which a rollback can go; None if there is none."""
     keep, newest = subject.settings.keep, every[-1]
     kept = publications.retained(every, keep=keep.publications, since=subject.now - timedelta(days=keep.days))
-    earlier = (each for each in reversed(kept) if each.number < newest.number and each.release == newest.release)
-    return next((each.number for each in earlier if not any(_lost(subject.tables, each))), None)
+    same = (each for each in reversed(kept) if each.release == newest.release)
+    return next((each.number for each in same if not any(_lost(subject.tables, each))), None)
 
 
 def _lost(tables: Tables, publication: Publication) -> Iterator[tuple[str, str]]:

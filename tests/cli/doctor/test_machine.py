@@ -12,7 +12,7 @@ import pytest
 
 from cli.doctor.machine import OTHER_PORT
 from infra import jars, processes
-from tests.cli.doctor.looked import fine, wrong
+from tests.cli.doctor.looked import fine, looked, wrong
 
 
 @pytest.fixture
@@ -87,3 +87,5 @@ def test_a_broker_on_another_port_than_the_configured_one_is_told(folder: Path) 
     assert fine(folder, "ports") == f"broker (process {pid}); kafka at 127.0.0.1:9092"
     fine(folder, "ports", environ={"TANDEM_KAFKA_PORT": "9092"})
     assert "kafka.port is 92" in wrong(folder, "ports", OTHER_PORT, environ={"TANDEM_KAFKA_PORT": "92"}).what
+    (state / "broker/ports.json").unlink()
+    assert [found.outcome for found in looked(folder, "ports")] == ["unknown"]

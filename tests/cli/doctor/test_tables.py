@@ -125,8 +125,11 @@ def test_decoded_tables_that_are_removed_are_to_be_decoded_anew(world: World) ->
     closed(Path(world.tables.quarantine(SOURCE, decoder(world))))
     mend = wrong(world.folder, "tables", looks.DECODED).mend or ""
     assert archive.end(world.tables, SOURCE, decoder(world)) == position(11)
-    for folder in mend.split("`")[1:4:2]:
+    removed = mend.split("`")[1:4:2]
+    assert [Path(folder).relative_to(world.tables.root).parts[0] for folder in removed] == ["control", "log"]
+    for folder in removed:
         shutil.rmtree(folder)
+    assert not Path(world.tables.events(SOURCE, decoder(world))).exists()
     fine(world.folder, "tables")
     assert archive.end(world.tables, SOURCE, decoder(world)) == LOG_START
     assert archive.archived(world.tables, SOURCE) == position(11)
