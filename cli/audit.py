@@ -87,6 +87,7 @@ def summary(found: Sequence[Audit]) -> Iterator[str]:
     """What a recompute says of its audits."""
     for why, what in (
         ("bridge", "the speed layer had not seen all of it"),
+        ("damage", "files of that are missing or torn"),
         ("gap", "it has a gap"),
         ("release", "another release served it"),
     ):

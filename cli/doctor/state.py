@@ -110,12 +110,12 @@ def _apply(subject: Subject) -> Iterator[Finding]:
         yield ok("a batch run is under way")
         return
     tables, found = subject.tables, []
-    last = {each.release: each.number for each in publications.history(tables)}
+    live = {each.release for each in publications.history(tables)}
     newest = {one.state.release: one for one in standing.records(tables)}
     for number, one in sorted(newest.items()):
-        if one.over or one.state.parent < last.get(number, 0):
+        if one.over:
             continue
-        if one.stage == "applied" or (number not in last and diffs.of_release(tables, number) is None):
+        if one.stage == "applied" or (number not in live and diffs.of_release(tables, number) is None):
             what = "is not built" if one.stage == "applied" else "is built, and not compared with the live one"
             found.append(UNFINISHED_APPLY.found(f"release {number} {what}", release=number))
     yield from unless(found, "none ended in the middle")

@@ -1,8 +1,6 @@
 """Whether every table opens, is plain, and has its files whole, and what the newest publication names above all."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -13,11 +11,10 @@ from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from ledger import archive, delta, parts, publications
 from ledger.delta import Unreadable
-from ledger.publications import Publication
+from ledger.parts import damage
 from ledger.tables import Tables
 
 _KINDS: Final = ("control", "log", "views", "realtime")
-_MAGIC: Final = b"PAR1"
 
 JOURNAL: Final = Problem(
     "fail", "a control table cannot be read, or a file of it is missing or torn", "restore `{folder}` from a backup"
@@ -37,7 +34,7 @@ REALTIME: Final = Problem(
     "a realtime table cannot be read, or a file of it is missing or torn",
     "`tandem down`, remove `{folder}`, `tandem up`: the speed layer goes on from the cut",
 )
-VIEW: Final = Problem("fail", "a view's table cannot be opened", "restore `{folder}` from a backup")
+VIEW: Final = Problem("fail", "a view's table cannot be opened", "remove `{folder}`; then see `views`")
 OLD_PART: Final = Problem(
     "warn",
     "a file of a batch version that the newest publication does not name is missing or torn",
@@ -55,13 +52,8 @@ WRITER: Final = Problem(
 )
 LOST_PART: Final = Problem(
     "fail",
-    "a file that the newest publication names is missing or torn, and an earlier publication that is kept is whole",
-    "restore `{folder}` from a backup; or `tandem rollback {back}`, `tandem resume`, `tandem recompute --mode full`",
-)
-LOST_LAST: Final = Problem(
-    "fail",
-    "a file that the newest publication names is missing or torn, and no earlier publication that is kept is whole",
-    "restore `{folder}` from a backup",
+    "a file that the newest publication names is missing or torn, or its table has other rows",
+    "`tandem recompute {view}` folds it anew, from what is archived",
 )
 
 
@@ -122,22 +114,9 @@ def _protocol(folder: Path, handle: DeltaTable) -> Iterator[Finding]:
 
 def looked_through(handle: DeltaTable) -> tuple[DeltaTable, list[str]]:
     """The table as it was looked at last, and its files that are damaged. Raises Unreadable."""
-    if any(_damaged(handle, delta.files(handle))):
+    if any(delta.damaged(handle, delta.files(handle))):
         handle = delta.reopen(handle)  # its owner may have taken them out, and deleted them, meanwhile
-    return handle, list(_damaged(handle, delta.files(handle)))
-
-
-def _damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
-    """The table's files that are not there, have another size, or do not end as Parquet does."""
-    places = delta.file_system(handle)
-    for path, info in zip(sizes, places.get_file_info(list(sizes)), strict=True):
-        if info.size != sizes[path]:
-            yield path
-            continue
-        with places.open_input_file(path) as opened:
-            opened.seek(max(0, sizes[path] - len(_MAGIC)), os.SEEK_SET)
-            if opened.read() != _MAGIC:
-                yield path
+    return handle, list(delta.damaged(handle, delta.files(handle)))
 
 
 def _gone(tables: Tables) -> Iterator[Finding]:
@@ -167,39 +146,17 @@ def _names(subject: Subject, folder: Path) -> Mapping[str, object]:
 
 
 def _views(subject: Subject) -> Iterator[Finding]:
-    every = publications.history(subject.tables)
-    if not every:
+    newest = publications.latest(subject.tables)
+    if newest is None:
         yield ok("nothing is published yet")
         return
-    newest, lost = every[-1], list(_lost(subject.tables, every[-1]))
-    back = _back(subject, every) if lost else None
-    problem = LOST_LAST if back is None else LOST_PART
-    yield from unless(
-        (problem.found(f"publication {newest.number}: {what}", folder=folder, back=back) for folder, what in lost),
-        f"publication {newest.number} has its {len(newest.views)} views whole",
+    lost = (
+        LOST_PART.found(f"view '{name}', publication {newest.number}: {what}", view=name)
+        for name, view in newest.views.items()
+        for part in view.parts
+        for what in damage(subject.tables, subject.tables.view(name, view.fingerprint), part)
     )
-
-
-def _back(subject: Subject, every: Sequence[Publication]) -> int | None:
-    """The newest publication of the release that is whole and to which a rollback can go; None if there is none."""
-    keep, newest = subject.settings.keep, every[-1]
-    kept = publications.retained(every, keep=keep.publications, since=subject.now - timedelta(days=keep.days))
-    same = (each for each in reversed(kept) if each.release == newest.release)
-    return next((each.number for each in same if not any(_lost(subject.tables, each))), None)
-
-
-def _lost(tables: Tables, publication: Publication) -> Iterator[tuple[str, str]]:
-    """What of a publication's batch views cannot be read: the folder of the table, and a sentence."""
-    for name, view in publication.views.items():
-        address = tables.view(name, view.fingerprint)
-        for part in view.parts:
-            try:
-                handle, files = parts.files_of(tables, address, part)
-            except Unreadable as error:
-                yield address, str(error)
-                continue
-            for path in _damaged(handle, {file.path: file.size for file in files}):
-                yield address, f"view '{name}', batch version {part.version}: {path} is missing or torn"
+    yield from unless(lost, f"publication {newest.number} has its {len(newest.views)} views whole")
 
 
 CHECKS: Final = (
@@ -214,7 +171,7 @@ CHECKS: Final = (
         "views",
         _views,
         Problem("fail", "the publications cannot be read", "see `tables`"),
-        (LOST_PART, LOST_LAST),
+        (LOST_PART,),
         needs=("state",),
     ),
 )
