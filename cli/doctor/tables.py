@@ -70,16 +70,17 @@ def _folders(state: Path) -> list[Path]:
     return sorted(log.parent for kind in _KINDS for log in (state / kind).rglob("_delta_log"))
 
 
-def _named(tables: Tables) -> frozenset[int]:
-    """The batch versions that the newest publication names; none if that cannot be read, which is found by itself."""
+def _named(tables: Tables) -> frozenset[tuple[str, int]]:
+    """Which batch versions of which tables the newest publication names; none if it cannot be read: that is found by itself."""
     try:
         newest = publications.latest(tables)
     except Unreadable:
         return frozenset()
-    return frozenset(part.version for view in newest.views.values() for part in view.parts) if newest else frozenset()
+    views = newest.views.items() if newest else ()
+    return frozenset((tables.view(name, view.fingerprint), part.version) for name, view in views for part in view.parts)
 
 
-def _looked_at(subject: Subject, folder: Path, named: frozenset[int]) -> Iterator[Finding]:
+def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]) -> Iterator[Finding]:
     try:
         handle = delta.open_table(subject.tables, str(folder))
         if handle is None:
@@ -93,7 +94,7 @@ def _looked_at(subject: Subject, folder: Path, named: frozenset[int]) -> Iterato
     problem = _problem(subject, folder)
     if problem is VIEW:
         versions = parts.paths(handle)
-        damaged = [path for path in damaged if versions[path] not in named]  # `views` tells of the others
+        damaged = [path for path in damaged if (str(folder), versions[path]) not in named]  # `views` tells of the others
         problem = OLD_PART
     if damaged:
         yield problem.found(

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from deltalake import DeltaTable
 from cli.__main__ import main
 from cli.doctor import tables as looks
 from ledger import archive, delta, publications
+from ledger.parts import Part
 from ledger.positions import LOG_START
+from ledger.publications import Publication
 from ledger.realtime import Writer
 from tests.cli.doctor.looked import fine, wrong
 from tests.serving.world import NOON, SOURCE, World, hit, position
@@ -172,6 +175,19 @@ def test_a_view_that_does_not_open_is_told(world: World) -> None:
 
 def test_what_only_an_older_publication_names_is_less_bad(world: World) -> None:
     emptied(of_version(world, "ever", 2))
+    wrong(world.folder, "tables", looks.OLD_PART)
+    fine(world.folder, "views")
+
+
+def test_a_version_that_others_still_have_is_old_where_the_view_was_folded_anew(world: World) -> None:
+    again = Part(3, world.write_version("ever", 3, position(8)), position(8))
+
+    def derive(parent: Publication | None) -> Publication:
+        assert parent is not None
+        return replace(parent, views={**parent.views, "ever": replace(parent.views["ever"], parts=(again,))})
+
+    emptied(of_version(world, "ever", 3))
+    publications.publish(world.tables, derive)
     wrong(world.folder, "tables", looks.OLD_PART)
     fine(world.folder, "views")
 
