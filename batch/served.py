@@ -8,7 +8,7 @@ from ledger import delta
 from ledger.audits import Obstacle
 from ledger.commit_files import read_spans
 from ledger.gaps import Gap, touching
-from ledger.parts import Part
+from ledger.parts import Part, damage
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from ledger.tables import Tables
@@ -36,6 +36,8 @@ def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps
     if touching(gaps, source, step.start, cut):
         return "gap"
     parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
+    if any(any(damage(tables, tables.view(name, live.views[name].fingerprint), one)) for name in parts for one in parts[name]):
+        return "damage"
     if cut == before:
         return Served(parts, (), cut)
     handle = delta.open_table(tables, tables.realtime(live.release, source))

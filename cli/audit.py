@@ -85,7 +85,11 @@ def document_of(audit: Audit) -> dict[str, Any]:
 
 def summary(found: Sequence[Audit]) -> Iterator[str]:
     """What a recompute says of its audits."""
-    for why, what in (("bridge", "the speed layer had not seen any of it"), ("gap", "it has a gap")):
+    for why, what in (
+        ("bridge", "the speed layer had not seen any of it"),
+        ("damage", "files of that are missing or torn"),
+        ("gap", "it has a gap"),
+    ):
         if names := list(dict.fromkeys(audit.view for audit in found if audit.obstacle == why)):
             yield f"not compared with what was served, because {what}: {', '.join(names)}"
     for audit in found:

@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, Entry] = {
     "try": Entry("cli.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("cli.check", "Check definitions and settings."),
     "explain": Entry("cli.explain", "Show how a view is computed, and what it reads and holds."),
-    "doctor": Entry("cli.doctor", "Say what this machine runs Tandem on, and what is missing."),
+    "doctor": Entry("cli.doctor", "Look at machine, broker, tables and state, and say what mends what is wrong."),
     "up": Entry("cli.up", "Start the broker and the speed layer, detached."),
     "down": Entry("cli.down", "Stop what up has started."),
     "status": Entry("cli.status", "Show processes, positions, lag and cuts."),

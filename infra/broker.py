@@ -111,11 +111,17 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     return child.process
 
 
-def _choose_ports(settings: Settings) -> _Ports:
-    """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
-    configured, remembered = settings.kafka.port, _remembered(settings)
+def refuse_taken_port(settings: Settings) -> None:
+    """Raise PortTaken if a port is configured that is not free; for a broker that does not run."""
+    configured = settings.kafka.port
     if configured and not _free(configured):
         raise PortTaken(_taken(configured, settings))
+
+
+def _choose_ports(settings: Settings) -> _Ports:
+    """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
+    refuse_taken_port(settings)
+    configured, remembered = settings.kafka.port, _remembered(settings)
     port = configured or (remembered.port if remembered and _free(remembered.port) else 0)
     controller = remembered.controller if remembered and _free(remembered.controller) else 0
     return _Ports(port or _unused(), controller or _unused())

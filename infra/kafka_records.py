@@ -3,8 +3,8 @@
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import ConfigResource, OffsetSpec
 
 from infra.kafka import Connection, NoBroker, Record, Topic, answer, configuration, reason
 from views.ranges import Offsets, Partition
@@ -60,6 +60,40 @@ def configurations(connection: Connection, names: Iterable[str]) -> dict[str, Ma
         }
     except KafkaException as error:
         raise NoBroker(f"the topics' configuration at {connection.address.bootstrap}: {reason(error)}") from None
+
+
+def newest_timestamps(connection: Connection, topics: Iterable[Topic]) -> dict[str, int]:
+    """The newest timestamp of each of these topics that has records, by name, in milliseconds since 1970. Raises NoBroker."""
+    wanted = {
+        TopicPartition(topic.name, number): OffsetSpec.max_timestamp() for topic in topics for number in range(topic.partitions)
+    }
+    if not wanted:
+        return {}
+    futures = connection.admin.list_offsets(wanted, request_timeout=connection.address.timeout_s)
+    found: dict[str, int] = {}
+    try:
+        for place, future in futures.items():
+            timestamp = int(answer(connection, future).timestamp)
+            if timestamp >= 0:
+                found[str(place.topic)] = max(timestamp, found.get(str(place.topic), 0))
+    except KafkaException as error:
+        raise NoBroker(f"the log's timestamps at {connection.address.bootstrap}: {reason(error)}") from None
+    return found
+
+
+def replicas(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """How many copies each of these topics has at the least, of any partition. Raises NoBroker."""
+    wanted = list(names)
+    if not wanted:
+        return {}
+    futures = connection.admin.describe_topics(TopicCollection(wanted), request_timeout=connection.address.timeout_s)
+    try:
+        return {
+            name: min(len(partition.replicas) for partition in answer(connection, future).partitions)
+            for name, future in futures.items()
+        }
+    except KafkaException as error:
+        raise NoBroker(f"the topics' replicas at {connection.address.bootstrap}: {reason(error)}") from None
 
 
 def _record(message: Message) -> Record:

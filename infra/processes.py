@@ -81,11 +81,16 @@ def spawn(state: Path, name: str, command: Sequence[str], *, environ: Mapping[st
 
 def running(state: Path, name: str) -> Process | None:
     """The process of this name that this state folder's owner started, if it still lives."""
+    process = recorded(state, name)
+    return process if process is not None and alive(process) else None
+
+
+def recorded(state: Path, name: str) -> Process | None:
+    """The process of this name that was started last, alive or not; None if there is no record that can be read."""
     try:
-        process = msgspec.json.decode(_record(state, name).read_bytes(), type=Process)
+        return msgspec.json.decode(_record(state, name).read_bytes(), type=Process)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
-    return process if alive(process) else None
 
 
 def names(state: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """The audits: what merged answers had said just before a recompute, beside what its batch found over the same range of the log.
 
 One per run, view and measure, over the range as far as the speed layer had come, which may be less than the run's; of a view that
-cannot be compared one without a measure, which says why: `bridge` (all of the range went past the speed layer) or `gap` (offsets
-of it are lost).
+cannot be compared one without a measure, which says why: `bridge` (all of the range went past the speed layer), `damage` (files
+of the batch views that were served are missing or torn) or `gap` (offsets of it are lost).
 """
 
 import json
@@ -17,7 +17,7 @@ from ledger.journal import Journal, Row
 from ledger.positions import Position
 from ledger.tables import Tables
 
-Obstacle = Literal["bridge", "gap"]
+Obstacle = Literal["bridge", "damage", "gap"]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Positions and counts are columns, since what a Delta log remembers beside the da
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -61,6 +62,13 @@ def spans_of(tables: Tables, release: int, source: str) -> list[Span]:
     """Where the table's commits stand, in no order, without their content; none if there is no table. Raises Unreadable."""
     handle = delta.open_table(tables, tables.realtime(release, source))
     return [] if handle is None else list(read_spans(handle, {}).values())
+
+
+def newest_at(tables: Tables, release: int, source: str) -> datetime | None:
+    """When the newest of the table's commits was made; None of none. Raises Unreadable."""
+    handle = delta.open_table(tables, tables.realtime(release, source))
+    rows = (delta.read_file(handle, path, ["at"])["at"].to_pylist() for path in delta.files(handle)) if handle else ()
+    return max((time for one in rows for time in one if time is not None), default=None)
 
 
 def read_spans(handle: DeltaTable, known: Mapping[str, Span]) -> dict[str, Span]:

@@ -13,7 +13,7 @@ still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebas
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NoReturn
@@ -231,6 +231,21 @@ def files(handle: DeltaTable) -> dict[str, int]:
     """The table's active files at the handle's version: path relative to the table, size in bytes."""
     actions = pa.table(handle.get_add_actions())
     return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+
+
+def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Of files of the table, by path and size, those that are not there, have another size, or cannot be opened as Parquet."""
+    places = file_system(handle)
+    for path, info in zip(sizes, places.get_file_info(list(sizes)), strict=True):
+        try:
+            whole = info.size == sizes[path]
+            if whole:
+                with places.open_input_file(path) as opened:
+                    pq.ParquetFile(opened, page_checksum_verification=True)
+        except _FAILURES:
+            whole = False
+        if not whole:
+            yield path
 
 
 def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -> pa.Table:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from ledger.delta import Unreadable, open_table
+from ledger.delta import Unreadable, damaged, open_table
 from ledger.positions import Position
 from ledger.tables import Tables
 from views.event import TIMESTAMP
@@ -89,6 +89,17 @@ def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list
     if (found := sum(file.rows for file in files)) != part.rows:
         raise Unreadable(f"table {address} has {found} of the {part.rows} rows of batch version {part.version}; restore it")
     return handle, files
+
+
+def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
+    """What keeps a part from being read, a sentence for each file; nothing if its files can be opened."""
+    try:
+        handle, files = files_of(tables, address, part)
+    except Unreadable as error:
+        yield str(error)
+        return
+    for path in damaged(handle, {file.path: file.size for file in files}):
+        yield f"table {address} has lost {path} of batch version {part.version}: it is missing or torn"
 
 
 def versions(tables: Tables, address: str) -> dict[int, int]:

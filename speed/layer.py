@@ -6,17 +6,15 @@ ready to come back. What ends one of those does not end the layer; that the rele
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from threading import Event
 
 from pyspark.sql import SparkSession
 
-from infra import broker, kafka, processes
+from infra import broker, kafka
 from infra.settings import Settings
 from infra.spark_failures import worded
 from ledger import first, publications, releases, standing
@@ -25,6 +23,7 @@ from ledger.publications import NotPublishable, Publication
 from ledger.realtime import Fenced
 from ledger.standing import Followed
 from ledger.tables import Tables
+from speed.checkpoints import own_folder
 from speed.follow import Surroundings
 from speed.worker import Worker
 from views.project import Project
@@ -59,7 +58,7 @@ def run(
     connection = kafka.connect(broker.address(settings))
     if publications.latest(tables) is None:
         first.live(tables, project, by=by, at=now())
-    checkpoints = _own_folder(settings.folder / "speed")
+    checkpoints = own_folder(settings.folder)
     around = Surroundings(session(), settings, tables, connection, checkpoints, by, now, say, stop.is_set)
     team = _Team(around)
     try:
@@ -148,12 +147,3 @@ class _Team:
             self._workers[key].ask_to_stop()
         for key in gone:
             self._workers.pop(key).stop()
-
-
-def _own_folder(parent: Path) -> Path:
-    """A new folder for this process's checkpoints; those of processes that were killed go."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for folder in parent.glob("[0-9]*-*"):
-        if not processes.start_time(int(folder.name.partition("-")[0])):
-            shutil.rmtree(folder, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))

@@ -1,6 +1,7 @@
 """A published batch is what plain Python counts below its cut, with every copy dropped and every record accounted for."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -325,3 +326,17 @@ def decoder(shop: Shop) -> str:
     (name,) = {path.parent.name for path in Path(shop.tables.root, "log", "sales").glob("*/events")}
     assert archived.progress(shop.tables, "sales", name).events
     return name
+
+
+def test_a_batch_view_that_lost_a_file_or_its_table_is_folded_anew(shop: Shop) -> None:
+    log = records(31, 200)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+    lost = {name: Path(shop.tables.view(name, view.fingerprint)) for name, view in live.views.items()}
+    for path in lost["per_hour"].rglob("*.parquet"):
+        path.unlink()
+    shutil.rmtree(lost["refunds"])
+    healed = recompute.run(shop.run("recompute"), shop.project, Request(views=("per_hour", "refunds")))
+    assert {one.obstacle for one in healed.audits} == {"damage"}
+    assert_true(shop, healed.publication, log)

@@ -185,6 +185,10 @@ def test_what_cannot_be_compared_says_why(world: World) -> None:
     gap = Gap("hits-gap-1", SOURCE, Ranges.of({("T", 0): (3, 4)}), "lost", NOON)
     assert served(world.tables, live, full, cut=world.end, gaps=[gap]) == "gap"
     assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=[gap]), Served)
+    torn = next(Path(world.tables.view("ever", live.views["ever"].fingerprint)).rglob("*.parquet"))
+    torn.write_bytes(torn.read_bytes()[:-1])
+    assert served(world.tables, live, full, cut=world.end, gaps=()) == "damage"
+    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=()), Served)
 
 
 def test_windows_are_compared_alone(world: World) -> None:

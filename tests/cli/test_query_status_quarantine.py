@@ -6,16 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import CommitProperties, Transaction, write_deltalake
 
 from cli.__main__ import main
-from ledger import archive
-from ledger.counts import Counts
 from ledger.positions import LOG_START
 from tests.serving import oracle
-from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
-from views.fingerprint import decoder_fingerprint
-from views.kernel import decode
+from tests.serving.world import DEFINITIONS, World, hit, position
 
 
 @pytest.fixture(scope="module")
@@ -25,25 +20,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     made.append(0, *(hit(f"/{n:02}", n) for n in range(30)), b"{broken \x1b[31m\xff")
     made.trigger()
     made.recompute(position(31))
-    file_in_archive(made)
+    made.file_in_archive()
     made.append(1, *(hit("/later", n) for n in range(1, 11)))
     made.trigger()
     return made
-
-
-def file_in_archive(world: World) -> None:
-    """What an archive run leaves behind for all of the log so far."""
-    source = world.project.sources[SOURCE]
-    decoder = decoder_fingerprint(source)
-    run = archive.intend(world.tables, SOURCE, start=LOG_START, end=world.end, by="test", at=NOON)
-    records = world.records(LOG_START, world.end)
-    decoded = decode(source, records)
-    written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
-    write_deltalake(world.tables.archive(SOURCE), records, commit_properties=written)
-    write_deltalake(world.tables.events(SOURCE, decoder), decoded.events, commit_properties=written)
-    write_deltalake(world.tables.quarantine(SOURCE, decoder), decoded.rejects, commit_properties=written)
-    counts = Counts(events=decoded.events.num_rows, quarantined={"utf8": decoded.rejects.num_rows})
-    archive.finish(world.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
 
 
 def run(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:

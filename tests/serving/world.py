@@ -1,15 +1,17 @@
 """A project whose layers the test plays: a log, micro-batches and batch versions, through the kernel and the ledger alone."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from ledger import first, publications
+from ledger import archive, first, publications
 from ledger.commits import Commit
 from ledger.counts import Counts
 from ledger.labels import labels_below
@@ -20,6 +22,7 @@ from ledger.realtime import Writer
 from ledger.tables import Tables
 from tests.views.logged import records
 from views import project, watermark
+from views.fingerprint import decoder_fingerprint
 from views.kernel import after_final, decode, merge_states, partial, prepare
 from views.ranges import Partition
 from views.watermark import Maxima
@@ -184,6 +187,29 @@ class World:
         published = publications.publish(self.tables, derive)
         assert published is not None
         return published
+
+    def file_in_archive(self) -> None:
+        """What an archive run leaves behind for all of the log so far, nothing of which is archived."""
+        source = self.project.sources[SOURCE]
+        decoder = decoder_fingerprint(source)
+        run = archive.intend(self.tables, SOURCE, start=LOG_START, end=self.end, by="test", at=NOON)
+        filed = self.records(LOG_START, self.end)
+        decoded = decode(source, filed)
+        written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
+        write_deltalake(self.tables.archive(SOURCE), filed, commit_properties=written)
+        write_deltalake(self.tables.events(SOURCE, decoder), decoded.events, commit_properties=written)
+        write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, commit_properties=written)
+        reasons = decoded.rejects["reason"].to_pylist()
+        counts = Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)})
+        archive.finish(self.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
+
+    def moved(self, folder: Path) -> "World":
+        """A copy of the project and its state in another folder, which has none; what becomes of one is nothing to the other."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        copied = copy(self)
+        copied.folder, copied.tables = folder, Tables(str(folder / ".tandem"))
+        copied.log = {partition: [*values] for partition, values in self.log.items()}
+        return copied
 
     def write_version(self, view: str, version: int, cut: Position, *, files: int = 1) -> int:
         """Append a batch version of one view, in several files; how many rows it has."""

@@ -1,0 +1,66 @@
+"""`tandem doctor`: what this machine and this project run on, each thing looked at, and what mends what is wrong."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.call import Call, Output
+from cli.doctor import disk, log, machine, state, tables
+from cli.doctor.check import Check, Finding, unknown
+from cli.doctor.subject import Subject
+from views.errors import TandemError
+
+CHECKS: Final[tuple[Check, ...]] = (*machine.CHECKS, *disk.CHECKS, *log.CHECKS, *tables.CHECKS, *state.CHECKS)
+"""In this order; a check comes after those that it needs."""
+_SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
+
+
+def run(call: Call) -> Output:
+    """Look at Java, Python, jars, ports, disk, clock, broker and topics, tables, locks and what was left over; say what mends it.
+
+    Each finding is `ok`, `warn` (it works, and may not for long), `fail`, or `unknown` where something that it needs is not
+    there. Only `fail` gives exit code 1. Nothing is changed, and neither Spark nor a broker is started. docs/doctor.md lists
+    what each check may find.
+    """
+    found = list(examine(Subject(call, datetime.now(UTC))))
+    healthy = all(finding.outcome != "fail" for _, finding in found)
+    return Output({"ok": healthy, "checks": [_document(*each) for each in found]}, _shown(found), 0 if healthy else 1)
+
+
+def examine(subject: Subject) -> Iterator[tuple[str, Finding]]:
+    """The findings of every check, with the check's name."""
+    missing: set[str] = set()
+    for check in CHECKS:
+        if needed := [name for name in check.needs if name in missing]:
+            findings = [unknown(f"not looked at; see {needed[0]}")]
+        else:
+            findings = look(check, subject)
+        if any(finding.outcome in ("fail", "unknown") for finding in findings):
+            missing.add(check.name)
+        yield from ((check.name, finding) for finding in findings)
+
+
+def look(check: Check, subject: Subject) -> list[Finding]:
+    """The findings of one check."""
+    found: list[Finding] = []
+    try:
+        found.extend(check.look(subject))
+    except (TandemError, OSError) as error:
+        found.append(check.hindered.found(str(error)))
+    return found
+
+
+def _document(check: str, finding: Finding) -> dict[str, Any]:
+    return {"check": check, "outcome": finding.outcome, "found": finding.what, "mend": finding.mend}
+
+
+def _shown(found: list[tuple[str, Finding]]) -> Table:
+    table = Table(show_header=False, box=None)
+    for check, finding in found:
+        table.add_row(_SHOWN[finding.outcome], check, Text(finding.what))
+        if finding.mend:
+            table.add_row("", "", Text(f"mend: {finding.mend}"))
+    return table

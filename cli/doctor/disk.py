@@ -1,0 +1,99 @@
+"""The state folder and the room that is left for it."""
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from cli.doctor.check import Check, Finding, Problem, ok
+from cli.doctor.subject import Subject
+from ledger import archive
+from ledger.positions import ranges
+from ledger.tables import Tables
+from views.errors import TandemError
+
+_LEAST: Final = 2_000_000_000
+_MEND: Final = "free some, or stop everything, move the folder to a larger disk and set `state`"
+FULL: Final = Problem("fail", "less is free than 2 GB, or than the next archive run takes if it is like the last", _MEND)
+SHORT: Final = Problem(
+    "warn",
+    "less is free than log and views take: a full recompute or `tandem maintain` may write them anew before it deletes anything",
+    f"{_MEND}; a smaller `[keep]` lets `tandem maintain` free more",
+)
+
+
+def _state(subject: Subject) -> Iterator[Finding]:
+    assert subject.tables  # some paths cannot be used
+    folder = subject.settings.folder
+    existing = _existing(folder)
+    if not existing.is_dir():
+        raise TandemError(f"{folder} cannot be made: {existing} is not a folder")
+    if not os.access(existing, os.W_OK):
+        raise TandemError(f"{folder} cannot be written: {existing} is not writable")
+    yield ok(f"{folder}" if existing == folder else f"{folder}, not made yet")
+
+
+def _disk(subject: Subject) -> Iterator[Finding]:
+    folder = subject.settings.folder
+    sizes = _sizes(folder)
+    taken = sum(size for name, size in sizes.items() if name[0] in ("log", "views"))
+    grows = _growth(subject.tables, sizes)
+    free = shutil.disk_usage(_existing(folder)).free
+    found = f"{_gb(free)} free; {folder} takes {_gb(sum(sizes.values()))}, of which log and views {_gb(taken)}"
+    found += f"; the last archive run took about {_gb(grows)}" if grows else ""
+    if free < max(_LEAST, grows):
+        yield FULL.found(found)
+    elif free < taken + grows:
+        yield SHORT.found(found)
+    else:
+        yield ok(found)
+
+
+def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:
+    """About how many bytes the newest archive run of each source wrote, by its share of all offsets."""
+    grows = 0
+    for (kind, source), size in sizes.items():
+        if kind == "log" and source:
+            lengths = [ranges(run.start, run.end, run.firsts).length for run in archive.runs(tables, source)]
+            grows += size * lengths[-1] // sum(lengths) if lengths else 0
+    return grows
+
+
+def _sizes(folder: Path) -> Counter[tuple[str, str]]:
+    """Bytes of the files in a folder, by the first two folders below it, "" where there are none."""
+    sizes = Counter[tuple[str, str]]()
+    for place, _, files in os.walk(folder):
+        first, second, *_ = (*Path(place).relative_to(folder).parts, "", "")
+        for file in files:
+            try:
+                sizes[first, second] += (Path(place) / file).lstat().st_size
+            except FileNotFoundError:  # it went while we looked
+                continue
+    return sizes
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+CHECKS: Final = (
+    Check(
+        "state",
+        _state,
+        Problem("fail", "the state folder cannot be used", "make the folder that is named writable, or set `state` to another"),
+        needs=("settings",),
+    ),
+    Check(
+        "disk",
+        _disk,
+        Problem("fail", "the state folder or a journal of it cannot be read", "see `tables`"),
+        (FULL, SHORT),
+        needs=("state",),
+    ),
+)

@@ -1,0 +1,206 @@
+"""The broker, the topics of the sources, how long they keep what is not archived, and the clocks."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
+from cli.doctor.subject import Subject
+from cli.unarchived import unarchived
+from infra import broker, kafka, kafka_records
+from ledger import publications
+from ledger.commit_files import newest_at
+from ledger.standing import Followed
+from views.source import APPEND_TIME, Source
+
+SKEW: Final = timedelta(seconds=5)
+"""What clocks may be apart."""
+_FEED_BYTES: Final = 1_000_000
+_SET: Final = "set the topic's `{key}` to {value}"
+
+MISSING: Final = Problem("fail", "the broker does not have a source's topic", "`tandem up` makes it")
+COMPACTED: Final = Problem(
+    "fail",
+    "a topic's `cleanup.policy` has `compact`: records go before they are archived, and answers are called exact all the same",
+    "`Source(..., compacted=True)` for {source}, then `tandem apply`; or set the topic's `cleanup.policy` to delete",
+)
+NOT_COMPACTED: Final = Problem(
+    "warn",
+    "a source says `compacted=True` and none of its topics is: no answer is called exact, for nothing",
+    "take `compacted=True` out of {source}, then `tandem apply`",
+)
+OTHERS_TIME: Final = Problem(
+    "fail",
+    "a source's event time is `_append_time`, and its topic has the producers' timestamps: records go to quarantine",
+    _SET.format(key="message.timestamp.type", value="LogAppendTime"),
+)
+NO_WRITES: Final = Problem(
+    "fail",
+    "`min.insync.replicas` is more than the topic has replicas: nothing can be written with acks=all, as `feed` does",
+    "set the topic's `min.insync.replicas` to at most {replicas}, or give it more replicas",
+)
+NO_SPARE: Final = Problem(
+    "warn",
+    "`min.insync.replicas` is all replicas: when one broker is down nothing can be written",
+    "set the topic's `min.insync.replicas` to {fewer}, or give it more replicas",
+)
+ONE_COPY: Final = Problem(
+    "warn",
+    "`min.insync.replicas` is 1 of several: what is acknowledged may be lost with one broker",
+    _SET.format(key="min.insync.replicas", value="2"),
+)
+SMALL: Final = Problem(
+    "warn",
+    "`max.message.bytes` is less than the megabyte that `feed` and `generate` may send as one record",
+    _SET.format(key="max.message.bytes", value="1048588"),
+)
+LOST: Final = Problem("fail", "a topic no longer has offsets that were not archived", "`tandem archive` records them as a gap")
+SHORT: Final = Problem(
+    "warn",
+    "retention may soon delete what is not archived",
+    "`tandem archive`, more often; or a longer `retention.ms` or `retention.bytes` of the topic",
+)
+FUTURE_RECORD: Final = Problem(
+    "warn",
+    "a topic's newest record is from the future: its producer's clock, or the broker's, is ahead of this machine's",
+    "set the clocks of the broker and of whoever writes to {topic} by NTP; watermark and horizon follow such times",
+)
+FUTURE: Final = Problem(
+    "fail",
+    "a publication or a realtime commit is from the future: a clock was set back, or another machine's is ahead",
+    "set this machine's clock by NTP; until {until}, `--as-of` and `[keep]` go by wrong times",
+)
+
+
+def _broker(subject: Subject) -> Iterator[Finding]:
+    outside = subject.settings.kafka.bootstrap
+    if not outside:
+        try:
+            broker.address(subject.settings)
+        except kafka.NoBroker:
+            yield unknown("embedded, not running; `tandem up` starts it")
+            return
+    kafka.describe(subject.connection, ["tandem-is-it-there"])
+    yield ok(f"{'outside' if outside else 'embedded'}, answers at {subject.connection.address.bootstrap}")
+
+
+def _topics(subject: Subject) -> Iterator[Finding]:
+    there = subject.topics
+    told = kafka_records.configurations(subject.connection, there)
+    copies = kafka_records.replicas(subject.connection, there)
+    found: list[Finding] = []
+    for source in subject.sources.values():
+        for name in source.topics:
+            if name in there:
+                found += judged(source, name, told[name], copies[name])
+            else:
+                found.append(MISSING.found(f"topic '{name}' of source '{source.name}' does not exist"))
+        policies = [told[name]["cleanup.policy"] for name in source.topics if name in there]
+        if source.compacted and policies and not any("compact" in policy for policy in policies):
+            found.append(
+                NOT_COMPACTED.found(f"source '{source.name}': cleanup.policy is {', '.join(policies)}", source=source.name)
+            )
+    # Sources may share a topic.
+    yield from unless(dict.fromkeys(found), f"{', '.join(there)}: as their sources need them")
+
+
+def judged(source: Source, topic: str, configuration: Mapping[str, str], replicas: int) -> Iterator[Finding]:
+    """What of a topic's configuration in effect does not suit one of its sources."""
+    least, policy = int(configuration["min.insync.replicas"]), configuration["cleanup.policy"]
+    timed, size = configuration["message.timestamp.type"], int(configuration["max.message.bytes"])
+    if "compact" in policy and not source.compacted:
+        yield COMPACTED.found(f"topic '{topic}': cleanup.policy is {policy}", source=source.name)
+    if source.event_time == APPEND_TIME and timed != "LogAppendTime":
+        yield OTHERS_TIME.found(f"topic '{topic}': message.timestamp.type is {timed}")
+    insync = f"topic '{topic}': min.insync.replicas is {least}, of {replicas}"
+    if least > replicas:
+        yield NO_WRITES.found(insync, replicas=replicas)
+    elif least == replicas > 1:
+        yield NO_SPARE.found(insync, fewer=replicas - 1)
+    elif least == 1 < replicas:
+        yield ONE_COPY.found(insync)
+    if size < _FEED_BYTES:
+        yield SMALL.found(f"topic '{topic}': max.message.bytes is {size}")
+
+
+def _retention(subject: Subject) -> Iterator[Finding]:
+    whole = [source for source in subject.sources.values() if set(source.topics) <= set(subject.topics)]
+    found: list[Finding] = []
+    for name, left in unarchived(subject.settings, subject.tables, whole, now=subject.now).items():
+        if left.lost:
+            found.append(LOST.found(f"source '{name}': {left.lost} offsets"))
+        elif left.warning:
+            found.append(SHORT.found(f"source '{name}': {left.warning}"))
+    yield from unless(found, "what is not archived is safe")
+
+
+def _timestamps(subject: Subject) -> Iterator[Finding]:
+    found = []
+    for name, milliseconds in kafka_records.newest_timestamps(subject.connection, subject.topics.values()).items():
+        newest = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+        if newest > subject.now + SKEW:
+            found.append(FUTURE_RECORD.found(f"topic '{name}' has a record of {_written(newest)}", topic=name))
+    yield from unless(found, "no record is from the future")
+
+
+def _clock(subject: Subject) -> Iterator[Finding]:
+    tables, found = subject.tables, []
+    times = {f"publication {each.number}": each.at for each in publications.history(tables)[-1:]}
+    for state in Followed(tables, subject.settings.keep.release_days).states(subject.now):
+        for source in state.cuts:
+            if (made := newest_at(tables, state.release, source)) is not None:
+                times[f"the newest commit of release {state.release} for source '{source}'"] = made
+    for what, at in times.items():
+        if at > subject.now + SKEW:
+            found.append(FUTURE.found(f"{what} is of {_written(at)}; it is {_written(subject.now)} here", until=_written(at)))
+    yield from unless(found, f"it is {_written(subject.now)}; nothing that is stored is from the future")
+
+
+def _written(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds")
+
+
+CHECKS: Final = (
+    Check(
+        "broker",
+        _broker,
+        Problem(
+            "fail",
+            "the broker does not answer",
+            "`tandem down`, then `tandem up`, for the embedded one; for an outside one correct `[kafka]`, or start it",
+        ),
+        needs=("settings",),
+    ),
+    Check(
+        "topics",
+        _topics,
+        Problem(
+            "fail",
+            "the topics cannot be asked for",
+            "see `broker` and `definitions`; the user that logs in must be allowed to describe topics",
+        ),
+        (MISSING, COMPACTED, NOT_COMPACTED, OTHERS_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
+        needs=("broker", "state"),
+    ),
+    Check(
+        "retention",
+        _retention,
+        Problem("fail", "what is archived, or the topics' records, cannot be read", "see `tables` and `broker`"),
+        (LOST, SHORT),
+        needs=("broker", "state"),
+    ),
+    Check(
+        "timestamps",
+        _timestamps,
+        Problem("fail", "the topics' timestamps cannot be asked for", "see `broker` and `definitions`"),
+        (FUTURE_RECORD,),
+        needs=("broker", "state"),
+    ),
+    Check(
+        "clock",
+        _clock,
+        Problem("fail", "publications or realtime tables cannot be read", "see `tables`"),
+        (FUTURE,),
+        needs=("state",),
+    ),
+)

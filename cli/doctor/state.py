@@ -1,0 +1,179 @@
+"""Locks and who holds them, and what ended in the middle: processes, archive runs, imports, applies, files that were left."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from batch.scratch import scratch
+from cli.doctor.check import Check, Finding, Problem, ok, unless
+from cli.doctor.subject import Subject
+from infra import processes
+from ledger import archive, diffs, locks, publications, releases, standing
+from ledger.publications import Publication
+from ledger.standing import Followed
+from speed import checkpoints
+
+_SPARK_AGE: Final = timedelta(hours=1)
+"""Within it a run may have started Spark and not taken its lock yet."""
+
+ORPHAN: Final = Problem(
+    "warn",
+    "a lock is held though the process that took it is gone: its JVM lives on, or another program has the lock",
+    "wait a moment and look again; then `kill {pid}`",
+)
+GONE: Final = Problem(
+    "warn", "a part that `up` has started is gone, and nobody stopped it", "see `{log}`; `tandem up` starts it again"
+)
+BAD_RECORD: Final = Problem("warn", "the record of a process cannot be read", "`tandem down`, then `tandem up`")
+UNFINISHED_RUN: Final = Problem(
+    "warn", "an archive run was begun and never finished, or an import is not decoded yet", "`tandem archive`"
+)
+UNFINISHED_IMPORT: Final = Problem(
+    "warn", "an import was cut short; `archive` waits for it", "`tandem import` again, with the same folder"
+)
+UNFINISHED_APPLY: Final = Problem(
+    "warn", "an `apply` ended in the middle", "`tandem apply` goes on; or `tandem retire {release}` lets it go"
+)
+SCRATCH: Final = Problem("warn", "a run that was killed left scratch files", "`tandem maintain` deletes them")
+CHECKPOINTS: Final = Problem(
+    "warn",
+    "a speed layer that was killed left its checkpoints",
+    "`tandem down`, then `tandem up` deletes them; nothing reads them",
+)
+SPARK: Final = Problem("warn", "a Spark that was killed left temporary folders", "while nothing runs, `rm -r {folders}`")
+
+
+def _locks(subject: Subject) -> Iterator[Finding]:
+    found, held = [], []
+    for path in sorted(_lock_folder(subject).glob("*.lock")):
+        pid, owner = locks.holding(path), locks.owner(path)
+        if pid is None:
+            continue
+        if owner is not None and processes.start_time(owner.pid):
+            held.append(f"{path.name} by {owner}")
+        else:
+            by = "nobody on record" if owner is None else f"{owner}, which is gone"
+            found.append(ORPHAN.found(f"{path} is held by process {pid}; it was taken by {by}", pid=pid))
+    yield from unless(found, f"held: {', '.join(held)}" if held else "none is held")
+
+
+def _lock_folder(subject: Subject) -> Path:
+    return subject.tables.lock("any").parent
+
+
+def _held(subject: Subject, name: str) -> bool:
+    """Whether somebody is writing the tables of this lock just now."""
+    path = subject.tables.lock(name)
+    return path.exists() and locks.holding(path) is not None
+
+
+def _processes(subject: Subject) -> Iterator[Finding]:
+    state, found, live = subject.settings.folder, [], []
+    for name in processes.names(state):
+        known = processes.recorded(state, name)
+        if known is None:
+            found.append(BAD_RECORD.found(f"{state / 'run' / name}.json names no process"))
+        elif processes.alive(known):
+            live.append(f"{name} (process {known.pid})")
+        else:
+            found.append(GONE.found(f"{name} (process {known.pid}) is gone", log=known.log))
+    yield from unless(found, f"running: {', '.join(live)}" if live else "nothing is running")
+
+
+def _runs(subject: Subject) -> Iterator[Finding]:
+    if _held(subject, "archive"):
+        yield ok("one is under way")
+        return
+    tables, found = subject.tables, []
+    decoders = {(name, one) for state in _followed(subject) for name, one in releases.load(tables, state.release).sources.items()}
+    for source in sorted(folder.name for folder in Path(tables.control("runs")).glob("*")):
+        waiting = [run.number for run in archive.unwritten(tables, source) if run.imported]
+        if waiting:
+            found.append(UNFINISHED_IMPORT.found(f"source '{source}': run {waiting[0]} has nothing of its records"))
+            continue
+        known = {run.number for run in archive.runs(tables, source)}
+        finished = known if any(name == source for name, _ in decoders) else set[int]()
+        for decoder in (decoder for name, decoder in decoders if name == source):
+            finished = finished & {one.run for one in archive.summaries(tables, source, decoder)}
+        if left := known - finished:
+            found.append(UNFINISHED_RUN.found(f"source '{source}': run {min(left)} of {max(known)} is not finished"))
+    yield from unless(found, "all that were begun are finished")
+
+
+def _followed(subject: Subject) -> list[Publication]:
+    return Followed(subject.tables, subject.settings.keep.release_days).states(subject.now)
+
+
+def _apply(subject: Subject) -> Iterator[Finding]:
+    if _held(subject, "views"):
+        yield ok("a batch run is under way")
+        return
+    tables, found = subject.tables, []
+    live = {each.release for each in publications.history(tables)}
+    newest = {one.state.release: one for one in standing.records(tables)}
+    for number, one in sorted(newest.items()):
+        if one.over:
+            continue
+        if one.stage == "applied" or (number not in live and diffs.of_release(tables, number) is None):
+            what = "is not built" if one.stage == "applied" else "is built, and not compared with the live one"
+            found.append(UNFINISHED_APPLY.found(f"release {number} {what}", release=number))
+    yield from unless(found, "none ended in the middle")
+
+
+def _leftovers(subject: Subject) -> Iterator[Finding]:
+    yield from unless(
+        [*_scratch(subject), *_checkpoints(subject), *_spark(subject)],
+        "nothing was left over",
+    )
+
+
+def _scratch(subject: Subject) -> Iterator[Finding]:
+    files = [path for path in Path(scratch(subject.tables).folder).rglob("*") if path.is_file()]
+    if files and not _held(subject, "views"):
+        yield SCRATCH.found(f"{len(files)} files in {scratch(subject.tables).folder}")
+
+
+def _checkpoints(subject: Subject) -> Iterator[Finding]:
+    dead = [folder for folder, lives in checkpoints.folders(subject.settings.folder) if not lives]
+    if dead:
+        yield CHECKPOINTS.found(", ".join(map(str, dead)))
+
+
+def _spark(subject: Subject) -> Iterator[Finding]:
+    """Nothing tells whose such a folder is: they are left over if no batch run and no speed layer is at work."""
+    state = subject.settings.folder
+    at_work = any(lives for _, lives in checkpoints.folders(state)) or any(_held(subject, name) for name in ("archive", "views"))
+    folders = [path for kind in ("blockmgr-*", "spark-*") for path in sorted((state / "spark").glob(kind))]
+    old = [path for path in folders if subject.now - datetime.fromtimestamp(path.stat().st_mtime, UTC) > _SPARK_AGE]
+    if old and not at_work:
+        yield SPARK.found(f"{len(old)} folders in {state / 'spark'}", folders=" ".join(map(str, old)))
+
+
+_UNREADABLE: Final = Problem("fail", "what is recorded of releases and runs cannot be read", "see `tables`")
+
+CHECKS: Final = (
+    Check(
+        "locks",
+        _locks,
+        Problem("fail", "a lock's file cannot be opened", "make what is named readable and writable"),
+        (ORPHAN,),
+        needs=("state",),
+    ),
+    Check(
+        "processes",
+        _processes,
+        Problem("fail", "the records of processes cannot be read", "make what is named readable"),
+        (GONE, BAD_RECORD),
+        needs=("state",),
+    ),
+    Check("runs", _runs, _UNREADABLE, (UNFINISHED_RUN, UNFINISHED_IMPORT), needs=("state",)),
+    Check("apply", _apply, _UNREADABLE, (UNFINISHED_APPLY,), needs=("state",)),
+    Check(
+        "leftovers",
+        _leftovers,
+        Problem("fail", "the folders of the state folder cannot be searched", "make what is named readable and writable"),
+        (SCRATCH, CHECKPOINTS, SPARK),
+        needs=("state",),
+    ),
+)

@@ -1,0 +1,46 @@
+"""What the doctor looks at: one project on this machine, at one time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from cli.call import Call
+from cli.published import definitions
+from infra import broker, kafka
+from infra.settings import Settings
+from ledger.tables import Tables
+from views.source import Source
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A project, and the time at which it is looked at. What cannot be had raises TandemError."""
+
+    call: Call
+    now: datetime
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The project's settings."""
+        return self.call.settings()
+
+    @cached_property
+    def tables(self) -> Tables:
+        """All tables of the project."""
+        return Tables(self.settings.state)
+
+    @cached_property
+    def sources(self) -> Mapping[str, Source]:
+        """The published sources, else the working tree's."""
+        return definitions(self.call, self.tables).sources
+
+    @cached_property
+    def connection(self) -> kafka.Connection:
+        """A connection to the broker; raises NoBroker."""
+        return kafka.connect(broker.address(self.settings))
+
+    @cached_property
+    def topics(self) -> Mapping[str, kafka.Topic]:
+        """The topics of all sources that exist, by name."""
+        return kafka.describe(self.connection, {name for source in self.sources.values() for name in source.topics})

@@ -1,0 +1,178 @@
+"""Whether every table opens, is plain, and has its files whole, and what the newest publication names above all."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from deltalake import DeltaTable
+
+from cli.doctor.check import Check, Finding, Problem, ok, unless
+from cli.doctor.subject import Subject
+from ledger import archive, delta, parts, publications
+from ledger.delta import Unreadable
+from ledger.parts import damage
+from ledger.tables import Tables
+
+_KINDS: Final = ("control", "log", "views", "realtime")
+
+JOURNAL: Final = Problem(
+    "fail", "a control table cannot be read, or a file of it is missing or torn", "restore `{folder}` from a backup"
+)
+ARCHIVE: Final = Problem(
+    "fail",
+    "an archive cannot be read, is gone, or a file of it is missing or torn",
+    "restore `{folder}` from a backup; or `tandem import` of an export, into a new state folder",
+)
+DECODED: Final = Problem(
+    "fail",
+    "an events or quarantine table cannot be read, or a file of it is missing or torn",
+    "remove `{summaries}`, then `{folder}`; `tandem archive` decodes the archive anew",
+)
+REALTIME: Final = Problem(
+    "fail",
+    "a realtime table cannot be read, or a file of it is missing or torn",
+    "`tandem down`, remove `{folder}`, `tandem up`: the speed layer goes on from the cut",
+)
+VIEW: Final = Problem("fail", "a view's table cannot be opened", "remove `{folder}`; then see `views`")
+OLD_PART: Final = Problem(
+    "warn",
+    "a file of a batch version that the newest publication does not name is missing or torn",
+    "none is needed: `tandem maintain` takes it out once no publication that is kept names it",
+)
+NOT_PLAIN: Final = Problem(
+    "fail",
+    "a table's protocol asks its readers for more than version 1, such as deletion vectors, which Tandem would not honour",
+    "restore `{folder}` from before another program changed it, or let Spark drop the table's features",
+)
+WRITER: Final = Problem(
+    "warn",
+    "a table's protocol asks its writers for more than version 2: commits of Tandem may be refused",
+    "restore `{folder}` from before another program changed it, or let Spark drop the table's features",
+)
+LOST_PART: Final = Problem(
+    "fail",
+    "a file that the newest publication names is missing or torn, or its table has other rows",
+    "`tandem recompute {view}` folds it anew, from what is archived",
+)
+
+
+def _tables(subject: Subject) -> Iterator[Finding]:
+    folders, named = _folders(subject.settings.folder), _named(subject.tables)
+    yield from unless(
+        chain.from_iterable(chain((_looked_at(subject, one, named) for one in folders), (_gone(subject.tables),))),
+        f"{len(folders)} Delta tables, each of reader version 1 with every file in place",
+    )
+
+
+def _folders(state: Path) -> list[Path]:
+    """The folders of all Delta tables."""
+    return sorted(log.parent for kind in _KINDS for log in (state / kind).rglob("_delta_log"))
+
+
+def _named(tables: Tables) -> frozenset[tuple[str, int]]:
+    """Which batch versions of which tables the newest publication names; none if it cannot be read: that is found by itself."""
+    try:
+        newest = publications.latest(tables)
+    except Unreadable:
+        return frozenset()
+    views = newest.views.items() if newest else ()
+    return frozenset((tables.view(name, view.fingerprint), part.version) for name, view in views for part in view.parts)
+
+
+def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]) -> Iterator[Finding]:
+    try:
+        handle = delta.open_table(subject.tables, str(folder))
+        if handle is None:
+            yield _problem(subject, folder).found(f"{folder} has an empty log", **_names(subject, folder))
+            return
+        yield from _protocol(folder, handle)
+        handle, damaged = looked_through(handle)
+    except Unreadable as error:
+        yield _problem(subject, folder).found(str(error), **_names(subject, folder))
+        return
+    problem = _problem(subject, folder)
+    if problem is VIEW:
+        versions = parts.paths(handle)
+        damaged = [path for path in damaged if (str(folder), versions[path]) not in named]  # `views` tells of the others
+        problem = OLD_PART
+    if damaged:
+        yield problem.found(
+            f"{folder}: {len(damaged)} files are missing or torn, such as {damaged[0]}", **_names(subject, folder)
+        )
+
+
+def _protocol(folder: Path, handle: DeltaTable) -> Iterator[Finding]:
+    protocol = handle.protocol()
+    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    asked = f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}"
+    found = f"{folder} asks for {asked}{', ' + ', '.join(features) if features else ''}; Tandem's are of 1 and 2"
+    if protocol.min_reader_version > 1:
+        yield NOT_PLAIN.found(found, folder=folder)
+    elif protocol.min_writer_version > 2:
+        yield WRITER.found(found, folder=folder)
+
+
+def looked_through(handle: DeltaTable) -> tuple[DeltaTable, list[str]]:
+    """The table as it was looked at last, and its files that are damaged. Raises Unreadable."""
+    if any(delta.damaged(handle, delta.files(handle))):
+        handle = delta.reopen(handle)  # its owner may have taken them out, and deleted them, meanwhile
+    return handle, list(delta.damaged(handle, delta.files(handle)))
+
+
+def _gone(tables: Tables) -> Iterator[Finding]:
+    """Archives that are not there any more."""
+    for folder in sorted(Path(tables.control("summaries")).glob("*")):
+        address = tables.archive(folder.name)
+        if archive.runs(tables, folder.name) and not Path(address).exists():
+            yield ARCHIVE.found(f"{address} is gone, of which there were archive runs", folder=address)
+
+
+def _kind(subject: Subject, folder: Path) -> str:
+    return folder.relative_to(subject.settings.folder).parts[0]
+
+
+def _problem(subject: Subject, folder: Path) -> Problem:
+    """What it is if a table is damaged."""
+    log = ARCHIVE if folder.name == "archive" else DECODED
+    return {"control": JOURNAL, "log": log, "views": VIEW, "realtime": REALTIME}[_kind(subject, folder)]
+
+
+def _names(subject: Subject, folder: Path) -> Mapping[str, object]:
+    """What the mends name. Events and quarantine of a decoder go together, and with them what says that they are complete."""
+    if _problem(subject, folder) is not DECODED:
+        return {"folder": folder}
+    source, decoder = folder.parts[-3:-1]
+    return {"folder": folder.parent, "summaries": subject.tables.control("summaries", source, decoder)}
+
+
+def _views(subject: Subject) -> Iterator[Finding]:
+    newest = publications.latest(subject.tables)
+    if newest is None:
+        yield ok("nothing is published yet")
+        return
+    lost = (
+        LOST_PART.found(f"view '{name}', publication {newest.number}: {what}", view=name)
+        for name, view in newest.views.items()
+        for part in view.parts
+        for what in damage(subject.tables, subject.tables.view(name, view.fingerprint), part)
+    )
+    yield from unless(lost, f"publication {newest.number} has its {len(newest.views)} views whole")
+
+
+CHECKS: Final = (
+    Check(
+        "tables",
+        _tables,
+        Problem("fail", "the state folder cannot be searched", "make what is named readable"),
+        (JOURNAL, ARCHIVE, DECODED, REALTIME, VIEW, OLD_PART, NOT_PLAIN, WRITER),
+        needs=("state",),
+    ),
+    Check(
+        "views",
+        _views,
+        Problem("fail", "the publications cannot be read", "see `tables`"),
+        (LOST_PART,),
+        needs=("state",),
+    ),
+)

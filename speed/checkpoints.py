@@ -1,0 +1,28 @@
+"""The folders of Spark's checkpoints, in `speed` of the state folder: one of each process, of no use to any other."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from infra import processes
+
+_FOLDER: Final = "speed"
+
+
+def own_folder(state: Path) -> Path:
+    """A new folder for this process's checkpoints; those of processes that were killed go."""
+    parent = state / _FOLDER
+    parent.mkdir(parents=True, exist_ok=True)
+    for folder, lives in folders(state):
+        if not lives:
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
+
+
+def folders(state: Path) -> Iterator[tuple[Path, bool]]:
+    """The folders that are there, and of each whether its process lives."""
+    for folder in sorted((state / _FOLDER).glob("[0-9]*-*")):
+        yield folder, bool(processes.start_time(int(folder.name.partition("-")[0])))

@@ -1,0 +1,40 @@
+"""One check of the doctor on a project's folder."""
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from cli.call import Call
+from cli.doctor import CHECKS, look
+from cli.doctor.check import Finding, Problem
+from cli.doctor.subject import Subject
+from tests.serving.world import NOON
+
+LATER = NOON + timedelta(days=1)
+
+
+def looked(folder: Path, check: str, *, environ: Mapping[str, str] | None = None, now=LATER) -> list[Finding]:
+    """What one check finds."""
+    (chosen,) = (each for each in CHECKS if each.name == check)
+    environ = os.environ if environ is None else environ
+    return look(chosen, Subject(Call(folder, json=True, debug=False, environ=environ), now))
+
+
+def fine(folder: Path, check: str, **how) -> str:
+    """What it finds where all is well."""
+    (found,) = looked(folder, check, **how)
+    assert (found.outcome, found.mend) == ("ok", None), found
+    return found.what
+
+
+def wrong(folder: Path, check: str, problem: Problem | None = None, **how) -> Finding:
+    """The only thing that it finds: this problem, or without one that the check cannot be made."""
+    (found,) = looked(folder, check, **how)
+    (chosen,) = (each for each in CHECKS if each.name == check)
+    problem = problem or chosen.hindered
+    assert problem in (chosen.hindered, *chosen.problems)
+    assert found.outcome == problem.outcome, found
+    assert re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(problem.mend)), found.mend or ""), found
+    return found

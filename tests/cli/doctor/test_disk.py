@@ -1,0 +1,69 @@
+"""The state folder must be usable, and the disk must have room for what the next runs write."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.doctor.disk import FULL, SHORT
+from ledger import archive
+from ledger.positions import LOG_START
+from ledger.tables import Tables
+from tests.cli.doctor.looked import fine, wrong
+from tests.ledger.tiny import AT, at
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tandem.toml").touch()
+    return tmp_path
+
+
+def sparse(path: Path, size: int) -> None:
+    """A file of a size that takes no room."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def test_a_state_folder_that_cannot_be_made_is_told(folder: Path) -> None:
+    state = folder / ".tandem"
+    assert fine(folder, "state") == f"{state}, not made yet"
+    state.mkdir()
+    assert fine(folder, "state") == str(state)
+    assert "holds a '%'" in wrong(folder, "state", environ={"TANDEM_STATE": str(folder / "50%25")}).what
+    state.rmdir()
+    state.write_text("a file")
+    assert wrong(folder, "state").what == f"{state} cannot be made: {state} is not a folder"
+
+
+def test_room_is_needed_for_writing_anew_what_there_is(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    assert " free; " in fine(folder, "disk")
+    sparse(folder / ".tandem/broker/data/segment", 2 * free)  # what is never written anew
+    sparse(folder / ".tandem/views/sales/f00d/part.parquet", free // 2)
+    fine(folder, "disk")
+    sparse(folder / ".tandem/log/sales/archive/part.parquet", free)
+    told = wrong(folder, "disk", SHORT).what
+    assert float(told.split("log and views ")[1].split(" GB")[0]) == pytest.approx(1.5 * free / 1e9, rel=0.01)
+
+
+def test_room_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
+    tables, free = Tables(str(folder / ".tandem")), shutil.disk_usage(folder).free
+    sparse(folder / ".tandem/log/numbers/archive/part.parquet", 4 * free)
+    archive.intend(tables, "numbers", start=LOG_START, end=at(90, 0), by="test", at=AT)
+    archive.intend(tables, "numbers", start=at(90, 0), end=at(100, 0), by="test", at=AT)
+    told = wrong(folder, "disk", SHORT).what  # the last run had a tenth of the offsets
+    assert float(told.split("took about ")[1].split(" GB")[0]) == pytest.approx(0.4 * free / 1e9, rel=0.01)
+    archive.intend(tables, "numbers", start=at(100, 0), end=at(100, 100), by="test", at=AT)
+    wrong(folder, "disk", FULL)
+
+
+def test_a_damaged_journal_is_told(folder: Path) -> None:
+    tables = Tables(str(folder / ".tandem"))
+    archive.intend(tables, "numbers", start=LOG_START, end=at(1, 1), by="test", at=AT)
+    sparse(folder / ".tandem/log/numbers/archive/part.parquet", 1)
+    fine(folder, "disk")
+    for file in Path(tables.control("runs", "numbers")).glob("*.parquet"):
+        file.unlink()
+    assert "runs/numbers" in wrong(folder, "disk").what

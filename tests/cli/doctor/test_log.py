@@ -1,0 +1,195 @@
+"""Topics that do not suit their sources, on a real broker; a broker that is not there; clocks."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from cli.doctor import log as looks
+from cli.doctor.check import Problem
+from infra import kafka
+from ledger import publications
+from ledger.tables import Tables
+from tests.batch.filed import Filed, row
+from tests.cli.doctor.looked import LATER, fine, looked, wrong
+from tests.serving.world import NOON, World, hit, position
+from tests.stack import new_topic, produce
+from views.event import Event
+from views.source import Source
+
+DEFINITIONS = """
+from datetime import datetime
+from views import Event, Source
+
+class Sale(Event):
+    at: datetime
+
+sales = Source(**({"topic": TOPICS, "event": Sale, "event_time": "at"} | dict(MORE)))
+SOURCES = (sales,)
+VIEWS = ()
+"""
+_FINE = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "CreateTime",
+    "min.insync.replicas": "2",
+    "max.message.bytes": "1048588",
+}
+
+
+class Sale(Event):
+    at: datetime
+
+
+SALES = Source(topic="sales", event=Sale, event_time="at", name="sales")
+
+
+def write(folder: Path, *topics: str, more: str = "") -> None:
+    (folder / "definitions.py").write_text(DEFINITIONS.replace("TOPICS", repr(topics)).replace("MORE", more))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, broker: kafka.Connection) -> Path:
+    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    return tmp_path
+
+
+@pytest.fixture
+def made(broker: kafka.Connection) -> Iterator:
+    """Make a topic with a configuration."""
+
+    def make(**configuration: str) -> kafka.Topic:
+        name = f"{new_topic(broker).name}-set"
+        named = {key.replace("_", "."): value for key, value in configuration.items()}
+        broker.admin.create_topics([NewTopic(name, 2, 1, config=named)])[name].result(20)
+        return kafka._settled(broker, [name])[name]
+
+    return make
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("configuration", "problem", "told"),
+    [
+        ({"cleanup_policy": "compact"}, looks.COMPACTED, "cleanup.policy is compact"),
+        ({"cleanup_policy": "compact,delete"}, looks.COMPACTED, "cleanup.policy is "),
+        ({"min_insync_replicas": "2"}, looks.NO_WRITES, "min.insync.replicas is 2, of 1"),
+        ({"max_message_bytes": "999999"}, looks.SMALL, "max.message.bytes is 999999"),
+    ],
+)
+def test_a_topic_that_does_not_suit_its_source_is_told(
+    folder: Path, made, configuration: dict[str, str], problem: Problem, told: str
+) -> None:
+    write(folder, name := made().name)
+    assert fine(folder, "topics") == f"{name}: as their sources need them"
+    write(folder, name := made(**configuration).name)
+    assert wrong(folder, "topics", problem).what.startswith(f"topic '{name}': {told}")
+
+
+@pytest.mark.broker
+def test_a_compacted_source_wants_a_compacted_topic(folder: Path, made) -> None:
+    write(folder, made(cleanup_policy="compact").name, more="compacted=True")
+    fine(folder, "topics")
+    write(folder, made().name, more="compacted=True")
+    assert wrong(folder, "topics", looks.NOT_COMPACTED).what == "source 'sales': cleanup.policy is delete"
+
+
+@pytest.mark.broker
+def test_append_time_wants_the_time_of_the_log(folder: Path, made) -> None:
+    write(folder, made(message_timestamp_type="LogAppendTime").name, more='event_time="_append_time"')
+    fine(folder, "topics")
+    write(folder, made().name, more='event_time="_append_time"')
+    assert "message.timestamp.type is CreateTime" in wrong(folder, "topics", looks.OTHERS_TIME).what
+
+
+@pytest.mark.broker
+def test_a_topic_that_is_missing_is_told_and_the_others_are_looked_at(folder: Path, made) -> None:
+    write(folder, made().name, "no-such-topic")
+    assert wrong(folder, "topics", looks.MISSING).what == "topic 'no-such-topic' of source 'sales' does not exist"
+    assert fine(folder, "retention") == "what is not archived is safe"
+    assert fine(folder, "timestamps") == "no record is from the future"
+
+
+@pytest.mark.broker
+def test_what_retention_may_delete_or_has_deleted_is_told(folder: Path, broker: kafka.Connection, made) -> None:
+    topic, now = made(retention_ms=str(40 * 3_600_000)), datetime.now(UTC)
+    write(folder, topic.name)
+    produce(broker, topic, [b"x"] * 3, at=now - timedelta(hours=3))
+    fine(folder, "retention", now=now)
+    produce(broker, topic, [b"x"], at=now - timedelta(hours=25), partition=1)
+    told = wrong(folder, "retention", looks.SHORT, now=now).what
+    assert told.startswith("source 'sales': in 15.0 hours the log may lose records that are not archived")
+    filed = Filed(Tables(str(folder / ".tandem")))
+    filed.name(topic.name, topic.id)
+    filed.file([row(topic.id, 0, 0), row(topic.id, 1, 0)], {(topic.id, 0): 1, (topic.id, 1): 1})
+    fine(folder, "retention", now=now)
+    gone = TopicPartition(topic.name, 0, 3)
+    broker.admin.delete_records([gone])[gone].result(20)
+    assert wrong(folder, "retention", looks.LOST, now=now).what == "source 'sales': 2 offsets"
+
+
+@pytest.mark.broker
+def test_a_record_from_the_future_is_told(folder: Path, broker: kafka.Connection, made) -> None:
+    topic, now = made(), datetime.now(UTC)
+    write(folder, topic.name)
+    produce(broker, topic, [b"x"], at=now)
+    fine(folder, "timestamps", now=now)
+    fine(folder, "timestamps", now=now - looks.SKEW + timedelta(seconds=1))
+    assert topic.name in wrong(folder, "timestamps", looks.FUTURE_RECORD, now=now - looks.SKEW - timedelta(seconds=1)).what
+
+
+@pytest.mark.parametrize(
+    ("change", "replicas", "problem"),
+    [
+        ({}, 3, None),
+        ({"min.insync.replicas": "1"}, 1, None),
+        ({"min.insync.replicas": "1"}, 3, looks.ONE_COPY),
+        ({"min.insync.replicas": "3"}, 3, looks.NO_SPARE),
+        ({"min.insync.replicas": "4"}, 3, looks.NO_WRITES),
+        ({"max.message.bytes": "1000000"}, 3, None),
+    ],
+)
+def test_what_needs_more_brokers_than_one_is_judged_too(change: dict[str, str], replicas: int, problem: Problem | None) -> None:
+    found = [each.mend for each in looks.judged(SALES, "sales", {**_FINE, **change}, replicas)]
+    assert found == ([] if problem is None else [problem.mend.format(replicas=replicas, fewer=replicas - 1)])
+
+
+def test_a_broker_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "tandem.toml").touch()
+    write(tmp_path, "sales")
+    (found,) = looked(tmp_path, "broker")
+    assert (found.outcome, found.what) == ("unknown", "embedded, not running; `tandem up` starts it")
+    with closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
+        nowhere = {"TANDEM_KAFKA_BOOTSTRAP": f"127.0.0.1:{unused.getsockname()[1]}"}
+    assert "connection refused" in wrong(tmp_path, "broker", environ=nowhere).what
+    # Where it goes between two checks:
+    for check in ("topics", "timestamps"):
+        wrong(tmp_path, check, environ=nowhere)
+
+
+@pytest.mark.broker
+def test_a_broker_that_answers_is_named(folder: Path, broker: kafka.Connection) -> None:
+    assert fine(folder, "broker") == f"outside, answers at {broker.address.bootstrap}"
+
+
+def test_what_is_stored_from_the_future_is_told(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, hit("/", 1))
+    world.trigger()
+    assert fine(tmp_path, "clock", now=LATER) == f"it is {LATER:%FT%T}+00:00; nothing that is stored is from the future"
+    fine(tmp_path, "clock", now=NOON - looks.SKEW)
+    told = [each.what for each in looked(tmp_path, "clock", now=NOON - looks.SKEW - timedelta(seconds=1))]
+    assert told == [
+        f"{what} is of 2026-11-01T12:00:00+00:00; it is 2026-11-01T11:59:54+00:00 here"
+        for what in ("publication 1", "the newest commit of release 1 for source 'hits'")
+    ]
+    world.clock = LATER + timedelta(days=1)
+    world.recompute(position(1))
+    assert publications.latest(world.tables).number == 2
+    found = wrong(tmp_path, "clock", looks.FUTURE)
+    assert "until 2026-11-03T12:00:00+00:00" in (found.mend or "")

@@ -1,0 +1,91 @@
+"""Python, Java, jars, ports and the project's own files, as they must be and not."""
+
+import os
+import resource
+import socket
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cli.doctor.machine import OTHER_PORT
+from infra import jars, processes
+from tests.cli.doctor.looked import fine, looked, wrong
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text("SOURCES = ()\nVIEWS = ()\n")
+    return tmp_path
+
+
+def test_another_python_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sys.executable in fine(folder, "python")
+    monkeypatch.setattr(sys, "version_info", (3, 12, 1))
+    assert "the locked packages are for 3.11" in wrong(folder, "python").what
+
+
+def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert " at /" in fine(folder, "java")
+    monkeypatch.setattr(sys, "prefix", str(folder))  # where the packaged one would be
+    found = wrong(folder, "java", environ={"PATH": str(folder), "JAVA_HOME": str(folder)})
+    assert f"JAVA_HOME has none that runs ({folder})" in found.what
+
+
+def test_jars_that_are_missing_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "as pinned" in fine(folder, "jars")
+    monkeypatch.setattr(jars.differing, "__defaults__", (folder,))
+    assert wrong(folder, "jars").what.startswith(f"{len(jars.pinned())} jars in ")
+
+
+def test_a_loopback_without_ports_is_told(folder: Path) -> None:
+    fine(folder, "loopback")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        found = wrong(folder, "loopback")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "Too many open files" in found.what
+
+
+def test_settings_that_cannot_be_used_are_told(folder: Path) -> None:
+    told = fine(folder, "settings", environ={"TANDEM_KAFKA_PARTITIONS": "3"})
+    assert told == f"{folder / 'tandem.toml'}, TANDEM_KAFKA_PARTITIONS"
+    (folder / "tandem.toml").write_text("[kafka]\npartition = 2\n")
+    assert "tandem.toml:2: unknown key 'partition'" in wrong(folder, "settings").what
+
+
+def test_definitions_that_do_not_load_are_told(folder: Path) -> None:
+    assert fine(folder, "definitions") == "0 sources, 0 views"
+    (folder / "definitions.py").write_text("SOURCES = (\n")
+    assert "definitions.py" in wrong(folder, "definitions").what
+
+
+def test_a_configured_port_that_another_program_has_is_told(folder: Path) -> None:
+    assert fine(folder, "ports") == "the broker will take a free one"
+    assert "outside broker" in fine(folder, "ports", environ={"TANDEM_KAFKA_BOOTSTRAP": "somewhere:9092"})
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = str(other.getsockname()[1])
+        assert (
+            f"port {port} on 127.0.0.1 (kafka.port) is taken" in wrong(folder, "ports", environ={"TANDEM_KAFKA_PORT": port}).what
+        )
+    assert fine(folder, "ports", environ={"TANDEM_KAFKA_PORT": port}) == f"kafka.port {port} is free"
+
+
+def test_a_broker_on_another_port_than_the_configured_one_is_told(folder: Path) -> None:
+    pid, state = os.getpid(), folder / ".tandem"
+    for name, content in {
+        "run/broker.json": processes.Process("broker", pid, processes.start_time(pid), "broker.log"),
+        "broker/ports.json": {"port": 9092, "controller": 9093},
+    }.items():
+        (state / name).parent.mkdir(parents=True)
+        (state / name).write_bytes(msgspec.json.encode(content))
+    assert fine(folder, "ports") == f"broker (process {pid}); kafka at 127.0.0.1:9092"
+    fine(folder, "ports", environ={"TANDEM_KAFKA_PORT": "9092"})
+    assert "kafka.port is 92" in wrong(folder, "ports", OTHER_PORT, environ={"TANDEM_KAFKA_PORT": "92"}).what
+    (state / "broker/ports.json").unlink()
+    assert [found.outcome for found in looked(folder, "ports")] == ["unknown"]

@@ -1,0 +1,235 @@
+"""Locks and their holders, and what ended in the middle: each told with what finishes it, and not while it is at work."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import main
+from cli.doctor import state as looks
+from infra import processes
+from ledger import archive, diffs, publications, releases, standing
+from ledger.diffs import ReleaseDiff
+from ledger.locks import Owner
+from ledger.positions import LOG_START
+from ledger.standing import Stage
+from ledger.tables import Tables
+from speed import checkpoints
+from tests.batch.filed import Filed, row
+from tests.cli.doctor.looked import LATER, fine, wrong
+from tests.ledger.tiny import AT, at
+from tests.serving.world import NOON, SOURCE, World, hit, position
+from views import project
+
+_HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "ab")
+fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(path: Path) -> Iterator[int]:
+    """The lock in the hands of another process, whose pid this is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-c", _HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        try:
+            yield holder.pid
+        finally:
+            holder.stdin.close()
+
+
+def ended() -> int:
+    """The pid of a process that is gone."""
+    done = subprocess.Popen(["/bin/true"])
+    done.wait()
+    return done.pid
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / ".tandem").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def tables(folder: Path) -> Tables:
+    return Tables(str(folder / ".tandem"))
+
+
+def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
+    assert fine(folder, "locks") == "none is held"
+    lock = tables.lock("archive")
+    with held(lock) as pid:
+        owners = lock.with_name("archive.lock.owner")
+        owners.write_text(json.dumps(asdict(Owner("tandem archive", os.getpid(), "2026-11-01"))))
+        told = fine(folder, "locks")
+        assert told == f"held: archive.lock by tandem archive (pid {os.getpid()}, since 2026-11-01)"
+        owners.write_text(json.dumps(asdict(Owner("tandem archive", ended(), "2026-11-01"))))
+        found = wrong(folder, "locks", looks.ORPHAN)
+        assert f"is held by process {pid}; it was taken by tandem archive (pid " in found.what
+        assert f"`kill {pid}`" in (found.mend or "")
+        owners.unlink()
+        assert "by nobody on record" in wrong(folder, "locks", looks.ORPHAN).what
+    assert fine(folder, "locks") == "none is held"
+    lock.unlink()
+    lock.mkdir()
+    wrong(folder, "locks")
+
+
+def test_a_part_that_is_gone_is_told(folder: Path, tables: Tables) -> None:
+    assert fine(folder, "processes") == "nothing is running"
+    state = Path(tables.root)
+    child = processes.spawn(state, "speed", ["/bin/sleep", "600"], environ=os.environ, folder=folder)
+    try:
+        assert fine(folder, "processes") == f"running: speed (process {child.process.pid})"
+    finally:
+        child.popen.kill()
+        child.popen.wait()
+    found = wrong(folder, "processes", looks.GONE)
+    assert (found.what, f"see `{child.process.log}`" in (found.mend or "")) == (
+        f"speed (process {child.popen.pid}) is gone",
+        True,
+    )
+    (state / "run" / "speed.json").write_text("{")
+    wrong(folder, "processes", looks.BAD_RECORD)
+    assert main(["down", "--project", str(folder)]) == 0
+    assert fine(folder, "processes") == "nothing is running"
+    (state / "run" / "speed.json").mkdir()
+    wrong(folder, "processes")
+
+
+@pytest.fixture(scope="module")
+def archived(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """What is published, and three events in the archive."""
+    world = World(tmp_path_factory.mktemp("archived"))
+    world.append(0, *(hit(f"/{n}", n) for n in range(3)))
+    world.file_in_archive()
+    return world
+
+
+@pytest.fixture
+def world(archived: World, tmp_path: Path) -> World:
+    """The same, to go on with."""
+    return archived.moved(tmp_path)
+
+
+def test_an_archive_run_that_was_not_finished_is_told_while_none_is_at_work(world: World, tmp_path: Path) -> None:
+    assert fine(tmp_path, "runs") == "all that were begun are finished"
+    archive.intend(world.tables, SOURCE, start=world.end, end=position(5), by="archive", at=NOON)
+    assert wrong(tmp_path, "runs", looks.UNFINISHED_RUN).what == f"source '{SOURCE}': run 2 of 2 is not finished"
+    with held(world.tables.lock("archive")):
+        assert fine(tmp_path, "runs") == "one is under way"
+
+
+def test_a_run_is_finished_once_every_release_that_is_kept_up_has_it(world: World, tmp_path: Path) -> None:
+    (tmp_path / "definitions.py").write_text(world.definitions.replace("Scale(2)]", "Scale(2)]\n    more: int = 0"))
+    beside(world, "built")
+    wrong(tmp_path, "runs", looks.UNFINISHED_RUN)
+
+
+def beside(world: World, stage: Stage) -> int:
+    """A release of what the folder defines by now, in a stage beside the live one."""
+    release = releases.adopt(world.tables, project.load(world.folder), by="test", at=NOON)
+    standing.record(world.tables, stage, replace(world.live, release=release.number))
+    return release.number
+
+
+def test_an_import_that_was_cut_short_is_told(folder: Path, tables: Tables) -> None:
+    archive.intend(tables, "numbers", start=LOG_START, end=at(5, 5), by=archive.IMPORT, at=AT)
+    wrong(folder, "runs", looks.UNFINISHED_IMPORT)
+
+
+def test_an_import_before_anything_is_published_is_to_be_decoded(folder: Path, tables: Tables) -> None:
+    filed = Filed(tables)
+    filed.file([row("T", 0, 0)], {("T", 0): 1})
+    wrong(folder, "runs", looks.UNFINISHED_RUN)
+
+
+def test_what_cannot_be_read_of_runs_and_applies_is_told(world: World, tmp_path: Path) -> None:
+    for file in Path(world.tables.control("publications")).glob("*.parquet"):
+        file.unlink()
+    for check in ("runs", "apply", "clock"):
+        wrong(tmp_path, check)
+
+
+def test_an_apply_that_ended_in_the_middle_is_told_until_it_is_over(world: World, tmp_path: Path) -> None:
+    assert fine(tmp_path, "apply") == "none ended in the middle"
+    (tmp_path / "definitions.py").write_text(world.definitions.replace("bytes > 0", "bytes > 1"))
+    number = beside(world, "applied")
+    assert wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).what == f"release {number} is not built"
+    with held(world.tables.lock("views")):
+        assert fine(tmp_path, "apply") == "a batch run is under way"
+    beside(world, "built")
+    assert "not compared" in wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).what
+    diffs.record(world.tables, ReleaseDiff(NOON, number, 1, {}))
+    fine(tmp_path, "apply")
+    assert number == 2
+    (tmp_path / "definitions.py").write_text(world.definitions.replace("bytes > 0", "bytes > 2"))
+    assert beside(world, "applied") == 3
+    assert "`tandem retire 3`" in (wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).mend or "")
+    assert main(["retire", "3", "--project", str(tmp_path)]) == 0
+    fine(tmp_path, "apply")
+    assert publications.latest(world.tables) == world.live
+
+
+def test_scratch_that_was_left_is_told_and_deleted(folder: Path, tables: Tables) -> None:
+    assert fine(folder, "leftovers") == "nothing was left over"
+    left = Path(tables.root) / "scratch" / "verify" / "part.parquet"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    assert wrong(folder, "leftovers", looks.SCRATCH).what == f"1 files in {tables.root}/scratch"
+    with held(tables.lock("views")):
+        fine(folder, "leftovers")
+    assert main(["maintain", "--project", str(folder)]) == 0
+    fine(folder, "leftovers")
+
+
+def test_checkpoints_of_a_dead_speed_layer_are_told_and_deleted_by_the_next(folder: Path, tables: Tables) -> None:
+    state = Path(tables.root)
+    mine = checkpoints.own_folder(state)
+    fine(folder, "leftovers")
+    dead = mine.with_name(f"{ended()}-x")
+    dead.mkdir()
+    assert wrong(folder, "leftovers", looks.CHECKPOINTS).what == str(dead)
+    checkpoints.own_folder(state)
+    assert (mine.exists(), dead.exists()) == (True, False)
+    fine(folder, "leftovers")
+
+
+@pytest.mark.parametrize("busy", ["speed", "archive", "views", "young"])
+def test_folders_of_a_killed_spark_are_told_while_no_spark_is_at_work(folder: Path, tables: Tables, busy: str) -> None:
+    state = Path(tables.root)
+    for name in ("blockmgr-1", "spark-2"):
+        (state / "spark" / name).mkdir(parents=True)
+
+    def used(seconds: int) -> None:
+        """So long ago."""
+        for path in (state / "spark").iterdir():
+            os.utime(path, (LATER.timestamp() - seconds,) * 2)
+
+    used(7200)
+    mend = wrong(folder, "leftovers", looks.SPARK).mend or ""
+    assert f"`rm -r {state}/spark/blockmgr-1 {state}/spark/spark-2`" in mend
+    if busy == "speed":
+        checkpoints.own_folder(state)
+        fine(folder, "leftovers")
+    elif busy == "young":
+        used(60)
+        fine(folder, "leftovers")
+    else:
+        with held(tables.lock(busy)):
+            fine(folder, "leftovers")

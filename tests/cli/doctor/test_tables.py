@@ -1,0 +1,230 @@
+"""Tables that do not open, are not plain, or have lost files, each with a mend; and the mends that can be tried here mend."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from cli.__main__ import main
+from cli.doctor import tables as looks
+from ledger import archive, delta, publications
+from ledger.parts import Part
+from ledger.positions import LOG_START
+from ledger.publications import Publication
+from ledger.realtime import Writer
+from tests.cli.doctor.looked import fine, wrong
+from tests.serving.world import NOON, SOURCE, World, hit, position
+from views.fingerprint import decoder_fingerprint
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Nine events that count and a tenth, of which five were published, then eight; all are archived and decoded."""
+    world = World(tmp_path_factory.mktemp("whole"))
+    world.append(0, *(hit(f"/{n}", n) for n in range(10)), b"{broken")
+    for end in (5, 8, 11):
+        world.trigger(position(end))
+    world.recompute(position(5))
+    world.recompute(position(8))
+    world.file_in_archive()
+    return world
+
+
+@pytest.fixture
+def world(whole: World, tmp_path: Path) -> World:
+    """The same, to be damaged."""
+    return whole.moved(tmp_path)
+
+
+def decoder(world: World) -> str:
+    return decoder_fingerprint(world.project.sources[SOURCE])
+
+
+def answer(world: World, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
+    """The exit code, and how many events are counted."""
+    code = main(["query", "ever", "--json", "--project", str(world.folder)])
+    found = json.loads(capsys.readouterr().out)
+    return code, found["rows"][0]["n"] if code == 0 else 0
+
+
+def torn(table: Path) -> None:
+    """Every file lacks its last byte."""
+    for path in table.rglob("*.parquet"):
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+def overwritten(table: Path) -> None:
+    """Every file has other bytes, as many."""
+    for path in table.rglob("*.parquet"):
+        path.write_bytes(b"?" * path.stat().st_size)
+
+
+def emptied(table: Path) -> None:
+    """Every file is gone."""
+    for path in table.rglob("*.parquet"):
+        path.unlink()
+
+
+def closed(table: Path) -> None:
+    """The table's log cannot be read."""
+    (table / "_delta_log" / f"{0:020}.json").write_text("garbage{")
+
+
+def test_tables_that_are_whole_are_so(world: World) -> None:
+    assert fine(world.folder, "tables") == "11 Delta tables, each of reader version 1 with every file in place"
+    assert fine(world.folder, "views") == "publication 3 has its 3 views whole"
+    shutil.rmtree(world.tables.root)
+    assert fine(world.folder, "views") == "nothing is published yet"
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("journal", torn),
+        ("journal", closed),
+        ("archive", emptied),
+        ("archive", closed),
+        ("decoded", overwritten),
+        ("decoded", closed),
+        ("realtime", torn),
+        ("realtime", closed),
+    ],
+)
+def test_a_damaged_table_is_told_with_its_mend(world: World, kind: str, damage: Callable[[Path], None]) -> None:
+    tables = world.tables
+    address, problem = {
+        "journal": (tables.control("releases"), looks.JOURNAL),
+        "archive": (tables.archive(SOURCE), looks.ARCHIVE),
+        "decoded": (tables.events(SOURCE, decoder(world)), looks.DECODED),
+        "realtime": (tables.realtime(1, SOURCE), looks.REALTIME),
+    }[kind]
+    damage(Path(address))
+    assert address in wrong(world.folder, "tables", problem).what
+
+
+def test_an_archive_that_is_gone_is_told(world: World) -> None:
+    shutil.rmtree(world.tables.archive(SOURCE))
+    assert "is gone" in wrong(world.folder, "tables", looks.ARCHIVE).what
+
+
+def test_a_realtime_table_that_is_removed_is_made_anew(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    before = answer(world, capsys)
+    torn(Path(world.tables.realtime(1, SOURCE)))
+    found = wrong(world.folder, "tables", looks.REALTIME)
+    assert answer(world, capsys)[0] == 1
+    assert f"remove `{world.tables.realtime(1, SOURCE)}`" in (found.mend or "")
+    shutil.rmtree(world.tables.realtime(1, SOURCE))
+    world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
+    world.trigger()
+    assert answer(world, capsys) == before == (0, 9)
+    fine(world.folder, "tables")
+
+
+def test_decoded_tables_that_are_removed_are_to_be_decoded_anew(world: World) -> None:
+    closed(Path(world.tables.quarantine(SOURCE, decoder(world))))
+    mend = wrong(world.folder, "tables", looks.DECODED).mend or ""
+    assert archive.end(world.tables, SOURCE, decoder(world)) == position(11)
+    removed = mend.split("`")[1:4:2]
+    assert [Path(folder).relative_to(world.tables.root).parts[0] for folder in removed] == ["control", "log"]
+    for folder in removed:
+        shutil.rmtree(folder)
+    assert not Path(world.tables.events(SOURCE, decoder(world))).exists()
+    fine(world.folder, "tables")
+    assert archive.end(world.tables, SOURCE, decoder(world)) == LOG_START
+    assert archive.archived(world.tables, SOURCE) == position(11)
+
+
+def of_version(world: World, view: str, number: int) -> Path:
+    """The files of a batch version."""
+    live = publications.history(world.tables)[number - 1].views[view]
+    return Path(world.tables.view(view, live.fingerprint)) / f"batch_version={live.version}"
+
+
+@pytest.mark.parametrize("damage", [torn, overwritten, emptied])
+def test_a_batch_view_that_is_damaged_is_told(
+    world: World, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answer(world, capsys) == (0, 9)
+    damage(of_version(world, "ever", 3))
+    fine(world.folder, "tables")
+    found = wrong(world.folder, "views", looks.LOST_PART)
+    assert found.what.startswith(f"view 'ever', publication 3: table {world.tables.view('ever', '')}")
+    assert found.what.endswith(" of batch version 2: it is missing or torn")
+    assert (found.mend or "").startswith("`tandem recompute ever` ")
+    assert answer(world, capsys)[0] == 1
+
+
+def test_a_batch_version_that_its_table_has_no_longer_is_told(world: World) -> None:
+    world.drop_version("inverse", 2)
+    assert "rows of batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
+
+
+def test_a_view_that_does_not_open_is_told(world: World) -> None:
+    table = of_version(world, "ever", 3).parent
+    closed(table)
+    found = wrong(world.folder, "tables", looks.VIEW)
+    assert (str(table) in found.what, f"remove `{table}`" in (found.mend or "")) == (True, True)
+    shutil.rmtree(table)
+    fine(world.folder, "tables")
+    assert "is gone, and with it batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
+
+
+def test_what_only_an_older_publication_names_is_less_bad(world: World) -> None:
+    emptied(of_version(world, "ever", 2))
+    wrong(world.folder, "tables", looks.OLD_PART)
+    fine(world.folder, "views")
+
+
+def test_a_version_that_others_still_have_is_old_where_the_view_was_folded_anew(world: World) -> None:
+    again = Part(3, world.write_version("ever", 3, position(8)), position(8))
+
+    def derive(parent: Publication | None) -> Publication:
+        assert parent is not None
+        return replace(parent, views={**parent.views, "ever": replace(parent.views["ever"], parts=(again,))})
+
+    emptied(of_version(world, "ever", 3))
+    publications.publish(world.tables, derive)
+    wrong(world.folder, "tables", looks.OLD_PART)
+    fine(world.folder, "views")
+
+
+def commit(table: Path, action: dict[str, object]) -> None:
+    """What another program may commit to a table."""
+    version = DeltaTable(table).version() + 1
+    (table / "_delta_log" / f"{version:020}.json").write_text(json.dumps(action))
+
+
+def test_a_table_that_asks_too_much_of_its_readers_is_told(world: World) -> None:
+    table = of_version(world, "ever", 3).parent
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    commit(table, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    told = wrong(world.folder, "tables", looks.NOT_PLAIN).what
+    assert told == f"{table} asks for reader version 3, writer version 7, deletionVectors; Tandem's are of 1 and 2"
+
+
+def test_a_table_that_asks_too_much_of_its_writers_is_told(world: World) -> None:
+    table = Path(world.tables.archive(SOURCE))
+    DeltaTable(table).alter.add_constraint({"positive": '"offset" >= 0'})
+    assert "writer version 3" in wrong(world.folder, "tables", looks.WRITER).what
+
+
+def test_files_that_their_owner_deletes_meanwhile_are_not_missed(world: World) -> None:
+    before = delta.open_table(world.tables, world.tables.realtime(1, SOURCE))
+    assert before is not None
+    world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
+    assert world.compact()
+    now = delta.files(delta.reopen(before))
+    for path in set(delta.files(before)) - set(now):
+        (Path(before.table_uri.removeprefix("file://")) / path).unlink()
+    handle, damaged = looks.looked_through(before)
+    assert (damaged, delta.files(handle)) == ([], now)
+
+
+def test_publications_that_cannot_be_read_are_told(world: World) -> None:
+    torn(Path(world.tables.control("publications")))
+    wrong(world.folder, "tables", looks.JOURNAL)
+    wrong(world.folder, "views")
