@@ -56,7 +56,7 @@ def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
 def _far(old: View, new: View, measure: str) -> Far | None:
     """Sketches of one kind are compared themselves."""
     one, other = (next(each for each in bind(view).measures if each.name == measure) for view in (old, new))
-    alike = (type(one.aggregate), one.states) == (type(other.aggregate), other.states)
+    alike = (type(one.aggregate), one.aggregate.states) == (type(other.aggregate), other.aggregate.states)
     return far_apart(new, other) if alike else None
 
 

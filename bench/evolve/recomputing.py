@@ -25,6 +25,8 @@ from ledger import archive, first, releases
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from views import project
+from views.compare import MeasureDifference
+from views.measures.measure import Approximation
 from views.project import Project
 from views.source import RECORDS_SCHEMA
 from views.view import approximations
@@ -97,14 +99,21 @@ def _timed(batch: Run, defined: Project, mode: Mode) -> tuple[float, Publication
 
 
 def _equal(batch: Run, defined: Project, one: Publication, other: Publication) -> bool:
-    """Whether both have the same rows, and every exact measure says the same; estimates are within what they state."""
+    """Whether both have the same rows, every exact measure says the same, and estimates are as near as they state."""
     release = releases.load(batch.tables, one.release)
     found = diffs(batch, (release, one), (release, other), list(defined.views))
     return all(
-        not diff.only_old and not diff.only_new and not diff.changed and diff.matched
-        and not any(each.unequal for name, each in diff.measures.items() if name not in approximations(defined.views[view]))
+        diff.matched
+        and not diff.only_old
+        and not diff.only_new
+        and all(_as_stated(each, approximations(defined.views[view]).get(name)) for name, each in diff.measures.items())
         for view, diff in found.items()
-    )  # fmt: skip
+    )
+
+
+def _as_stated(found: MeasureDifference, known: Approximation | None) -> bool:
+    """Whether no answer differs, or of an estimate no more of them by more than its error than its confidence leaves."""
+    return not found.unequal if known is None else found.share <= 1 - (known.confidence or 1)
 
 
 def _archived(batch: Run, defined: Project, first_event: int, end: int, of: int) -> None:
