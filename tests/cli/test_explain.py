@@ -10,7 +10,6 @@ import pytest
 
 from cli.__main__ import main
 from infra.jars import ROOT
-from tests.cli.test_query_status_quarantine import file_in_archive
 from tests.serving.world import World, hit, position
 from views.view import bind, state_schema
 
@@ -51,7 +50,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     made.trigger()
     made.append(1, *(hit("/later", n) for n in range(1, 6)))
     made.trigger()
-    file_in_archive(made)
+    made.file_in_archive()
     return made
 
 

@@ -10,7 +10,6 @@ import pytest
 from cli.__main__ import main
 from ledger import publications, rates, releases
 from ledger.rates import Rate
-from tests.cli.test_query_status_quarantine import file_in_archive
 from tests.serving.world import DEFINITIONS, NOON, World, hit
 
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"
@@ -119,7 +118,7 @@ def test_what_is_to_be_computed_is_estimated(tmp_path: Path, capsys: pytest.Capt
     """By the runs over the source before; what has to be decoded anew takes as long as such a run does."""
     made = World(tmp_path)
     made.append(0, *(hit("/a", n) for n in range(40)), b"no hit")
-    file_in_archive(made)
+    made.file_in_archive()
     changed = DEFINITIONS.replace("bytes > 0", "bytes > 1")
     _, document, shown = planned(capsys, tmp_path, changed)
     estimate = document["estimates"]["hits"]

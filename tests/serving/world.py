@@ -130,7 +130,7 @@ class World:
         """What the kernel makes of `[start, end)`, by view fingerprint; `reached` is the watermark at its start."""
         source = self.project.sources[SOURCE]
         decoded = decode(source, self.records(start, end))
-        prepared = prepare(source, decoded.events)
+        prepared = prepare(source, decoded.events, tuple(dict.fromkeys(topic for topic, _ in self.places)))
         partials = {
             self.live.views[name].fingerprint: partial(view, prepared.events, ranges(start, end), prepared.failed)
             for name, view in self.project.views.items()
