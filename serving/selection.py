@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from operator import and_
 from typing import Final
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from views.errors import TandemError, listed
 from views.event import TIMESTAMP
+from views.python_values import exact_decimal
 from views.view import View, bind, state_schema
 from views.windows import WINDOW_COLUMNS, AllTime
 
@@ -189,8 +191,10 @@ def _scalar(view: View, name: str, value: object) -> pa.Scalar:
     if isinstance(value, pa.Scalar):
         return value
     try:
+        if isinstance(value, Decimal) and pa.types.is_decimal(kind):
+            value = exact_decimal(value, kind)
         scalar = pa.scalar(value, kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+    except (pa.ArrowException, TypeError, ValueError, ArithmeticError):
         raise _misfit(view, name, repr(value), kind) from None
     if value is not None and scalar.as_py() != value:  # Arrow makes 5 of 5.5
         raise _misfit(view, name, repr(value), kind)
@@ -208,8 +212,10 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
             return pa.scalar(b64decode(text, validate=True), kind)
         if pa.types.is_integer(kind) and not text.removeprefix("-").isdecimal():  # Arrow reads 0x10 as 16
             raise _misfit(view, name, repr(text), kind)
+        if pa.types.is_decimal(kind):
+            return pa.scalar(exact_decimal(Decimal(text), kind), kind)
         return pa.scalar(text, pa.string()).cast(kind)
-    except (pa.ArrowException, ValueError, BadSelection):
+    except (pa.ArrowException, ArithmeticError, ValueError, BadSelection):
         raise _misfit(view, name, repr(text), kind) from None
 
 

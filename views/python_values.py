@@ -1,4 +1,4 @@
-"""Python values as Arrow arrays, without pandas.
+"""Python values as Arrow arrays, without pandas and without a digit lost.
 
 At its first conversion of Python values pyarrow imports pandas, to recognise pandas' own values. That takes seconds where
 pandas is installed, which a command that decodes ten lines would spend on nothing: no such value comes from a decoder.
@@ -6,6 +6,7 @@ pandas is installed, which a command that decodes ten lines would spend on nothi
 
 import sys
 from collections.abc import Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from functools import cache
 from importlib.abc import MetaPathFinder
 from typing import Any
@@ -23,6 +24,25 @@ def scalar(value: Any, arrow: pa.DataType) -> pa.Scalar:
     """The value as a scalar of the type; raises what pyarrow raises if it does not fit."""
     do_without_pandas()
     return pa.scalar(value, arrow)
+
+
+def exact_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
+    """The value with the type's scale and all its digits; raises ArithmeticError if it has more or is not finite.
+
+    Every decimal from outside passes here before Arrow sees it. Arrow looks up the power of ten for a negative exponent
+    without a bound: it made 0 of 1E-77, and 1E-99999999 ended the process.
+    """
+    if not value.is_finite():
+        raise InvalidOperation(f"{value} is not finite")
+    scale, exact = _scaled(arrow.precision, arrow.scale)
+    return value.quantize(scale, context=exact)
+
+
+@cache
+def _scaled(precision: int, scale: int) -> tuple[Decimal, Context]:
+    """A number with the scale, and the arithmetic in which a digit more than the type holds is an error."""
+    exact = Context(prec=precision, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+    return Decimal((0, (1,), -scale)), exact
 
 
 class _NoPandas(MetaPathFinder):

@@ -100,6 +100,9 @@ def test_a_text_is_read_as_its_keys_type(text: str, value: Any) -> None:
         ("k_level=0x10", "a whole number"),
         ("k_ratio=fast", "a number"),
         ("k_price=1.505", "a decimal number of at most 2 places"),
+        ("k_price=1e-77", "a decimal number of at most 2 places"),
+        ("k_price=1e-99999999", "a decimal number of at most 2 places"),
+        ("k_price=NaN", "a decimal number of at most 2 places"),
         ("k_good=maybe", "true or false"),
         ("k_raw=xyz", "bytes in base64"),
     ],
@@ -114,6 +117,12 @@ def test_a_text_that_its_type_cannot_hold_is_refused_with_what_would_be_valid(te
 def test_a_python_value_that_its_type_cannot_hold_is_refused(value: object) -> None:
     with pytest.raises(BadSelection, match="it takes a whole number of 64 bits"):
         select(by_all, {"k_level": value}, NOTHING)
+
+
+@pytest.mark.parametrize("value", ["1.505", "1e-77", "1e-99999999", "Infinity"])
+def test_a_decimal_loses_no_digit(value: str) -> None:
+    with pytest.raises(BadSelection, match="it takes a decimal number of at most 2 places"):
+        select(by_all, {"k_price": Decimal(value)}, NOTHING)
 
 
 def test_an_unknown_key_is_answered_with_the_nearest() -> None:

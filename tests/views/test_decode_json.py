@@ -67,6 +67,7 @@ class Rich(Event):
     when: datetime | None = None
     count: int = 0
     tags: list[str] = msgspec.field(default_factory=list)
+    prices: list[Annotated[Decimal, Scale(2)]] = msgspec.field(default_factory=list)
     floats: list[float | None] = msgspec.field(default_factory=list)
     spot: Spot | None = None
     spots: list[Spot] = msgspec.field(default_factory=list)
@@ -208,7 +209,11 @@ def test_each_value_has_the_outcome_that_strictness_demands(value: bytes | None,
         ({"price": "9" * 37}, "out_of_range"),
         ({"price": "1e400"}, "out_of_range"),
         ({"price": "1e999999"}, "out_of_range"),
+        ({"price": "1e-77"}, "out_of_range"),
         ({"price": "1e-999999"}, "out_of_range"),
+        ({"price": "1e-99999999"}, "out_of_range"),
+        ({"price": "0e-99999999"}, "event"),
+        ({"prices": ["1.20", "1e-99999999"]}, "out_of_range"),
         ({"price": "NaN"}, "out_of_range"),
         ({"price": "sNaN"}, "out_of_range"),
         ({"price": "-Infinity"}, "out_of_range"),
@@ -257,6 +262,7 @@ def test_values_arrive_in_their_columns() -> None:
         "name": "\u0000é",
         "when": "2026-11-01T01:00:00.000001+01:00",
         "tags": ["a", ""],
+        "prices": ["1.2", 3],
         "floats": [1.5, None],
         "spot": {"x": 2},
         "spots": [{"x": 1, "seen": "2026-11-01T00:00:00Z"}],
@@ -279,6 +285,7 @@ def test_values_arrive_in_their_columns() -> None:
             "when": midnight.replace(microsecond=1),
             "count": 0,
             "tags": ["a", ""],
+            "prices": [Decimal("1.20"), Decimal("3.00")],
             "floats": [1.5, None],
             "spot": {"x": 2.0, "seen": None},
             "spots": [{"x": 1.0, "seen": midnight}],

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from views.decode.reasons import Reject
 from views.event import Field
-from views.python_values import array, scalar
+from views.python_values import array, exact_decimal, scalar
 
 Convert = Callable[[Any], Any]
 
@@ -63,9 +63,6 @@ def misfits(field: Field, values: Sequence[Any]) -> dict[int, Reject]:
 def _misfit(field: Field, error: Exception) -> Reject:
     if isinstance(error, OverflowError):
         return Reject("out_of_range", f"field {field.name} does not fit 64 bits")
-    if field.type is Decimal and isinstance(error, pa.ArrowInvalid):
-        digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
-        return Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}")
     return Reject("invalid_value", f"field {field.name}: {error}")
 
 
@@ -82,6 +79,8 @@ def _convert_present(field: Field) -> Convert | None:
         return lambda value: _finite(field, value)
     if field.type is datetime:
         return lambda value: _zoned(field, value)
+    if field.type is Decimal:
+        return lambda value: _all_digits(field, value)
     if field.type is UUID:
         return str
     if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
@@ -111,6 +110,14 @@ def _finite(field: Field, value: float) -> float:
     if not math.isfinite(value):
         raise Reject("out_of_range", f"field {field.name} is not a finite number")
     return value + 0.0
+
+
+def _all_digits(field: Field, value: Decimal) -> Decimal:
+    try:
+        return exact_decimal(value, field.arrow)
+    except ArithmeticError:
+        digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
+        raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None
 
 
 def _zoned(field: Field, value: datetime) -> datetime:
