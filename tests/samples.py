@@ -33,6 +33,15 @@ class Sample(Event):
 
 
 SAMPLES = Source(topic="samples", event=Sample, event_time="at", name="samples")
+
+
+class Numbered(Sample):
+    """A sample that can be told from its copies."""
+
+    id: int = 0
+
+
+COPIED = Source(topic="copied", event=Numbered, event_time="at", identity=("id",), name="copied")
 GENERATIONS = ("topic", "anew")
 """The topic's, the oldest first."""
 
@@ -76,9 +85,9 @@ def placed(events: Sequence[dict[str, Any]], first: int = 0, partition: tuple[st
     return [{"_topic_id": topic, "_partition": number, "_offset": offset, **event} for offset, event in enumerate(events, first)]
 
 
-def table(events: Sequence[dict[str, Any]], first: int = 0) -> pa.Table:
+def table(events: Sequence[dict[str, Any]], first: int = 0, *, source: Source = SAMPLES) -> pa.Table:
     """Events as the kernel folds them, at offsets from `first` on unless they are placed already."""
-    return with_generation(pa.Table.from_pylist(placed(events, first), schema=events_schema(SAMPLES)), GENERATIONS)
+    return with_generation(pa.Table.from_pylist(placed(events, first), schema=events_schema(source)), GENERATIONS)
 
 
 def share(percent: int, *, quick: int | None = None) -> settings:

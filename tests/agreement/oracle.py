@@ -48,7 +48,7 @@ from views.measures import (
 Event = Mapping[str, Any]
 Value = Callable[[Event], Any]
 Log = Mapping[tuple[str, int], Sequence[Event]]
-"""Events by topic id and partition, in the order of their offsets."""
+"""Events by topic id and partition, in the order of their offsets, which they hold as `_offset`."""
 
 
 class Rejected(Exception):
@@ -126,8 +126,8 @@ def oracle(
 
 def _in_order(log: Log) -> Iterator[tuple[tuple[tuple[str, int], int], Event]]:
     for partition, events in log.items():
-        for offset, event in enumerate(events):
-            yield (partition, offset), event
+        for event in events:
+            yield (partition, event["_offset"]), event
 
 
 def _together(found: Iterable[tuple[tuple[Any, ...], Placed]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:

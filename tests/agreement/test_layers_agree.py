@@ -7,81 +7,102 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, note
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agreement.oracle import FILTERS, KEYS, MEASURES, oracle, plain
+from tests.agreement.drawn import Log, Vector, counting, drawn, logs
+from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
-from tests.samples import SAMPLES, placed, rows, share, table
-from views.kernel import Partial, merge, partial, present, settle
+from tests.samples import COPIED, GENERATIONS, SAMPLES, share, table
+from views.kernel import Partial, merge, partial, present, settle, unique
 from views.ranges import Ranges
+from views.source import Source
 from views.view import View, group_columns
 from views.wire import from_ipc, to_ipc
 
-PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
 
-Log = dict[tuple[str, int], list[dict[str, Any]]]
-logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partition in PARTITIONS})
+@pytest.mark.parametrize("kind", WINDOWS)
+@share(50, quick=6)
+@given(st.data())
+def test_one_batch_and_any_cut_and_micro_batches_are_the_whole_without_its_copies(kind: str, data: st.DataObject) -> None:
+    agree(kind, COPIED, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(50, quick=20)
-@given(logs, st.data())
-def test_batch_and_realtime_are_the_whole(kind: str, log: Log, data: st.DataObject) -> None:
-    where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
-    keys = {
-        f"k{n}": said for n, said in enumerate(data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys"))
-    }
-    cut_by = data.draw(WINDOWS[kind], label="window")
-    names = data.draw(st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True), label="measures")
-    measures = {name: MEASURES[name] for name in names}
-    view = View(
-        SAMPLES,
-        keys={name: said.sql for name, said in keys.items()},
-        window=cut_by.window,
-        measures={name: asked.measure for name, asked in measures.items()},
-        where=where and where.sql,
-    )
-    note(repr(view))
-    log = {partition: placed(events, partition=partition) for partition, events in log.items()}
+@share(10, quick=3)
+@given(st.data())
+def test_every_event_counts_of_a_source_without_identity(kind: str, data: st.DataObject) -> None:
+    agree(kind, SAMPLES, data)
 
-    cut = {partition: data.draw(st.integers(0, len(events)), label=f"cut {partition}") for partition, events in log.items()}
-    nothing, end = dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()}
-    batch = merge(view, data.draw(st.permutations(list(folds(view, log, splits(data, nothing, cut))))))
+
+def agree(kind: str, source: Source, data: st.DataObject) -> None:
+    log = data.draw(logs(source), label="log")
+    said = drawn(data, kind, source)
+    view = said.view
+    end = {partition: len(events) for partition, events in log.items()}
+    cut = {partition: data.draw(st.integers(0, most), label=f"cut {partition}") for partition, most in end.items()}
+    nothing = dict.fromkeys(log, 0)
+
+    whole = vector(nothing, end)
+    answers, rejected = said.oracle(counting(source, log, [whole]))
+    batch = merge(view, folds(view, log, [whole], [whole]))
+    assert Counter(batch.rejected) == rejected
+    assert answered(view, batch) == answers
+
+    below, triggers = vector(nothing, cut), splits(data, cut, end)
+    if source is COPIED:
+        answers, rejected = said.oracle(counting(source, log, [below, *triggers]))
+    batch = merge(view, data.draw(st.permutations(folds(view, log, [below], splits(data, nothing, cut)))))
     if data.draw(st.booleans(), label="settled"):
         batch = replace(batch, states=settle(view, batch.states))
-    realtime = [wired(fold) for fold in folds(view, log, splits(data, cut, end))]
+    realtime = [wired(fold) for fold in folds(view, log, [below, *triggers], triggers)]
     merged = merge(view, [batch, *data.draw(st.permutations(realtime))])
     if data.draw(st.booleans(), label="settled again"):
         merged = replace(merged, states=settle(view, merged.states))
-
-    answers, rejected = oracle(
-        log,
-        where=where and where.value,
-        keys={name: said.value for name, said in keys.items()},
-        window=cut_by.split,
-        measures=measures,
-    )
     assert merged.ranges.length == sum(end.values())
     assert Counter(merged.rejected) == rejected
     assert answered(view, merged) == answers
 
 
-def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int]) -> list[dict[Any, tuple[int, int]]]:
+def vector(start: dict[Any, int], end: dict[Any, int]) -> Vector:
+    return {partition: (first, end[partition]) for partition, first in start.items()}
+
+
+def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int]) -> list[Vector]:
     """Whole range vectors from start to end, as triggers of any number and size would plan them."""
-    steps = data.draw(st.integers(1, 4), label="triggers")
+    steps = data.draw(st.integers(1, 2), label="triggers")
     vectors: list[dict[Any, tuple[int, int]]] = [{} for _ in range(steps)]
     for partition, first in start.items():
         inner = sorted(data.draw(st.lists(st.integers(first, end[partition]), min_size=steps - 1, max_size=steps - 1)))
-        for vector, bounds in zip(vectors, zip([first, *inner], [*inner, end[partition]], strict=True), strict=True):
-            vector[partition] = bounds
+        for one, bounds in zip(vectors, zip([first, *inner], [*inner, end[partition]], strict=True), strict=True):
+            one[partition] = bounds
     return vectors
 
 
-def folds(view: View, log: Log, vectors: Sequence[dict[Any, tuple[int, int]]]) -> Iterator[Partial]:
-    for vector in vectors:
-        events = [event for partition, (start, to) in vector.items() for event in log[partition][start:to]]
-        yield partial(view, table(events), Ranges.of(vector))
+def folds(view: View, log: Log, read: Sequence[Vector], vectors: Sequence[Vector]) -> list[Partial]:
+    """A partial of each vector, of the events that are no copies of any that were read before or at once."""
+    kept = [*events_of(view.source, log, read)]
+    found = []
+    for one in vectors:
+        within = [events.filter(pa.array(inside(events, one), pa.bool_())) for events in kept]
+        found.append(partial(view, pa.concat_tables(within), Ranges.of(one)))
+    return found
+
+
+def events_of(source: Source, log: Log, read: Sequence[Vector]) -> Iterator[pa.Table]:
+    """What counts of each vector, one after the other."""
+    known = table([], source=source)
+    for one in read:
+        events = table([event for partition, (low, high) in one.items() for event in log[partition][low:high]], source=source)
+        found = unique(source, events, known, generations=GENERATIONS).events
+        known = pa.concat_tables([known, found])
+        yield found
+
+
+def inside(events: pa.Table, one: Vector) -> list[bool]:
+    rows = events.select(["_topic_id", "_partition", "_offset"]).to_pylist()
+    bounds = [(one[row["_topic_id"], row["_partition"]], row["_offset"]) for row in rows]
+    return [low <= offset < high for (low, high), offset in bounds]
 
 
 def wired(one: Partial) -> Partial:

@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, note
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agreement.oracle import FILTERS, KEYS, MEASURES, oracle, plain
+from tests.agreement.drawn import Log, drawn, logs
+from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
-from tests.samples import EPOCH, SAMPLES, placed, rows, share, table
+from tests.samples import EPOCH, SAMPLES, share, table
 from tests.views.test_custom import Range
 from views import measures as offered
 from views import oracle as said_plainly
@@ -48,48 +49,24 @@ from views.source import Source, events_schema
 from views.view import View
 from views.windows import all_time, delta, every_events, hopping, last_events, punctuation, session, tumbling
 
-PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
-
-Log = dict[tuple[str, int], list[dict[str, Any]]]
-logs = st.fixed_dictionaries({partition: st.lists(rows, max_size=15) for partition in PARTITIONS})
-
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(50, quick=3)
-@given(logs, st.data())
+@share(10, quick=3)
+@given(logs(), st.data())
 def test_three_say_the_same(kind: str, log: Log, data: st.DataObject) -> None:
-    where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
-    drawn = data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys")
-    keys = {f"k{n}": said for n, said in enumerate(drawn)}
-    cut_by = data.draw(WINDOWS[kind], label="window")
-    names = data.draw(st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True), label="measures")
-    measures = {name: MEASURES[name] for name in names}
-    view = View(
-        SAMPLES,
-        keys={name: said.sql for name, said in keys.items()},
-        window=cut_by.window,
-        measures={name: asked.measure for name, asked in measures.items()},
-        where=where and where.sql,
-    )
-    note(repr(view))
-    log = {partition: placed(events, partition=partition) for partition, events in log.items()}
+    said = drawn(data, kind)
+    view = said.view
     events = table([event for events in log.values() for event in events])
 
     groups, rejected = said_plainly.grouped(view, events)
 
-    answers, rejected_too = oracle(
-        log,
-        where=where and where.value,
-        keys={name: said.value for name, said in keys.items()},
-        window=cut_by.split,
-        measures=measures,
-    )
+    answers, rejected_too = said.oracle(log)
     assert Counter(rejected) == rejected_too
     found = said_plainly.answers(view, groups)
     assert {group: {name: plain(one) for name, one in answer.items()} for group, answer in found.items()} == answers
     published = present(view, merge(view, [partial(view, events, EMPTY)]))
     assert {one.measure: (one.rows, one.differ) for one in said_plainly.compare(view, published, groups)} == {
-        name: (len(answers), 0) for name in names
+        name: (len(answers), 0) for name in said.measures
     }
 
 

@@ -3,7 +3,23 @@
 import random
 from collections.abc import Iterator, Sequence
 
-_PIECES = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b'"', b"\\", b",", b"\n", b"-", b"9" * 30, b"[", b"{", b"\x01\x00", b"1e999")
+_PIECES = (
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b'"',
+    b"\\",
+    b",",
+    b"\n",
+    b"-",
+    b"9" * 30,
+    b"[",
+    b"{",
+    b"\x01\x00",
+    b"1e999",
+    b"e-99999999",
+)
 
 
 def mutations(values: Sequence[bytes], seed: int, count: int) -> Iterator[bytes]:

@@ -112,7 +112,9 @@ def _finite(field: Field, value: float) -> float:
     return value + 0.0
 
 
-def _all_digits(field: Field, value: Decimal) -> Decimal:
+def _all_digits(field: Field, value: Decimal | int) -> Decimal | int:
+    if not isinstance(value, Decimal):  # in an event of a user's own test: Arrow takes whole numbers
+        return value
     try:
         return exact_decimal(value, field.arrow)
     except ArithmeticError:

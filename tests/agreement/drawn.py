@@ -1,0 +1,90 @@
+"""A random view, said to the kernel and to the oracle, over a random log and random ways to read it."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import note
+from hypothesis import strategies as st
+
+from tests.agreement.oracle import FILTERS, KEYS, MEASURES, Asked, Said, oracle
+from tests.agreement.windows import WINDOWS, Cut
+from tests.samples import COPIED, SAMPLES, placed, rows
+from views.source import Source
+from views.view import View
+
+PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))
+
+Log = dict[tuple[str, int], list[dict[str, Any]]]
+"""By topic id and partition the events, placed."""
+
+Vector = Mapping[tuple[str, int], tuple[int, int]]
+"""By topic id and partition a range of offsets."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One view said twice."""
+
+    source: Source
+    where: Said | None
+    keys: Mapping[str, Said]
+    window: Cut
+    measures: Mapping[str, Asked]
+
+    @property
+    def view(self) -> View:
+        return View(
+            self.source,
+            keys={name: said.sql for name, said in self.keys.items()},
+            window=self.window.window,
+            measures={name: asked.measure for name, asked in self.measures.items()},
+            where=self.where and self.where.sql,
+        )
+
+    def oracle(self, log: Log) -> tuple[dict[tuple[Any, ...], dict[str, Any]], Counter[str]]:
+        return oracle(
+            log,
+            where=self.where and self.where.value,
+            keys={name: said.value for name, said in self.keys.items()},
+            window=self.window.split,
+            measures=self.measures,
+        )
+
+
+@st.composite
+def logs(draw: st.DrawFn, source: Source = SAMPLES) -> Log:
+    """Events in all partitions; of a source with an identity there are copies, in any of them and as often as may be."""
+    events = st.lists(rows, max_size=15)
+    if source is COPIED:
+        known = [{**row, "id": number} for number, row in enumerate(draw(st.lists(rows, min_size=1, max_size=15)))]
+        events = st.lists(st.sampled_from(known), max_size=15)
+    return {partition: placed(draw(events), partition=partition) for partition in PARTITIONS}
+
+
+def drawn(data: st.DataObject, kind: str, source: Source = SAMPLES) -> Drawn:
+    """A view of this kind of window with all measures, or, since these share states, with a few of them."""
+    where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
+    keys = data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys")
+    window = data.draw(WINDOWS[kind], label="window")
+    few = st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True)
+    names = data.draw(few | few | few | st.just([*MEASURES]), label="measures")
+    found = Drawn(source, where, {f"k{n}": said for n, said in enumerate(keys)}, window, {name: MEASURES[name] for name in names})
+    note(repr(found.view))
+    return found
+
+
+def counting(source: Source, log: Log, vectors: Sequence[Vector]) -> Log:
+    """The events that count: of copies the first in the log, where what a later vector reads came later."""
+    if source is SAMPLES:
+        return log
+    seen: set[int] = set()
+    found: Log = {partition: [] for partition in log}
+    for vector in vectors:
+        for partition, (low, high) in vector.items():
+            for event in log[partition][low:high]:
+                if event["id"] not in seen:
+                    seen.add(event["id"])
+                    found[partition].append(event)
+    return found
