@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from infra import jars
 from views.errors import TandemError
 
 SUPPORTED = (17, 21)
@@ -49,6 +50,11 @@ def find(environ: Mapping[str, str]) -> Java:
 def packaged_home() -> Path:
     """Where set-up puts the packaged Java: beside the Python that runs this."""
     return Path(sys.prefix) / "jre"
+
+
+def class_archive(found: Java) -> Path:
+    """Where set-up puts the archive of Spark's classes for this Java (infra.classes)."""
+    return jars.FOLDER / f"spark-{found.version}.jsa"
 
 
 def _candidates(environ: Mapping[str, str]) -> list[tuple[Origin, Path]]:

@@ -68,6 +68,8 @@ def session(
 def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, *, debug: bool) -> None:
     log4j = _log4j(settings.folder / "spark")
     options = f"-Dlog4j2.configurationFile=file:{log4j} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
+    if (archive := java.class_archive(found)).exists():
+        options += f" -XX:SharedArchiveFile={archive}"
     given = properties.get("spark.driver.extraJavaOptions", "")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
     configured.set("spark.driver.extraJavaOptions", f"{options} {given}".strip())

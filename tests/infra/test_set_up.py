@@ -55,6 +55,13 @@ to=${{last%%/\\[conf\\]*}}
 for group in spark broker; do mkdir -p "$to/$group"; for jar in {FOLDER}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
 [ ! -e "$ALTER" ] || {{ rm "$to/broker/jopt-simple-5.0.4.jar"; echo altered >"$to/broker/jopt-simple-5.0.4.jar"; }}
 """
+# Makes what is asked for, or says why not.
+CLASSES = """
+import os, sys
+from pathlib import Path
+if os.path.exists(os.environ["BARE"]): sys.exit("tandem: no archive")
+with Path(os.environ["LOG"]).open("a") as log: print("classes", file=log)
+"""
 
 
 class Checkout:
@@ -67,6 +74,7 @@ class Checkout:
         for file in (ROOT / "infra").iterdir():
             if file.is_file():
                 shutil.copy(file, self.root / "infra")
+        (self.root / "infra" / "classes.py").write_text(CLASSES)
         (self.root / "cli").mkdir()
         (self.root / "cli" / "__main__.py").write_text("import sys; print('ran', *sys.argv[1:])\n")
         self.tools = folder / "tools"
@@ -76,7 +84,7 @@ class Checkout:
         self.put("python3.11", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         self.put("uv", UV)
         self.put("java", JAVA)
-        self.files = {name: folder / name.lower() for name in ("LOG", "FAIL", "ALTER")}
+        self.files = {name: folder / name.lower() for name in ("LOG", "FAIL", "ALTER", "BARE")}
 
     def put(self, name: str, script: str) -> None:
         (self.tools / name).write_text(script)
@@ -105,7 +113,7 @@ def checkout(tmp_path: Path) -> Checkout:
 def test_the_first_use_sets_up_and_later_ones_need_nothing(checkout: Checkout) -> None:
     code, out, err = checkout.run("one", "two  words")
     assert (code, out) == (0, "ran one two  words\n")
-    assert sorted(checkout.log) == ["ivy", "requirements.lock", "spark.lock"]
+    assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
     assert "installing PySpark" in err
     assert "jars are there and match their hashes" in err
     for tool in ("uv", "java", "python3.11"):
@@ -149,11 +157,19 @@ def test_what_was_interrupted_or_failed_goes_on_where_it_was(checkout: Checkout)
     assert "making .venv" not in err
 
 
+def test_without_an_archive_of_spark_s_classes_it_says_so_and_all_else_is_there(checkout: Checkout) -> None:
+    checkout.files["BARE"].touch()
+    code, out, err = checkout.run("now")
+    assert (code, out) == (0, "ran now\n")
+    assert "tandem: no archive\n" in err
+    assert checkout.run("again") == (0, "ran again\n", "")
+
+
 def test_two_at_once_set_up_once(checkout: Checkout) -> None:
     both = [checkout.start("x"), checkout.start("x")]
     ends = [process.communicate(timeout=120) for process in both]
     assert [out for out, _ in ends] == ["ran x\n", "ran x\n"]
-    assert sorted(checkout.log) == ["ivy", "requirements.lock", "spark.lock"]
+    assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
     assert sum("waiting for another set-up" in err for _, err in ends) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import infra.spark
-from infra import processes
+from infra import java, processes
 from infra.jars import ROOT
 from infra.settings import Kafka, Settings
 from ledger import locks
@@ -61,6 +61,15 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
 
     found = spark.range(1).mapInArrow(where, "file string, python string").toArrow().to_pylist()
     assert found == [{"file": str(ROOT / "views" / "__init__.py"), "python": sys.executable}]
+
+
+def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> None:
+    archive = java.class_archive(java.find(environ()))
+    assert archive.exists(), "set-up makes it: remove .venv/ready and run ./tandem"
+    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    if not (maps := Path(f"/proc/{jvm}/maps")).exists():
+        pytest.skip("this system does not show what a process maps")
+    assert archive.name in maps.read_text()
 
 
 def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, tmp_path: Path) -> None:

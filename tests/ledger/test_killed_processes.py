@@ -23,7 +23,7 @@ from ledger.tables import Tables
 from ledger.tiling import chain, end
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
 
-SCHEDULES = 2 * settings().max_examples
+SCHEDULES = max(200, settings().max_examples)
 PROCESSES = 3
 LIFE_S = 0.06
 """The longest life of a process after the one before it was killed."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cli.doctor.machine import OTHER_PORT
+from cli.doctor.machine import NO_ARCHIVE, OTHER_PORT
 from infra import jars, processes
 from tests.cli.doctor.looked import fine, looked, wrong
 
@@ -33,6 +33,11 @@ def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "prefix", str(folder))  # where the packaged one would be
     found = wrong(folder, "java", environ={"PATH": str(folder), "JAVA_HOME": str(folder)})
     assert f"JAVA_HOME has none that runs ({folder})" in found.what
+
+
+def test_a_java_without_an_archive_of_sparks_classes_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "FOLDER", folder)
+    assert " is not there" in wrong(folder, "java", NO_ARCHIVE).what
 
 
 def test_jars_that_are_missing_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
