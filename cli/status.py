@@ -43,9 +43,19 @@ def run(call: Call) -> Output:
     """
     settings = call.settings()
     tables, now = Tables(settings.state), datetime.now(UTC)
-    document = {"project": str(call.project), "state": settings.state, **parts.document(settings)}
     if publications.latest(tables) is None:
         call.say(UNPUBLISHED)
+        found = document(call, settings, tables, None, now=now)
+        return Output({**found, "definitions": None}, _shown(found))
+    reader = Reader(tables)
+    found = document(call, settings, tables, reader, now=now)
+    return Output({**found, "definitions": working_tree_drift(call, reader).to_json()}, _shown(found))
+
+
+def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
+    """What there is to say of what runs and of what is published, which the reader reads; without one nothing is."""
+    found = {"project": str(call.project), "state": settings.state, **parts.document(settings)}
+    if reader is None:
         defined = call.definitions().sources.values()
         ends = log_ends(settings, defined)
         losses = _losses(settings, tables, defined, ends, now=now)
@@ -54,14 +64,11 @@ def run(call: Call) -> Output:
             name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name]
             for name, end in ends.items()
         }
-        document |= {"publication": None, "release": None, "sources": sources, "views": {}, "standing": [], "definitions": None}
-        return Output(document, _shown(document))
+        return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
 
-    reader = Reader(tables)
     snapshot, project = reader.snapshot(), reader.project()
     publication = snapshot.publication
     decoders = releases.load(tables, publication.release).sources
-    drift = working_tree_drift(call, reader)
     ends = log_ends(settings, project.sources.values())
     losses = _losses(settings, tables, project.sources.values(), ends, now=now)
     sources = {
@@ -77,9 +84,8 @@ def run(call: Call) -> Output:
         for name, end in ends.items()
     }
     views = {name: _view(snapshot, name, view.source.name, ends[view.source.name]) for name, view in project.views.items()}
-    document |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
-    document["standing"] = list(_beside(tables, settings, publication, now))
-    return Output({**document, "definitions": drift.to_json()}, _shown(document))
+    found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
+    return {**found, "standing": list(_beside(tables, settings, publication, now))}
 
 
 def _beside(tables: Tables, settings: Settings, live: Publication, now: datetime) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,82 @@
+"""`tandem metrics`: figures for Prometheus, printed once or served on loopback."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from threading import Event
+from typing import Annotated
+
+import typer
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from cli import signals
+from cli.call import Call, Output
+from cli.metrics import seen
+from cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
+from views.errors import TandemError
+
+_HOST = "127.0.0.1"
+
+
+class PortTaken(TandemError):
+    """Another program listens on the port."""
+
+
+def run(
+    call: Call,
+    *,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Serve on this port of 127.0.0.1 until Ctrl-C, instead of printing once.")
+    ] = None,
+) -> Output | None:
+    """Print the project's figures as Prometheus reads them, or serve them.
+
+    They are what `status` and `audit` tell, and what the runs and the tables took; docs/metrics.md lists them all. Every
+    scrape reads the tables anew, so the numbers are right whatever started or ended meanwhile. Where the tables or the project
+    cannot be read, what is printed once fails, and what is served has `tandem_scrape_success` 0 alone.
+    """
+    registry = CollectorRegistry()
+    if port is None:
+        registry.register(_Project(call, strict=True))
+        text = generate_latest(registry).decode()
+        return Output({"metrics": text}, text.rstrip("\n"))
+    registry.register(_Project(call, strict=False))
+    with signals.stopping() as stop:
+        _serve(call, registry, port, stop)
+    return None
+
+
+def _serve(call: Call, registry: CollectorRegistry, port: int, stop: Event) -> None:
+    try:
+        server, thread = start_http_server(port, _HOST, registry)
+    except OSError as error:
+        raise PortTaken(f"port {port} on {_HOST} cannot be listened on: {error.strerror}; give another --port") from error
+    call.say(f"serving http://{_HOST}:{port}/metrics")
+    stop.wait()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class _Project(Collector):
+    """All families of one project, looked at when they are asked for; `strict` raises what goes wrong."""
+
+    def __init__(self, call: Call, *, strict: bool) -> None:
+        self._call, self._strict = call, strict
+
+    def describe(self) -> list[Metric]:
+        """Nothing: or the registry would look at the project to learn the names."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The families of one look."""
+        try:
+            found = seen.look(self._call, now=datetime.now(UTC))
+        except TandemError as error:
+            if self._strict:
+                raise
+            self._call.say(f"tandem: {error}")
+            yield SCRAPE_SUCCESS.of([((), 0)])
+            return
+        yield from (family.metric(found) for family in FAMILIES)

@@ -1,0 +1,326 @@
+"""Every figure: its name, what it says, and where it is read. docs/metrics.md is made of this.
+
+Names follow https://prometheus.io/docs/practices/naming/: a base unit at the end, `_total` on what only grows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from cli.metrics.seen import Seen
+from ledger import rates
+from serving.provenance import age
+
+Sample = tuple[tuple[str, ...], float]
+"""The labels' values, in their order, and the number."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Numbers of one name; a counter's ends in `_total`."""
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    labels: tuple[str, ...]
+    help: str
+    samples: Callable[[Seen], Iterable[Sample]]
+
+    def metric(self, found: Seen) -> Metric:
+        """The family of what was seen."""
+        return self.of(self.samples(found))
+
+    def of(self, samples: Iterable[Sample]) -> Metric:
+        """The family with these samples."""
+        made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        metric = made(self.name, self.help, labels=self.labels)
+        for labels, number in samples:
+            metric.add_metric(labels, number)
+        return metric
+
+
+def _of_sources(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
+    """What each source of the status document has, where it has it."""
+    return lambda seen: _known(((name,), read(source)) for name, source in seen.status["sources"].items())
+
+
+def _of_views(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
+    return lambda seen: _known(((name,), read(view)) for name, view in seen.status["views"].items())
+
+
+def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Iterator[Sample]:
+    yield from ((labels, number) for labels, number in samples if number is not None)
+
+
+def _until_loss(name: str) -> Callable[[Seen], Iterator[Sample]]:
+    return _of_sources(lambda source: source["until_loss"] and source["until_loss"][name])
+
+
+def _processes(seen: Seen) -> Iterator[Sample]:
+    running = {process["name"] for process in seen.status["processes"]}
+    yield from (((name,), name in running) for name in sorted({*seen.expected, *running}))
+
+
+def _log_ends(seen: Seen) -> Iterator[Sample]:
+    for name, source in seen.status["sources"].items():
+        yield from (((name, *place), offset) for place, offset in _places(source["log_end"]))
+
+
+def _positions(seen: Seen) -> Iterator[Sample]:
+    for name, view in seen.status["views"].items():
+        for layer, position in (("batch", view["cut"]), ("merged", view["positions"])):
+            yield from (((name, layer, *place), offset) for place, offset in _places(position))
+
+
+def _places(position: Mapping[str, Mapping[str, int]] | None) -> Iterator[tuple[tuple[str, str], int]]:
+    for topic, partitions in (position or {}).items():
+        yield from (((topic, number), offset) for number, offset in partitions.items())
+
+
+def _records(seen: Seen) -> Iterator[Sample]:
+    for name, source in seen.status["sources"].items():
+        yield (name, "decoded", ""), source["decoded"]
+        yield (name, "other_source", ""), source["others"]
+        yield from (((name, "quarantined", reason), number) for reason, number in source["quarantined"].items())
+
+
+def _cut_ages(seen: Seen) -> Iterator[Sample]:
+    newest = seen.published.newest if seen.published else {}
+    yield from _known(((name,), age(at, now=seen.now)) for name, at in newest.items())
+
+
+def _published(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
+    return lambda seen: iter([((), read(seen.published))] if seen.published else [])
+
+
+def _audited(figure: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
+    """A figure of the newest audit of each view and measure that was compared."""
+
+    def samples(seen: Seen) -> Iterator[Sample]:
+        newest = {(audit.view, audit.measure): audit for audit in seen.audits if audit.figures}
+        yield from ((labels, figure(audit)) for labels, audit in newest.items())
+
+    return samples
+
+
+def _ran(read: Callable[[rates.Rate], float]) -> Callable[[Seen], Iterator[Sample]]:
+    """What the newest run of each source and kind says."""
+    return lambda seen: iter([(key, read(run)) for key, run in _newest_runs(seen).items()])
+
+
+def _estimated(seen: Seen) -> Iterator[Sample]:
+    """What the runs before the newest had said of it, where there were any."""
+    for (source, kind), run in _newest_runs(seen).items():
+        before = [one for one in seen.runs if one.at < run.at]
+        if told := rates.estimate(before, source, kind, rows=run.rows, views=run.views):
+            yield (source, kind), told.seconds
+
+
+def _newest_runs(seen: Seen) -> dict[tuple[str, str], rates.Rate]:
+    return {(run.source, run.kind): run for run in seen.runs}
+
+
+def _stored(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
+    return lambda seen: iter([((one.kind, one.name), read(one)) for one in seen.stored])
+
+
+def _seconds(written: str | None) -> float | None:
+    return None if written is None else datetime.fromisoformat(written).timestamp()
+
+
+_SOURCE: Final = ("source",)
+_AUDITED: Final = ("view", "measure")
+_RUN: Final = ("source", "kind")
+_TABLE: Final = ("kind", "name")
+
+SCRAPE_SUCCESS: Final = Family(
+    "tandem_scrape_success", "gauge", (), "1 if all that the figures are made of could be read, 0 if not.", lambda _: [((), 1)]
+)
+FAMILIES: Final = (
+    SCRAPE_SUCCESS,
+    Family("tandem_process_up", "gauge", ("process",), "1 if a process of `tandem up` runs, 0 if it does not.", _processes),
+    Family(
+        "tandem_publication_number",
+        "gauge",
+        (),
+        "The number of the newest publication; missing where nothing is published.",
+        _published(lambda one: one.number),
+    ),
+    Family(
+        "tandem_publication_timestamp_seconds",
+        "gauge",
+        (),
+        "When the newest publication was made, in seconds since 1970.",
+        _published(lambda one: one.at.timestamp()),
+    ),
+    Family("tandem_release_number", "gauge", (), "The number of the release that is live.", _published(lambda one: one.release)),
+    Family(
+        "tandem_log_end_offsets",
+        "gauge",
+        ("source", "topic_id", "partition"),
+        "The offset after the last record that can be read; missing while the broker does not tell.",
+        _log_ends,
+    ),
+    Family(
+        "tandem_position_offsets",
+        "gauge",
+        ("view", "layer", "topic_id", "partition"),
+        "Up to where answers of a layer count the log: `batch` is the cut, `merged` where answers stand.",
+        _positions,
+    ),
+    Family(
+        "tandem_lag_offsets",
+        "gauge",
+        ("view",),
+        "How many offsets the log goes on beyond merged answers; missing while the broker does not tell.",
+        _of_views(lambda view: view["lag"]),
+    ),
+    Family(
+        "tandem_newest_event_age_seconds",
+        "gauge",
+        _SOURCE,
+        "How long ago the newest event that merged answers count was appended to the log.",
+        _of_sources(lambda source: source["age_s"]),
+    ),
+    Family(
+        "tandem_cut_age_seconds",
+        "gauge",
+        _SOURCE,
+        "How long ago the newest event below the cut was appended to the log.",
+        _cut_ages,
+    ),
+    Family(
+        "tandem_watermark_timestamp_seconds",
+        "gauge",
+        _SOURCE,
+        "How far event time has come for merged answers, in seconds since 1970.",
+        _of_sources(lambda source: _seconds(source["watermark"])),
+    ),
+    Family(
+        "tandem_behind_bridge",
+        "gauge",
+        _SOURCE,
+        "1 while answers stand still until a recompute publishes what the speed layer went past.",
+        _of_sources(lambda source: source["behind_bridge"]),
+    ),
+    Family(
+        "tandem_records_total",
+        "counter",
+        ("source", "outcome", "reason"),
+        "Records, each once, by the layer that has come further: `decoded`, `quarantined` by reason, or of an `other_source`.",
+        _records,
+    ),
+    Family(
+        "tandem_archived_records_total",
+        "counter",
+        _SOURCE,
+        "Records that the archive holds.",
+        _of_sources(lambda source: source["archived"]),
+    ),
+    Family(
+        "tandem_late_events_total",
+        "counter",
+        _SOURCE,
+        "Events that merged answers count and that came behind the watermark.",
+        _of_sources(lambda source: source["late"]),
+    ),
+    Family(
+        "tandem_duplicate_events_total",
+        "counter",
+        _SOURCE,
+        "Copies of events that were left out of merged answers.",
+        _of_sources(lambda source: source["duplicates"]),
+    ),
+    Family(
+        "tandem_conflicting_events_total",
+        "counter",
+        _SOURCE,
+        "Copies among them whose content was another.",
+        _of_sources(lambda source: source["conflicts"]),
+    ),
+    Family(
+        "tandem_after_final_events_total",
+        "counter",
+        ("view",),
+        "Events that came into windows that answers had labelled final.",
+        _of_views(lambda view: view["after_final"]),
+    ),
+    Family(
+        "tandem_until_loss_seconds",
+        "gauge",
+        _SOURCE,
+        "How long until the topic's retention may delete what is not archived; missing where nothing waits or is limited.",
+        _until_loss("seconds"),
+    ),
+    Family(
+        "tandem_until_loss_offsets",
+        "gauge",
+        _SOURCE,
+        "How many more records until the topic's retention may delete what is not archived; missing likewise.",
+        _until_loss("offsets"),
+    ),
+    Family(
+        "tandem_lost_offsets",
+        "gauge",
+        _SOURCE,
+        "Offsets that the topic has deleted and no archive has.",
+        _until_loss("lost"),
+    ),
+    Family(
+        "tandem_audit_timestamp_seconds",
+        "gauge",
+        _AUDITED,
+        "When the newest audit of the measure was made, in seconds since 1970.",
+        _audited(lambda audit: audit.at.timestamp()),
+    ),
+    Family("tandem_audit_rows", "gauge", _AUDITED, "How many answers it compared.", _audited(lambda audit: audit.figures.rows)),
+    Family(
+        "tandem_audit_differing_rows",
+        "gauge",
+        _AUDITED,
+        "How many of them differed by more than the measure's tolerance.",
+        _audited(lambda audit: audit.figures.differ),
+    ),
+    Family(
+        "tandem_audit_largest_error",
+        "gauge",
+        _AUDITED,
+        "The largest absolute error, in the measure's own unit.",
+        _audited(lambda audit: audit.figures.largest),
+    ),
+    Family(
+        "tandem_audit_symmetric_error_ratio",
+        "gauge",
+        _AUDITED,
+        "The symmetric mean absolute percentage error, from 0 to 2.",
+        _audited(lambda audit: audit.figures.smape),
+    ),
+    Family(
+        "tandem_run_timestamp_seconds",
+        "gauge",
+        _RUN,
+        "When the newest run of its kind ended, in seconds since 1970: `raw` reads the archive, the others the events table.",
+        _ran(lambda run: run.at.timestamp()),
+    ),
+    Family("tandem_run_rows", "gauge", _RUN, "How many rows it read.", _ran(lambda run: run.rows)),
+    Family("tandem_run_bytes", "gauge", _RUN, "How many bytes of the table's files these were.", _ran(lambda run: run.bytes)),
+    Family("tandem_run_seconds", "gauge", _RUN, "How long it took.", _ran(lambda run: run.seconds)),
+    Family(
+        "tandem_run_estimated_seconds",
+        "gauge",
+        _RUN,
+        "How long the runs before it had said that it would take; missing where there were none.",
+        _estimated,
+    ),
+    Family(
+        "tandem_table_files",
+        "gauge",
+        _TABLE,
+        "Active files of a table of the live release: `archive`, `events`, `quarantine` and `realtime` of a source, `view`.",
+        _stored(lambda one: one.files),
+    ),
+    Family("tandem_table_bytes", "gauge", _TABLE, "Bytes of these files.", _stored(lambda one: one.bytes)),
+)
+"""In the order in which they are printed."""

@@ -1,0 +1,81 @@
+"""What the figures are made of: one look at a project."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cli import parts, status
+from cli.call import Call
+from infra import broker
+from infra.settings import Settings
+from ledger import audits, delta, publications, rates, releases
+from ledger.audits import Audit
+from ledger.publications import Publication
+from ledger.rates import Rate
+from ledger.tables import Tables
+from serving.reader import Reader
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One table's active files."""
+
+    kind: str
+    name: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A project at the time `now`: the document of `tandem status`, the newest publication, and what the journals hold.
+
+    `expected` are the processes that `up` starts. `stored` are the tables of the live release that exist.
+    """
+
+    now: datetime
+    status: Mapping[str, Any]
+    expected: tuple[str, ...]
+    published: Publication | None
+    audits: Sequence[Audit]
+    runs: Sequence[Rate]
+    stored: Sequence[Stored]
+
+
+def look(call: Call, *, now: datetime) -> Seen:
+    """Read it all from the tables and the broker. Raises TandemError, also where the working tree is asked and is wrong."""
+    settings = call.settings()
+    tables = Tables(settings.state)
+    published = publications.latest(tables)
+    reader = None if published is None else Reader(tables)
+    return Seen(
+        now,
+        status.document(call, settings, tables, reader, now=now),
+        _expected(settings),
+        published,
+        audits.history(tables),
+        rates.history(tables),
+        [] if published is None else list(_stored(tables, published)),
+    )
+
+
+def _expected(settings: Settings) -> tuple[str, ...]:
+    return (parts.SPEED,) if settings.kafka.bootstrap else (broker.NAME, parts.SPEED)
+
+
+def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
+    release = releases.load(tables, published.release)
+    for source, decoder in release.sources.items():
+        yield from _table(tables, "archive", source, tables.archive(source))
+        yield from _table(tables, "events", source, tables.events(source, decoder))
+        yield from _table(tables, "quarantine", source, tables.quarantine(source, decoder))
+        yield from _table(tables, "realtime", source, tables.realtime(release.number, source))
+    for view, fingerprint in release.views.items():
+        yield from _table(tables, "view", view, tables.view(view, fingerprint))
+
+
+def _table(tables: Tables, kind: str, name: str, address: str) -> Iterator[Stored]:
+    if handle := delta.open_table(tables, address):
+        sizes = delta.files(handle)
+        yield Stored(kind, name, len(sizes), sum(sizes.values()))
