@@ -23,7 +23,7 @@ from ledger.realtime import NotContiguous, Writer
 from ledger.releases import Release
 from ledger.standing import Followed
 from ledger.tables import Tables
-from speed import records
+from speed import progress, records
 from speed.beginning import Beginning, beginning, steps
 from speed.fold import Task
 from speed.log import Log
@@ -97,7 +97,8 @@ class Follow:
         if around.stopping():
             return
         settings = around.settings.speed
-        self._query = Query(tail, self.source, begun.log, self.checkpoints / uuid4().hex, self._committed)
+        name = progress.query_name(self.release.number, self.source.name)
+        self._query = Query(name, tail, self.source, begun.log, self.checkpoints / uuid4().hex, self._committed)
         self._streaming = self._query.start(
             around.spark, around.options, starts=begun.starts, most=self._most, pause_ms=settings.trigger_ms
         )

@@ -25,6 +25,8 @@ from ledger.standing import Followed
 from ledger.tables import Tables
 from speed.checkpoints import own_folder
 from speed.follow import Surroundings
+from speed.listener import listen
+from speed.progress import Recorder
 from speed.worker import Worker
 from views.project import Project
 
@@ -59,7 +61,9 @@ def run(
     if publications.latest(tables) is None:
         first.live(tables, project, by=by, at=now())
     checkpoints = own_folder(settings.folder)
-    around = Surroundings(session(), settings, tables, connection, checkpoints, by, now, say, stop.is_set)
+    spark = session()
+    listen(spark, Recorder(settings.folder, os.getpid()))
+    around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, say, stop.is_set)
     team = _Team(around)
     try:
         told = 0

@@ -43,6 +43,7 @@ class Query:
     `committed` is called after each commit, before the next micro-batch.
     """
 
+    name: str
     tail: Tail
     source: Source
     log: Log
@@ -65,7 +66,9 @@ class Query:
             maxOffsetsPerTrigger=str(most),
             failOnDataLoss="true",
         ).load()
-        writer = log.writeStream.foreachBatch(self.trigger).option("checkpointLocation", str(self.checkpoint))
+        writer = (
+            log.writeStream.queryName(self.name).foreachBatch(self.trigger).option("checkpointLocation", str(self.checkpoint))
+        )
         return writer.trigger(processingTime=f"{pause_ms} milliseconds").start()
 
     def trigger(self, log: DataFrame, batch: int) -> None:

@@ -126,6 +126,15 @@ def _stored(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
     return lambda seen: iter([((one.kind, one.name), read(one)) for one in seen.stored])
 
 
+def _triggers(seen: Seen) -> Iterator[Sample]:
+    yield from (((str(one.release), one.source), one.triggers) for one in seen.followed)
+
+
+def _phases(seen: Seen) -> Iterator[Sample]:
+    for one in seen.followed:
+        yield from (((str(one.release), one.source, phase), spent) for phase, spent in one.seconds.items())
+
+
 def _seconds(written: str | None) -> float | None:
     return None if written is None else datetime.fromisoformat(written).timestamp()
 
@@ -246,6 +255,20 @@ FAMILIES: Final = (
         ("view",),
         "Events that came into windows that answers had labelled final.",
         _of_views(lambda view: view["after_final"]),
+    ),
+    Family(
+        "tandem_triggers_total",
+        "counter",
+        ("release", "source"),
+        "Micro-batches that the speed layer has folded since it began; missing where none runs.",
+        _triggers,
+    ),
+    Family(
+        "tandem_trigger_phase_seconds_total",
+        "counter",
+        ("release", "source", "phase"),
+        "Seconds that each phase of them took, under Spark's names: `addBatch` folds and commits.",
+        _phases,
     ),
     Family(
         "tandem_until_loss_seconds",

@@ -15,6 +15,8 @@ from ledger.publications import Publication
 from ledger.rates import Rate
 from ledger.tables import Tables
 from serving.reader import Reader
+from speed import progress
+from speed.progress import Followed
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Stored:
 class Seen:
     """A project at the time `now`: the document of `tandem status`, the newest publication, and what the journals hold.
 
-    `expected` are the processes that `up` starts. `stored` are the tables of the live release that exist.
+    `expected` are the processes that `up` starts, `followed` is what the speed layer has done since it began, if it runs.
+    `stored` are the tables of the live release that exist.
     """
 
     now: datetime
@@ -41,6 +44,7 @@ class Seen:
     audits: Sequence[Audit]
     runs: Sequence[Rate]
     stored: Sequence[Stored]
+    followed: Sequence[Followed]
 
 
 def look(call: Call, *, now: datetime) -> Seen:
@@ -57,6 +61,7 @@ def look(call: Call, *, now: datetime) -> Seen:
         audits.history(tables),
         rates.history(tables),
         [] if published is None else list(_stored(tables, published)),
+        running.followed if (running := progress.read(settings.folder)) else (),
     )
 
 

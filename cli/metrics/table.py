@@ -20,8 +20,9 @@ loopback only:
           - targets: ["127.0.0.1:9464"]
 
 Each scrape reads the tables anew and asks the broker where the log ends; nothing is kept between two of them, so the figures
-are right after any crash, and it does not matter which process they come from. What cannot be known at the moment is missing,
-never 0. If the tables or the project cannot be read at all `tandem_scrape_success` is 0 and alone.
+are right after any crash. Only what no table holds, how long the speed layer's micro-batches take, is its own process's to
+tell: it leaves that in `run/speed.progress` of the state folder, and it starts at 0 with the process. What cannot be known at
+the moment is missing, never 0. If the tables or the project cannot be read at all `tandem_scrape_success` is 0 and alone.
 
 What counts records and events starts again where a new release reads them in another way; `rate()` takes that for a restart.
 

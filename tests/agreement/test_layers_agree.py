@@ -24,7 +24,7 @@ from views.wire import from_ipc, to_ipc
 @pytest.mark.parametrize("kind", WINDOWS)
 @share(50, quick=6)
 @given(st.data())
-def test_one_batch_and_any_cut_and_micro_batches_are_the_whole_without_its_copies(kind: str, data: st.DataObject) -> None:
+def test_any_cut_and_micro_batches_give_the_whole_without_copies(kind: str, data: st.DataObject) -> None:
     agree(kind, COPIED, data)
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from cli.__main__ import main
 from cli.metrics.families import FAMILIES
@@ -23,10 +22,9 @@ from ledger import audits, delta, rates
 from ledger.audits import Audit, Figures
 from ledger.positions import LOG_START
 from ledger.rates import Rate
+from tests.cli.figures import Samples, parsed
 from tests.serving.world import NOON, World, hit, position
 from tests.stack import environ
-
-Samples = dict[tuple[str, ...], float]
 
 
 @pytest.fixture
@@ -40,16 +38,6 @@ def world(tmp_path: Path) -> World:
     made.append(1, *(hit("/later", n) for n in range(1, 11)))
     made.trigger()
     return made
-
-
-def parsed(text: str) -> dict[str, Samples]:
-    """By name the numbers, by the values of their labels in the order of the page."""
-    names = {family.name: family.labels for family in FAMILIES}
-    found: dict[str, Samples] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            found.setdefault(sample.name, {})[tuple(sample.labels[label] for label in names[sample.name])] = sample.value
-    return found
 
 
 def printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Samples]:

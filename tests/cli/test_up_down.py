@@ -16,6 +16,7 @@ import pytest
 from cli.__main__ import main
 from infra import kafka
 from infra.jars import ROOT
+from tests.cli.figures import Samples, parsed
 from tests.stack import environ
 
 pytestmark = pytest.mark.broker
@@ -57,7 +58,7 @@ def group(leader: int) -> list[int]:
     return found
 
 
-def test_a_project_comes_up_and_goes_down(run, project: Path) -> None:
+def test_a_project_comes_up_and_goes_down(run, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, first = run("up", project)
     assert code == 0
     assert [part["name"] for part in first["processes"]] == ["broker", "speed"]
@@ -82,6 +83,23 @@ def test_a_project_comes_up_and_goes_down(run, project: Path) -> None:
     assert (code, second["addresses"]) == (0, first["addresses"])
     assert pids(second)["broker"] == pids(first)["broker"]
     assert pids(second)["speed"] != speed
+
+    lines = project / "lines"
+    lines.write_text('203.0.113.7 - - [01/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl"\n' * 20)
+    assert main(["feed", str(lines), "--source", "access", "--project", str(project)]) == 0
+    capsys.readouterr()
+    figures: dict[str, Samples] = {}
+    while (
+        not figures or figures["tandem_records_total"][("access", "decoded", "")] < 20 or "tandem_triggers_total" not in figures
+    ):
+        assert time.monotonic() < deadline + 150, figures
+        figures = parsed(run("metrics", project)[1]["metrics"])
+    assert figures["tandem_process_up"] == {("broker",): 1, ("speed",): 1}
+    assert figures["tandem_records_total"][("access", "decoded", "")] == 20
+    assert sum(figures["tandem_log_end_offsets"].values()) == 20
+    assert set(figures["tandem_lag_offsets"].values()) == {0}
+    assert 1 <= figures["tandem_triggers_total"][("1", "access")] <= 20
+    assert figures["tandem_trigger_phase_seconds_total"][("1", "access", "addBatch")] > 0
 
     code, stopped = run("down", project)
     assert (code, [part["name"] for part in stopped["stopped"]]) == (0, ["speed", "broker"])

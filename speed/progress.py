@@ -1,0 +1,98 @@
+"""What Spark says of its micro-batches, summed up in a file for whoever measures: it is replaced after each of them."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+
+from infra import processes
+
+NAME: Final = "speed.progress"
+_WHOLE: Final = "triggerExecution"
+"""What Spark calls the time of all phases together."""
+
+
+class Followed(msgspec.Struct):
+    """Of one source under one release, since the process began: micro-batches, and the seconds of each phase.
+
+    The phases are Spark's: `latestOffset` asks where the log ends, `queryPlanning`, `walCommit` writes down what is planned,
+    `addBatch` folds and commits, `commitOffsets` notes that it is done.
+    """
+
+    release: int
+    source: str
+    triggers: int = 0
+    seconds: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """All that a process has followed; `began` tells it from another one that has its pid."""
+
+    pid: int
+    began: str
+    followed: tuple[Followed, ...] = ()
+
+
+def file(state: Path) -> Path:
+    """Where the speed layer of a state folder leaves its progress."""
+    return state / "run" / NAME
+
+
+def read(state: Path) -> Progress | None:
+    """The progress of the process that runs; None if none does, or it has not made any."""
+    try:
+        found = msgspec.json.decode(file(state).read_bytes(), type=Progress)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+    return found if processes.start_time(found.pid) == found.began else None
+
+
+def query_name(release: int, source: str) -> str:
+    """What a query is called: another one each time, since Spark knows one that has ended for a moment longer."""
+    return f"{release} {source} {uuid4().hex}"
+
+
+@dataclass
+class Recorder:
+    """Sums up the progress of queries whose names are by `query_name`, and writes it to the file after each micro-batch."""
+
+    state: Path
+    pid: int
+    _followed: dict[tuple[int, str], Followed] = field(default_factory=dict)
+    _began: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = processes.start_time(self.pid)
+
+    def add(self, document: str) -> None:
+        """Add a micro-batch: Spark's StreamingQueryProgress in JSON. One without records is none."""
+        told = msgspec.json.decode(document, type=_Told)
+        if told.name is None or not told.numInputRows:
+            return
+        release, source, _ = told.name.split()
+        one = self._followed.setdefault((int(release), source), Followed(int(release), source))
+        one.triggers += 1
+        for phase, milliseconds in told.durationMs.items():
+            if phase != _WHOLE:
+                one.seconds[phase] = one.seconds.get(phase, 0.0) + milliseconds / 1000
+        self._write()
+
+    def _write(self) -> None:
+        content = msgspec.json.encode(Progress(self.pid, self._began, tuple(self._followed.values())))
+        path = file(self.state)
+        new = path.with_suffix(".progress.new")
+        with suppress(OSError):  # a full disk is told where data is written: figures alone must not end a layer
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new.write_bytes(content)
+            new.replace(path)
+
+
+class _Told(msgspec.Struct):
+    """What is taken of a StreamingQueryProgress."""
+
+    name: str | None
+    numInputRows: int  # noqa: N815 - Spark's names
+    durationMs: dict[str, int]  # noqa: N815
