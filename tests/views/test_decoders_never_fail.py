@@ -52,12 +52,12 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
         for name, one in test_values_hold_lists.FORMATS.items()
     },
 }
-EACH = 50
-"""Damaged values in an example: 100 000 of each decoder in a full run, which has 2000 examples."""
+EACH = 200
+"""Damaged values in an example: 100 000 of each decoder in a full run, which has 500 examples."""
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@share(100, quick=50)
+@share(100, quick=13)
 @given(seed=st.integers(0, 2**32))
 def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) -> None:
     """No exception, one outcome a record, and the same as if it stood alone."""
