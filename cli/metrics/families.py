@@ -127,11 +127,11 @@ def _stored(read: Callable[[Any], float]) -> Callable[[Seen], Iterator[Sample]]:
 
 
 def _triggers(seen: Seen) -> Iterator[Sample]:
-    yield from (((str(one.release), one.source), one.triggers) for one in seen.followed)
+    yield from (((str(one.release), one.source), one.triggers) for one in seen.micro_batches)
 
 
 def _phases(seen: Seen) -> Iterator[Sample]:
-    for one in seen.followed:
+    for one in seen.micro_batches:
         yield from (((str(one.release), one.source, phase), spent) for phase, spent in one.seconds.items())
 
 

@@ -16,7 +16,7 @@ from ledger.rates import Rate
 from ledger.tables import Tables
 from serving.reader import Reader
 from speed import progress
-from speed.progress import Followed
+from speed.progress import MicroBatches
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Stored:
 class Seen:
     """A project at the time `now`: the document of `tandem status`, the newest publication, and what the journals hold.
 
-    `expected` are the processes that `up` starts, `followed` is what the speed layer has done since it began, if it runs.
+    `expected` are the processes that `up` starts, `micro_batches` are those of the speed layer since it began, if it runs.
     `stored` are the tables of the live release that exist.
     """
 
@@ -44,7 +44,7 @@ class Seen:
     audits: Sequence[Audit]
     runs: Sequence[Rate]
     stored: Sequence[Stored]
-    followed: Sequence[Followed]
+    micro_batches: Sequence[MicroBatches]
 
 
 def look(call: Call, *, now: datetime) -> Seen:
@@ -61,7 +61,7 @@ def look(call: Call, *, now: datetime) -> Seen:
         audits.history(tables),
         rates.history(tables),
         [] if published is None else list(_stored(tables, published)),
-        running.followed if (running := progress.read(settings.folder)) else (),
+        running.sources if (running := progress.read(settings.folder)) else (),
     )
 
 

@@ -23,21 +23,13 @@ from ledger.audits import Audit, Figures
 from ledger.positions import LOG_START
 from ledger.rates import Rate
 from tests.cli.figures import Samples, parsed
-from tests.serving.world import NOON, World, hit, position
+from tests.serving.world import NOON, World, forty_hits, hit, position
 from tests.stack import environ
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Forty events and a malformed record; the first thirty are in a batch version and, with the malformed one, archived."""
-    made = World(tmp_path)
-    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)), b"{broken")
-    made.trigger()
-    made.recompute(position(31))
-    made.file_in_archive()
-    made.append(1, *(hit("/later", n) for n in range(1, 11)))
-    made.trigger()
-    return made
+    return forty_hits(tmp_path)
 
 
 def printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Samples]:
@@ -61,7 +53,7 @@ def test_every_figure_is_what_the_log_holds(world: World, capsys: pytest.Capture
     assert found["tandem_records_total"] == {
         ("hits", "decoded", ""): 40,
         ("hits", "other_source", ""): 0,
-        ("hits", "quarantined", "json"): 1,
+        ("hits", "quarantined", "utf8"): 1,
     }
     assert found["tandem_archived_records_total"] == {("hits",): 31}
     nothing = ("late_events_total", "duplicate_events_total", "conflicting_events_total")

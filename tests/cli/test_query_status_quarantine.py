@@ -10,20 +10,12 @@ import pytest
 from cli.__main__ import main
 from ledger.positions import LOG_START
 from tests.serving import oracle
-from tests.serving.world import DEFINITIONS, World, hit, position
+from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Forty events and a malformed record; the first thirty are in a batch version and, with the malformed one, archived."""
-    made = World(tmp_path_factory.mktemp("world"))
-    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)), b"{broken \x1b[31m\xff")
-    made.trigger()
-    made.recompute(position(31))
-    made.file_in_archive()
-    made.append(1, *(hit("/later", n) for n in range(1, 11)))
-    made.trigger()
-    return made
+    return forty_hits(tmp_path_factory.mktemp("world"))
 
 
 def run(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:

@@ -72,6 +72,28 @@ def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> N
     assert archive.name in maps.read_text()
 
 
+ARCHIVED = """
+import sys
+from pathlib import Path
+from infra import classes, jars
+jars.FOLDER = Path(sys.argv[1])
+classes.make()
+"""
+
+
+@pytest.mark.slow
+def test_an_archive_takes_the_place_of_those_of_other_jars_and_javas(tmp_path: Path) -> None:
+    archive = tmp_path / java.class_archive(java.find(environ())).name
+    for stale in (archive, tmp_path / "spark-17.0.0.jsa"):
+        stale.write_bytes(b"of other jars")
+    (tmp_path / "classes.new").mkdir()
+    subprocess.run(
+        [sys.executable, "-c", ARCHIVED, str(tmp_path)], env={**environ(), "PYTHONPATH": str(ROOT)}, check=True, timeout=500
+    )
+    assert list(tmp_path.iterdir()) == [archive]
+    assert archive.stat().st_size > 10_000_000
+
+
 def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "table.lock"
     command = [sys.executable, "-c", DRIVER, str(tmp_path / "state"), str(lock)]

@@ -65,6 +65,18 @@ VIEWS = (per_page, ever, inverse)
 """
 
 
+def forty_hits(folder: Path) -> "World":
+    """Forty events and a malformed record; the first thirty are in a batch version and, with the malformed one, archived."""
+    made = World(folder)
+    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)), b"{broken \x1b[31m\xff")
+    made.trigger()
+    made.recompute(position(31))
+    made.file_in_archive()
+    made.append(1, *(hit("/later", n) for n in range(1, 11)))
+    made.trigger()
+    return made
+
+
 def hit(page: str | None, size: int, *, minute: int = 0, price: str = "0.10") -> bytes:
     """One event's bytes; minutes count from noon."""
     moment = NOON + timedelta(minutes=minute)

@@ -19,14 +19,14 @@ def told(name: str | None, records: int = 5, **milliseconds: int) -> str:
 def test_micro_batches_are_summed_up_by_release_and_source(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, os.getpid())
     assert progress.read(tmp_path) is None
-    recorder.add(told(query_name(1, "sales"), addBatch=1500, walCommit=20))
-    recorder.add(told(query_name(1, "sales"), addBatch=250))
-    recorder.add(told(query_name(2, "sales"), addBatch=100))
-    recorder.add(told(query_name(1, "sales"), records=0, latestOffset=7))
+    recorder.add(told(query_name(1, "sales", "x"), addBatch=1500, walCommit=20))
+    recorder.add(told(query_name(1, "sales", "x"), addBatch=250))
+    recorder.add(told(query_name(2, "sales", "x"), addBatch=100))
+    recorder.add(told(query_name(1, "sales", "x"), records=0, latestOffset=7))
     recorder.add(told(None, addBatch=9))
     found = progress.read(tmp_path)
     assert found is not None
-    assert [(one.release, one.source, one.triggers, one.seconds) for one in found.followed] == [
+    assert [(one.release, one.source, one.triggers, one.seconds) for one in found.sources] == [
         (1, "sales", 2, {"addBatch": 1.75, "walCommit": 0.02}),
         (2, "sales", 1, {"addBatch": 0.1}),
     ]
@@ -34,7 +34,7 @@ def test_micro_batches_are_summed_up_by_release_and_source(tmp_path: Path) -> No
 
 def test_what_a_process_left_that_has_ended_is_nothing(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        Recorder(tmp_path, process.pid).add(told(query_name(1, "sales"), addBatch=1))
+        Recorder(tmp_path, process.pid).add(told(query_name(1, "sales", "x"), addBatch=1))
         assert progress.read(tmp_path) is not None
         process.kill()
     assert progress.read(tmp_path) is None
@@ -44,4 +44,4 @@ def test_what_a_process_left_that_has_ended_is_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
-    Recorder(tmp_path, os.getpid()).add(told(query_name(1, "sales"), addBatch=1))
+    Recorder(tmp_path, os.getpid()).add(told(query_name(1, "sales", "x"), addBatch=1))
