@@ -69,7 +69,7 @@ def drawn(data: st.DataObject, kind: str, source: Source = SAMPLES) -> Drawn:
     keys = data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys")
     window = data.draw(WINDOWS[kind], label="window")
     few = st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True)
-    names = data.draw(few | few | few | st.just([*MEASURES]), label="measures")
+    names = data.draw(few | st.just([*MEASURES]), label="measures")
     found = Drawn(source, where, {f"k{n}": said for n, said in enumerate(keys)}, window, {name: MEASURES[name] for name in names})
     note(repr(found.view))
     return found
