@@ -273,5 +273,4 @@ def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:
     """A hash per event of its identity and event time; equal values have equal hashes wherever they are computed."""
     names = ", ".join(engine.quoted(name) for name in columns)
     hashes: Hashes = engine.query(f"SELECT hash({names}) AS h FROM {_TABLE}", {_TABLE: events})["h"].to_numpy()
-    engine.take_back(_TABLE)
     return hashes

@@ -28,10 +28,9 @@ from batch.spans import EVENTS
 from batch.states import by_bucket, stored
 from batch.table_file import TableFile, Written
 from ledger.parts import Part, Windows, starting_within
-from views import engine, kernel, project
+from views import kernel, project
 from views.compare import MeasureDifference, compare
 from views.event import TIMESTAMP
-from views.fold import EVENTS as LENT
 from views.kernel import Partial
 from views.log_order import further
 from views.ranges import EMPTY, Partition, Ranges
@@ -192,7 +191,6 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
             if one.bytes > _SEND_BYTES:
                 yield from _sent(work, one.view, one.take(), EMPTY, side)
-    engine.take_back(LENT)
     rejected = {}
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges, side)

@@ -126,7 +126,6 @@ def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) ->
         drawn = engine.query(
             f"SELECT * FROM ({different}) ORDER BY md5(concat_ws('/', {hashed})) LIMIT {keys}", {_ROWS: pa.concat_tables(known)}
         )
-        engine.take_back(_ROWS)
         chosen = drawn.cast(schema)
     return chosen.set_column(len(names), _KEY, _numbers(chosen.num_rows))
 
@@ -177,7 +176,6 @@ def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
     rows = prepared.select(place).take(found[_ROW]).append_column(_KEY, found[_KEY])
     sql = f"SELECT DISTINCT {_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} USING ({', '.join(place)}) ORDER BY {_ROW}"
     matched = engine.query(sql, {_ROWS: _numbered(events.select(place)), _OTHERS: rows})
-    engine.take_back(_ROWS, _OTHERS)
     needed = sorted({*place, *oracle.identity_columns(view.source), *columns(view)})
     for key in pc.unique(matched[_KEY]).to_pylist():
         held = drawn.events[key]
@@ -204,9 +202,7 @@ def _firsts(log: _Log, source: Source, held: Sequence[pa.Table]) -> Firsts:
             found = engine.query(among, {_ROWS: _numbered(events.select(identity)), _OTHERS: wanted})
             yield events.take(found[_ROW])
 
-    first = oracle.first_places(source, copies(), log.generations)
-    engine.take_back(_ROWS, _OTHERS)
-    return first
+    return oracle.first_places(source, copies(), log.generations)
 
 
 def _against_oracle(drawn: _Drawn, log: _Log, first: Firsts) -> Sampled:
@@ -251,14 +247,11 @@ def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where
     held = _ROWS if where is None else f"(SELECT *, TRY({where}) AS _held FROM {_ROWS}) WHERE _held"
     sql = f"SELECT {', '.join([_ROW, *(f'{sql} AS {quoted(name)}' for name, sql in keys.items())])} FROM {held}"
     keyed = [result for _, result in engine.halved(sql, _ROWS, _numbered(rows)) if result is not None]
-    engine.take_back(_ROWS)
     same = " AND ".join(f"{_ROWS}.{quoted(name)} IS NOT DISTINCT FROM {_OTHERS}.{quoted(name)}" for name in keys) or "TRUE"
-    found = engine.query(
+    return engine.query(
         f"SELECT {_ROWS}.{_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} ON {same} ORDER BY 1",
         {_ROWS: pa.concat_tables(keyed), _OTHERS: drawn},
     )
-    engine.take_back(_ROWS, _OTHERS)
-    return found
 
 
 def _numbered(rows: pa.Table) -> pa.Table:

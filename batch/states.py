@@ -38,7 +38,6 @@ def by_bucket(states: pa.Table, columns: Sequence[str], buckets: int) -> Iterato
         return
     shared = ", ".join(map(engine.quoted, columns)) or "NULL"
     found = engine.query(f"SELECT (hash({shared}) % {buckets})::INTEGER AS bucket FROM {_TABLE}", {_TABLE: states})
-    engine.take_back(_TABLE)
     bucket_of = found["bucket"].to_numpy()
     for bucket in np.unique(bucket_of).tolist():
         yield bucket, to_ipc(states.filter(pa.array(bucket_of == bucket)))

@@ -13,8 +13,6 @@ import msgspec
 import pyarrow as pa
 
 from speed.identities import Drops, identities, without
-from views.engine import take_back
-from views.fold import EVENTS
 from views.kernel import Partial, after_final, decode, late, partial, prepare, unique
 from views.log_order import further
 from views.project import load_files
@@ -100,7 +98,6 @@ def share_of(task: Task, records: pa.Table) -> Share:
     labelled = late(source, events, event_times(task.maxima))
     prepared = prepare(source, events, task.generations)
     partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
-    take_back(EVENTS)
     return Share(
         records=_by_partition(records),
         events=events.num_rows,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.engine import query, quoted, take_back
+from views.engine import query, quoted
 from views.event import TIMESTAMP
 from views.log_order import Places, log_order, places
 from views.ranges import Partition
@@ -68,7 +68,6 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
     positions = ", ".join(quoted(name) for name in schema.names[:-2])
     sql = f"SELECT {positions}, unhex({identity} || {content}) AS key FROM identified"
     found = query(sql, {"identified": events})
-    take_back("identified")
     order = log_order(found, generations)
     keys = keys_of(found)[order]
     _, firsts = np.unique(keys, return_index=True)

@@ -32,5 +32,4 @@ def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
         behind = placement.fold.prepare(behind, list(view.keys))
     sql = f"SELECT count(*) AS n FROM {judged_sql(view)} WHERE {REASON} IS NULL AND {placement.ends} <= {until}"
     found = [counted["n"][0].as_py() for _, counted in engine.halved(sql, EVENTS, behind) if counted is not None]
-    engine.take_back(EVENTS)
     return sum(found)

@@ -245,11 +245,9 @@ def _matched(group: Sequence[str], served: pa.Table, found: pa.Table) -> pa.Tabl
     }
     ours, theirs = _SIDES
     same = " AND ".join(f"{ours}.{quoted(name)} IS NOT DISTINCT FROM {theirs}.{quoted(name)}" for name in group) or "TRUE"
-    rows = engine.query(
+    return engine.query(
         f"SELECT {ours}.{_ROW} AS {ours}, {theirs}.{_ROW} AS {theirs} FROM {ours} FULL JOIN {theirs} ON {same}", numbered
     )
-    engine.take_back(*_SIDES)
-    return rows
 
 
 def _same(served: pa.Array, found: pa.Array) -> pa.Array:

@@ -6,6 +6,7 @@ depends on the statement and the tables alone: the zone is UTC, one thread, no f
 
 import threading
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,23 +26,74 @@ _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
     "preserve_insertion_order": "false",
 }
 _ALL_ROWS: Final = 1 << 20
+PLANNED: Final = 1 << 18
+"""Characters of the statements whose plans are kept: a plan takes some 240 bytes for each, so all of a thread's some 60 MB."""
+SCHEMAS: Final = 512
+
+
+class _Lent:
+    """What a name stands for while a statement runs: DuckDB asks it for the rows anew each time."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._nothing = pa.Table.from_batches([], schema=schema)  # empty_table() imports pandas
+        self.table = self._nothing
+
+    def take_back(self) -> None:
+        self.table = self._nothing
+
+    def __arrow_c_schema__(self) -> object:
+        return self._nothing.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
 
 
 @dataclass
 class _Engine:
-    """A connection and the tables lent to it."""
+    """A connection, what stands in it for tables of a name and schema, and what it has planned, the latest used last."""
 
     connection: duckdb.DuckDBPyConnection
-    lent: dict[str, pa.Table] = field(default_factory=dict)
+    lent: dict[tuple[str, pa.Schema], tuple[str, _Lent]] = field(default_factory=dict)
+    planned: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    characters: int = 0
+    names: int = 0
+
+    def name(self) -> str:
+        """One that nothing in this engine has had."""
+        self.names += 1
+        return f"_{self.names}"
+
+    def lend(self, name: str, schema: pa.Schema) -> tuple[str, _Lent]:
+        """What stands for tables of this name and schema, and what DuckDB calls it: a plan is for one schema."""
+        if (name, schema) not in self.lent:
+            own, lent = self.name(), _Lent(schema)
+            self.connection.register(own, lent)
+            self.lent[name, schema] = own, lent
+        return self.lent[name, schema]
+
+    def plan(self, sql: str) -> str:
+        """The name under which a statement is ready to run."""
+        if sql in self.planned:
+            self.planned.move_to_end(sql)
+            return self.planned[sql]
+        name = self.name()
+        self.connection.execute(f"PREPARE {name} AS {sql}")
+        self.planned[sql] = name
+        self.characters += len(sql)
+        while self.characters > PLANNED and len(self.planned) > 1:
+            oldest, unused = self.planned.popitem(last=False)
+            self.connection.execute(f"DEALLOCATE {unused}")
+            self.characters -= len(oldest)
+        return name
 
 
 _thread = threading.local()
 
 
 def _engine() -> _Engine:
-    """This thread's engine, made at its first use: that costs some 20 ms, a statement 1 ms."""
+    """This thread's engine, made at its first use and whenever it has seen too many schemas: that costs some 20 ms."""
     engine: _Engine | None = getattr(_thread, "engine", None)
-    if engine is None:
+    if engine is None or len(engine.lent) > SCHEMAS:
         connection = duckdb.connect(":memory:", config=_LOCKED_DOWN)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
@@ -55,22 +107,27 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The result of one statement over the named tables. Raises duckdb.Error.
+    """The result of one SELECT over the named tables, which are lent to it while it runs. Raises duckdb.Error.
 
-    A table stays lent until another takes its name or `take_back` is called, because a trigger asks many statements of
-    the same events and lending costs half a millisecond.
+    A trigger asks the same statements of few events again and again, and their plans cost more than their rows: each is
+    planned once for tables of these schemas.
     """
     engine = _engine()
-    for name, table in tables.items():
-        if engine.lent.get(name) is not table:
-            engine.connection.register(name, table)
-            engine.lent[name] = table
-    # Not connection.sql(), which DuckDB's warning asks for: it binds a statement twice, and small ones cost nothing else.
-    result = engine.connection.execute(sql)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
-        rows: pa.Table = result.to_arrow_reader(_ALL_ROWS).read_all()  # type: ignore[union-attr]  # None is for no result
-        return rows
+    lent = {name: engine.lend(name, table.schema) for name, table in tables.items()}
+    # NOT MATERIALIZED: DuckDB copies what a statement names by WITH and reads twice.
+    named = ", ".join(f"{quoted(name)} AS NOT MATERIALIZED (FROM {own})" for name, (own, _) in lent.items())
+    planned = engine.plan(f"WITH {named} {sql}" if named else sql)
+    try:
+        for name, (_, stand_in) in lent.items():
+            stand_in.table = tables[name]
+        result = engine.connection.execute(f"EXECUTE {planned}")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
+            rows: pa.Table = result.to_arrow_reader(_ALL_ROWS).read_all()  # type: ignore[union-attr]  # None is for no result
+            return rows
+    finally:
+        for _, stand_in in lent.values():
+            stand_in.take_back()
 
 
 def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.Table | None]]:
@@ -83,14 +140,6 @@ def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.T
 
 def _is_of_rows(error: BaseException) -> bool:
     return isinstance(error, duckdb.Error) and not isinstance(error, duckdb.OutOfMemoryException)
-
-
-def take_back(*names: str) -> None:
-    """Let go of lent tables, so that their memory is freed."""
-    engine = _engine()
-    for name in names:
-        if engine.lent.pop(name, None) is not None:
-            engine.connection.unregister(name)
 
 
 def quoted(name: str) -> str:

@@ -61,7 +61,6 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
         keys = [None] * len(piece) if result is None else result["key"].to_pylist()
         for offset, key_of_one in zip((piece if result is None else result)["_offset"].to_pylist(), keys, strict=True):
             found.setdefault(offset, set()).add(key_of_one)
-    engine.take_back(_EVENTS)
     several = (found.get(offset, set()) for offset in range(len(values)))
     return [next(iter(keys)) if len(keys) == 1 else None for keys in several]
 

@@ -56,7 +56,6 @@ def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema) -> pa.T
         rows = step.prepare(rows, list(view.keys))
     sql = step.sql(_STATES, {name: quoted(name) for name in view.keys}, _united(view))
     merged = engine.query(sql, {_STATES: rows})
-    engine.take_back(_STATES)
     unites = {name: state.unite for measure in bind(view).measures for name, state in measure.states}
     columns = []
     for name in schema.names:

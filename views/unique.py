@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.engine import query, quoted, take_back
+from views.engine import query, quoted
 from views.log_order import log_order
 from views.source import APPEND_TIME, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
@@ -82,7 +82,6 @@ def contents(source: Source, events: pa.Table) -> pa.Table:
     columns = [*identity_columns(source), *content_columns(source, events)]
     names = ", ".join(quoted(name) for name in columns)
     different = query(f"SELECT DISTINCT {names} FROM {_COPIES}", {_COPIES: events})
-    take_back(_COPIES)
     return different.cast(events.select(columns).schema)
 
 

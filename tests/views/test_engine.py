@@ -1,11 +1,15 @@
 """The engine reaches nothing outside, depends on nothing outside, and keeps nothing that is not lent to it."""
 
+import subprocess
+import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import pyarrow as pa
 import pytest
 
+from infra.jars import ROOT
 from views import engine
 
 
@@ -43,10 +47,52 @@ def test_a_variable_of_the_caller_is_no_table() -> None:
         engine.query("SELECT * FROM secret", {})
 
 
-def test_a_table_is_lent_until_another_takes_its_name_or_it_is_taken_back() -> None:
-    first, second = pa.table({"x": [1]}), pa.table({"x": [2, 3]})
-    assert engine.query("SELECT sum(x) AS s FROM lent", {"lent": first})["s"].to_pylist() == [1]
-    assert engine.query("SELECT sum(x) AS s FROM lent", {"lent": second})["s"].to_pylist() == [5]
-    engine.take_back("lent")
+def test_a_statement_reads_what_it_is_lent_and_keeps_nothing() -> None:
+    first, second, words = pa.table({"x": [1]}), pa.table({"x": [2, 3]}), pa.table({"x": ["a", "b"], "y": [1, None]})
+    sql = "SELECT min(x) AS least, count(*) AS n FROM lent"
+    for table, least, n in [(first, 1, 1), (second, 2, 2), (words, "a", 2), (second.slice(1), 3, 1), (first.slice(1), None, 0)]:
+        assert engine.query(sql, {"lent": table}).to_pylist() == [{"least": least, "n": n}]
+    kept = weakref.ref(words)
+    del words, table
+    assert kept() is None
     with pytest.raises(duckdb.CatalogException):
         engine.query("SELECT * FROM lent", {})
+
+
+def test_a_statement_that_fails_does_not_fail_for_other_rows() -> None:
+    sql = "SELECT (x || 'Z')::TIMESTAMPTZ AS t FROM lent"
+    right, wrong = pa.table({"x": ["2026-01-01 00:00:00"]}), pa.table({"x": ["today"]})
+    assert engine.query(sql, {"lent": right}).num_rows == 1
+    with pytest.raises(duckdb.ConversionException):
+        engine.query(sql, {"lent": wrong})
+    assert engine.query(sql, {"lent": right}).num_rows == 1
+
+
+def test_two_names_of_one_schema_are_two_tables() -> None:
+    one, other = pa.table({"x": [1, 2]}), pa.table({"x": [2, 3]})
+    for lent in ({"one": one, "other": other}, {"one": other, "other": one}):
+        both = engine.query("SELECT one.x AS x, count(*) AS n FROM one SEMI JOIN other USING (x) GROUP BY 1", lent)
+        assert both.to_pylist() == [{"x": 2, "n": 1}]
+        assert engine.query("SELECT list(x ORDER BY x) AS x FROM one", lent).to_pylist() == [{"x": lent["one"]["x"].to_pylist()}]
+
+
+def test_more_statements_and_schemas_than_are_kept_are_right_too() -> None:
+    one = pa.table({"x": [1]})
+
+    def ask() -> None:
+        for number in range(engine.SCHEMAS + 2):
+            table = pa.table({f"x{number}": [number]})
+            assert engine.query(f"SELECT x{number} + 1 AS n FROM lent", {"lent": table})["n"].to_pylist() == [number + 1]
+        for number in (*range(9), 0):
+            sql = f"SELECT x + {number} AS n FROM lent WHERE '{'-' * (engine.PLANNED // 3)}' <> ''"
+            assert engine.query(sql, {"lent": one})["n"].to_pylist() == [number + 1]
+
+    with ThreadPoolExecutor(1) as other_thread:  # has an engine of its own
+        other_thread.submit(ask).result()
+
+
+def test_nothing_is_said_when_a_process_ends() -> None:
+    """DuckDB complains on stderr of what is registered in a connection that is never closed."""
+    code = "import pyarrow as pa; from views import engine; engine.query('FROM lent', {'lent': pa.table({'x': [1]})})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -84,7 +84,6 @@ def _evaluated(expression: Expression, answers: Mapping[str, pa.Array]) -> pa.Ar
         pa.nulls(1, expression.type.arrow) if result is None else arrays.whole(result.column("v")).cast(expression.type.arrow)
         for _, result in engine.halved(sql, _ANSWERS, table)
     ]
-    engine.take_back(_ANSWERS)
     return pa.concat_arrays(found)
 
 

@@ -46,7 +46,6 @@ def evaluated(text: str, rows: pa.Table) -> list[Any]:
             values = _plain(pc.struct_field(given, "v"), expression.type)
             for row, there, value in zip(result[_ROW].to_pylist(), pc.is_valid(given).to_pylist(), values, strict=True):
                 found[row] = value if there else _FAILED
-    engine.take_back(_ROWS)
     return found
 
 

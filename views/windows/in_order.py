@@ -263,7 +263,6 @@ def _with_numbers(number: Number) -> Callable[[pa.Table, Sequence[str]], pa.Tabl
         within = ", ".join(quoted(name) for name in (*keys, *(column.name for column in PARTITION)))
         sql = f'SELECT {_ROW}, dense_rank() OVER (ORDER BY {within}) AS _key FROM {_RUNS} ORDER BY _key, "offset"'
         order = engine.query(sql, {_RUNS: numbered})
-        engine.take_back(_RUNS)
         rows, places = (arrays.integers(arrays.whole(order[name])) for name in (_ROW, "_key"))
         bounds = np.concatenate([np.flatnonzero(np.diff(places, prepend=0)), [len(places)]])
         inorder = runs.take(arrays.from_numpy(rows, pa.int64()))
