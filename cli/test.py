@@ -12,8 +12,11 @@ from cli.call import Call, Output
 from infra.jars import ROOT
 
 _SLOW = "not slow"
-# Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session.
+# Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
+# tests/conftest.py knows which need none.
 _SPREAD = ("-n", "2", "--dist", "loadfile")
+# The long run has single tests that take many minutes.
+_LONG = ("--timeout", "3000")
 
 
 def run(
@@ -29,7 +32,7 @@ def run(
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
-    selection = [] if all_ else ["-m", _SLOW]
+    selection = [*_LONG] if all_ else ["-m", _SLOW]
     steps = {
         "lint": ["-m", "ruff", "check", "--quiet", "."],
         "types": ["-m", "mypy", "--no-error-summary"],

@@ -4,6 +4,8 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 # One broker and one Spark session for the whole run, started by the first test that asks for them.
 pytest_plugins = ["tests.stack"]
@@ -19,6 +21,20 @@ _UNSHRUNK = (Phase.explicit, Phase.generate)
 settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)
 # TANDEM_HYPOTHESIS=all looks eight times longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
+
+# Long ones that share nothing with their neighbours: each goes to whoever is free. All else stays together by file.
+_ALONE = ("tests/agreement/", "tests/simulation/", "tests/mutants/", "tests/batch/test_random_schedules.py")
+
+
+class Spread(LoadFileScheduling):
+    """Which tests one worker runs in a row."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if nodeid.startswith(_ALONE) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread | None:
+    return Spread(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -29,7 +29,7 @@ from tests.stack import environ
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
-STEPS = 12
+STEPS = 8
 NAMES = (
     *("produce", "archive", "incremental", "incremental", "full", "windows", "apply", "apply", "promote", "promote", "back"),
     *("maintain", "kill speed", "kill archive", "kill recompute", "kill apply"),
