@@ -13,6 +13,7 @@ from batch.session import Run
 from batch.slices import cut, even_rows
 from batch.spans import EVENTS, RECORDS, rows_within, spans
 from infra import broker, kafka, spark
+from infra.logs.telling import bound
 from ledger import archive, delta, first, gaps, releases
 from ledger.counts import Counts, plus
 from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
@@ -115,6 +116,11 @@ def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts
 
 
 def _archive(batch: Run, release: Release, log: _Log) -> Archived:
+    with bound(source=log.source.name, release=release.number):
+        return _archived(batch, release, log)
+
+
+def _archived(batch: Run, release: Release, log: _Log) -> Archived:
     tables, source = batch.tables, log.source
     counts, found = [], []
     for run in _to_do(batch, release, log):

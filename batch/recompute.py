@@ -16,6 +16,7 @@ from batch.building import Done, Work, build_all, commit
 from batch.candidate import candidate
 from batch.planning import Request
 from batch.session import Run
+from infra.logs.telling import bound
 from ledger import audits, first, publications, releases, standing
 from ledger.audits import Audit
 from ledger.completeness import accepted_gaps
@@ -83,6 +84,8 @@ def _publish(batch: Run, live: Publication, request: Request) -> Recomputed:
 
     published = publications.publish(tables, following)
     assert published is not None  # the candidate is never None
+    with bound(release=published.release, publication=published.number):
+        batch.say(f"publication {published.number} is live")
     return Recomputed(published, tuple(one.done for one in built), work.gaps, compared)
 
 

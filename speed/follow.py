@@ -41,7 +41,7 @@ from views.watermark import later, newest
 class Surroundings:
     """What all sources of a speed layer share.
 
-    `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `say` tells the
+    `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `warn` tells the
     user a sentence; `stopping` says that the layer is to end, which ends a long catching up early.
     """
 
@@ -52,7 +52,7 @@ class Surroundings:
     checkpoints: Path
     by: str
     now: Callable[[], datetime]
-    say: Callable[[str], None]
+    warn: Callable[[str], None]
     stopping: Callable[[], bool]
 
     @property
@@ -193,7 +193,7 @@ class Follow:
 
     def _say_again(self, error: TandemError) -> None:
         why = "another run has bridged the log" if isinstance(error, NotContiguous) else error
-        self.around.say(f"source '{self.source.name}': {why}; going on from {self.tail.writer.end}")
+        self.around.warn(f"source '{self.source.name}': {why}; going on from {self.tail.writer.end}")
 
 
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:

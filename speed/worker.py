@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import Final
 
+from infra.logs.telling import bound
 from ledger.publications import Publication
 from ledger.releases import Release
 from speed.follow import Follow, Surroundings, follow
@@ -56,6 +57,10 @@ class Worker:
     def _run(self) -> None:
         ends = self.around.stopping
         around = replace(self.around, stopping=lambda: ends() or self._stop.is_set())
+        with bound(release=self.release.number, source=self.source):
+            self._work(around)
+
+    def _work(self, around: Surroundings) -> None:
         try:
             # Releases share the executors evenly, so that one that catches up does not hold up the live one.
             around.spark.sparkContext.setLocalProperty(_POOL, f"release {self.release.number}")
