@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from infra import kafka
+from infra.lineage.runs import Reporter
 from infra.settings import Settings
 from infra.spark import kafka_options
 from infra.spark_failures import worded
@@ -42,7 +43,8 @@ class Surroundings:
     """What all sources of a speed layer share.
 
     `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `warn` tells the
-    user a sentence; `stopping` says that the layer is to end, which ends a long catching up early.
+    user a sentence, `reporter` tells runs to whoever keeps lineage; `stopping` says that the layer is to end, which ends a long
+    catching up early.
     """
 
     spark: SparkSession
@@ -53,6 +55,7 @@ class Surroundings:
     by: str
     now: Callable[[], datetime]
     warn: Callable[[str], None]
+    reporter: Reporter
     stopping: Callable[[], bool]
 
     @property

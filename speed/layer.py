@@ -16,6 +16,7 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from infra import broker, kafka
+from infra.lineage.runs import reporting
 from infra.logs.telling import bound
 from infra.settings import Settings
 from infra.spark_failures import worded
@@ -69,7 +70,13 @@ def run(
     spark = session()
     folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)
     listen(spark, Recorder(settings.folder, os.getpid(), folded.add))
-    around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, stop.is_set)
+    with reporting(settings, now=now, warn=warn) as reporter:
+        around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, reporter, stop.is_set)
+        _follow_all(around, stop, say=say, ready=ready)
+
+
+def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None], ready: Callable[[], object]) -> None:
+    """Follow every release until `stop` is set."""
     team = _Team(around)
     try:
         told = 0
@@ -88,7 +95,7 @@ def run(
         raise
     finally:
         team.stop()
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        shutil.rmtree(around.checkpoints, ignore_errors=True)
 
 
 @dataclass

@@ -75,8 +75,13 @@ class LogFile:
 
     def write(self, line: str) -> None:
         """Append a line. A disk that is full is told where data are written: what is only said must not end a run."""
+        with suppress(OSError):
+            self.append(line)
+
+    def append(self, line: str) -> None:
+        """Append a line; raises OSError."""
         content = f"{line}\n".encode("utf-8", "backslashreplace")
-        with self._lock, suppress(OSError):
+        with self._lock:
             os.write(self._ready(len(content)), content)
 
     def _ready(self, more: int) -> int:
