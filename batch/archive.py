@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from batch import commits, copying, decoding
+from batch.lineage import archiving
 from batch.session import Run
 from batch.slices import cut, even_rows
 from batch.spans import EVENTS, RECORDS, rows_within, spans
 from infra import broker, kafka, spark
+from infra.lineage.runs import reporting
+from infra.logs.telling import bound
 from ledger import archive, delta, first, gaps, releases
 from ledger.counts import Counts, plus
 from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
@@ -90,7 +93,11 @@ def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = Fa
     sources = project.load_files(release.files).sources
     logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
     batch.hold("archive")
-    archived = [_archive(batch, release, log) for log in logs]
+    with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter:
+        archived = []
+        for log in logs:
+            with archiving(reporter, batch, release, log.source):
+                archived.append(_archive(batch, release, log))
     for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())[1:]:
         archived += _beside(batch, releases.load(batch.tables, state.release), release, connection)
     return archived
@@ -115,6 +122,11 @@ def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts
 
 
 def _archive(batch: Run, release: Release, log: _Log) -> Archived:
+    with bound(source=log.source.name, release=release.number):
+        return _archived(batch, release, log)
+
+
+def _archived(batch: Run, release: Release, log: _Log) -> Archived:
     tables, source = batch.tables, log.source
     counts, found = [], []
     for run in _to_do(batch, release, log):

@@ -16,6 +16,7 @@ from batch.place import Place
 from batch.planning import Kind, Request, Step
 from batch.served import Served, served
 from batch.session import Run
+from infra.logs.telling import bound
 from ledger import archive, rates
 from ledger.audits import Audit, Obstacle
 from ledger.counts import NOTHING, Counts, plus
@@ -102,6 +103,11 @@ def build_all(work: Work, steps: Sequence[Step]) -> list[Built]:
 
 def _build(work: Work, step: Step) -> Built | None:
     """Do a step; None if there is nothing new in the log."""
+    with bound(source=step.source, views=list(step.views), release=work.release.number):
+        return _built(work, step)
+
+
+def _built(work: Work, step: Step) -> Built | None:
     batch, source = work.batch, work.definitions.sources[step.source]
     cut = _cut(work, source) if step.cut is None else step.cut
     if step.kind == "incremental":

@@ -7,15 +7,19 @@ batch version that nobody reads until one publication names it. Killed at any po
 publication names; the next run starts over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch import auditing, planning
-from batch.building import Done, Work, build_all, commit
+from batch.building import Built, Done, Work, build_all, commit
 from batch.candidate import candidate
-from batch.planning import Request
+from batch.lineage import recomputing
+from batch.planning import Request, Step
 from batch.session import Run
+from infra.lineage.runs import reporting
+from infra.logs.telling import bound
 from ledger import audits, first, publications, releases, standing
 from ledger.audits import Audit
 from ledger.completeness import accepted_gaps
@@ -65,9 +69,23 @@ def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL
 
 
 def _publish(batch: Run, live: Publication, request: Request) -> Recomputed:
-    tables = batch.tables
     work = _work(batch, live, request, audited=True)
-    built = build_all(work, planning.steps(work.definitions, live, request))
+    steps = planning.steps(work.definitions, live, request)
+    done: dict[str, Built] = {}
+    with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as told:
+        for step in steps:
+            source = work.definitions.sources[step.source]
+            of = recomputing(
+                reporter, batch, work.release, source, work.definitions.views, step=step, raw=request.raw, built=done
+            )
+            told.enter_context(of)
+        return _published(work, live, steps, done)
+
+
+def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[str, Built]) -> Recomputed:
+    """Do the steps and publish what was built, which is in `done` by source from then on."""
+    tables, request, batch = work.batch.tables, work.request, work.batch
+    built = build_all(work, steps)
     if not built:
         return Recomputed(live, (), work.gaps)
     compared = tuple(audit for one in built for audit in one.audits)
@@ -83,6 +101,9 @@ def _publish(batch: Run, live: Publication, request: Request) -> Recomputed:
 
     published = publications.publish(tables, following)
     assert published is not None  # the candidate is never None
+    done |= {one.done.source: one for one in built}
+    with bound(release=published.release, publication=published.number):
+        batch.say(f"publication {published.number} is live")
     return Recomputed(published, tuple(one.done for one in built), work.gaps, compared)
 
 

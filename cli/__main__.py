@@ -14,8 +14,9 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from cli.call import Output
+from cli.call import Output, Told
 from cli.commands import COMMANDS, application
+from cli.wording import worded
 from views.errors import TandemError, nearest_first
 
 _USAGE = "Usage: tandem COMMAND [OPTIONS] [ARGS]...\n"
@@ -47,12 +48,14 @@ def main(arguments: list[str]) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except Told as error:
+        return _fail(str(error), 1, as_json=as_json, said=True)
     except TandemError as error:
         sentence = str(error)
         if debug:
             traceback.print_exc()
     except Exception as error:  # noqa: BLE001 - the last place there is: a sentence instead of a stack
-        sentence = f"{_worded(error)}{'' if debug else '; --debug shows where'}"
+        sentence = f"{worded(error)}{'' if debug else '; --debug shows where'}"
         if debug:
             traceback.print_exc()
     return _fail(sentence, 1, as_json=as_json)
@@ -81,24 +84,12 @@ def _print(returned: Any, *, as_json: bool) -> int:
     return returned.code
 
 
-def _fail(sentence: str, code: int, *, as_json: bool, before: str = "") -> int:
-    sys.stderr.write(f"{before}tandem: {sentence}\n")
+def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bool = False) -> int:
+    if not said:
+        sys.stderr.write(f"{before}tandem: {sentence}\n")
     if as_json:
         sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
     return code
-
-
-def _worded(error: Exception) -> str:
-    if "pyspark" in sys.modules:
-        from infra import spark_failures  # noqa: PLC0415 - what never met Spark need not import it to fail
-
-        if told := spark_failures.worded(error, "Spark failed"):
-            return str(told)
-    if isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror[:1].lower()}{error.strerror[1:]}{place}"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import typer
 from batch import archive
 from batch.session import Run
 from cli.call import Call, Output
+from cli.part_log import run_log
 
 
 def run(
@@ -22,8 +23,9 @@ def run(
     What an interrupted run left is finished first. A run that finds another at work waits for it, then does what is left.
     """
     settings = call.settings()
-    batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=call.say, environ=call.environ, debug=call.debug)
-    done = archive.run(batch, call.publishable, new_topic=new_topic)
+    with run_log(call, settings, "archive") as say:
+        batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
+        done = archive.run(batch, call.publishable, new_topic=new_topic)
     document = {
         "sources": {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
     }

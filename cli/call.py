@@ -23,6 +23,10 @@ from views.project import Project
 DEFAULT_PROJECT = Path(__file__).resolve().parent.parent / "examples" / "web"
 
 
+class Told(TandemError):
+    """What ended a command that has said so already, where it says everything: in its log."""
+
+
 @dataclass(frozen=True)
 class Output:
     """What a command found: the document for `--json`, what a person is shown instead, and the exit code."""

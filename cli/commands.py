@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Entry] = {
     "up": Entry("cli.up", "Start the broker and the speed layer, detached."),
     "down": Entry("cli.down", "Stop what up has started."),
     "status": Entry("cli.status", "Show processes, positions, lag and cuts."),
+    "logs": Entry("cli.logs", "Show what the project's processes said."),
     "metrics": Entry("cli.metrics", "Print or serve figures for Prometheus."),
     "generate": Entry("cli.generate", "Send made-up events and keep the truth about them."),
     "feed": Entry("cli.feed", "Send the lines of a file, or of standard input, as records."),

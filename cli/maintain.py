@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from batch import maintain
 from cli.call import Call, Output
 from cli.listing import aligned
+from cli.part_log import run_log
 
 
 def run(call: Call) -> Output:
@@ -14,7 +15,9 @@ def run(call: Call) -> Output:
     `[keep]` in tandem.toml says what is kept. Archive and recompute wait meanwhile, answers and the speed layer go on; that
     layer keeps its own tables up.
     """
-    done = maintain.run(call.settings(), now=lambda: datetime.now(UTC), say=call.say)
+    settings = call.settings()
+    with run_log(call, settings, "maintain") as say:
+        done = maintain.run(settings, now=lambda: datetime.now(UTC), say=say)
     rows = [
         {
             "table": one.table,

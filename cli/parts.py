@@ -8,6 +8,7 @@ from typing import Any
 
 from cli.call import Call
 from infra import broker, jars, kafka, processes
+from infra.logs.files import bounds
 from infra.processes import Process
 from infra.settings import Settings
 
@@ -32,7 +33,7 @@ def start(call: Call, settings: Settings, name: str) -> Process:
     roots = [str(jars.ROOT), *filter(None, [call.environ.get("PYTHONPATH")])]
     environ = {**call.environ, "PYTHONPATH": ":".join(roots), "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
-    child = processes.spawn(state, name, command, environ=environ, folder=call.project)
+    child = processes.spawn(state, name, command, environ=environ, folder=call.project, bounds=bounds(settings.logs))
     try:
         processes.wait(child, lambda: ready.exists() or None, seconds=settings.speed.ready_s)
     except BaseException:

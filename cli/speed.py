@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from cli import parts, signals
 from cli.call import Call
+from cli.part_log import part_log
 from infra import spark
 from speed import layer
 from speed.query import CONF
@@ -17,14 +18,15 @@ def run(call: Call) -> None:
     """
     settings = call.settings()
     try:
-        with signals.stopping() as stop:
+        with part_log(call, settings, parts.SPEED) as log, signals.stopping() as stop:
             layer.run(
                 settings,
                 project=call.publishable,
                 session=lambda: spark.session(settings, parts.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
                 stop=stop,
                 now=lambda: datetime.now(UTC),
-                say=call.say,
+                say=log.info,
+                warn=log.warning,
                 ready=lambda: parts.announce(settings.folder, parts.SPEED, {"pid": os.getpid()}),
             )
     finally:

@@ -15,6 +15,8 @@ from pathlib import Path
 import msgspec
 
 from infra import jars, java, kafka, processes
+from infra.logs import log4j
+from infra.logs.files import bounds, log_of
 from infra.processes import Process
 from infra.settings import Settings
 from views.errors import TandemError
@@ -48,13 +50,9 @@ group.initial.rebalance.delay.ms=0
 """
 _LOG4J = """\
 rootLogger.level = warn
-rootLogger.appenderRef.stdout.ref = stdout
+rootLogger.appenderRef.file.ref = file
 logger.server.name = kafka.server.KafkaRaftServer
 logger.server.level = info
-appender.stdout.type = Console
-appender.stdout.name = stdout
-appender.stdout.layout.type = PatternLayout
-appender.stdout.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
 """
 
 
@@ -95,16 +93,19 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
         ),
         "utf-8",
     )
-    (home / "log4j2.properties").write_text(_LOG4J, "ascii")
+    own = log4j.rolling(log_of(settings.folder, NAME), bounds(settings.logs))
+    (home / "log4j2.properties").write_text(_LOG4J + own, "utf-8")
     run = _java(settings, java.find(environ), home)
     if not (data / "meta.properties").exists():
         _format(run, properties)
-    child = processes.spawn(settings.folder, NAME, [*run, "kafka.Kafka", str(properties)], environ=environ, folder=home)
+    command = [*run, "kafka.Kafka", str(properties)]
+    kept = bounds(settings.logs)
+    child = processes.spawn(settings.folder, NAME, command, environ=environ, folder=home, bounds=kept, logs_itself=True)
     try:
         processes.wait(child, lambda: _answers(settings, ports), seconds=_READY_S)
     except processes.Crashed as crash:
         processes.stop(settings.folder, child.process, seconds=5)
-        if any("in use" in line for line in processes.last_lines(Path(child.process.log), start=child.log_start)):
+        if any("in use" in line for line in child.last_lines()):
             raise PortTaken(_taken(ports.port, settings)) from None
         raise crash from None
     (home / "ports.json").write_bytes(msgspec.json.encode(ports))

@@ -17,8 +17,11 @@ from typing import TypeVar
 
 import msgspec
 
+from infra.logs.files import OUT, Bounds, begin_anew, log_of
+from infra.logs.lines import spoken
 from views.errors import TandemError
 
+_BOUNDS = Bounds(bytes=8 << 20, kept=3)
 _SHOWN_LINES = 15
 _PROC = Path("/proc/self/stat")  # where there is none, ps tells
 _T = TypeVar("_T")
@@ -43,22 +46,40 @@ class Process(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Child:
-    """A process that this one has just started: its record, and where in its log this start begins."""
+    """A process that this one has just started: its record, and where in each of its files this start begins."""
 
     process: Process
     popen: "subprocess.Popen[bytes]"
-    log_start: int
+    starts: Mapping[Path, int]
+
+    def last_lines(self) -> list[str]:
+        """The last lines that it wrote, whatever file they are in."""
+        return [line for path, start in self.starts.items() for line in last_lines(path, start=start)][-_SHOWN_LINES:]
 
 
-def spawn(state: Path, name: str, command: Sequence[str], *, environ: Mapping[str, str], folder: Path) -> Child:
+def spawn(
+    state: Path,
+    name: str,
+    command: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    folder: Path,
+    bounds: Bounds = _BOUNDS,
+    logs_itself: bool = False,
+) -> Child:
     """Start a process of its own session, its output appended to `logs/<name>.log`, recorded before it does anything.
 
-    The caller holds `starting`. Nothing here waits; see `wait`.
+    One that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. The caller holds
+    `starting`. Nothing here waits; see `wait`.
     """
-    log = state / "logs" / f"{name}.log"
+    log = log_of(state, name)
+    output = log.with_suffix(OUT) if logs_itself else log
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as sink:
-        log_start = sink.tell()
+    begin_anew(output, bounds)
+    with output.open("ab") as sink:
+        starts = {output: sink.tell()}
+        if logs_itself:
+            starts[log] = log.stat().st_size if log.exists() else 0
         # The shell waits for one line, so that the process is on record before it runs: were this process killed in between,
         # the line would never come and nothing would be left behind. exec keeps pid and start time.
         popen = subprocess.Popen(  # noqa: S603 - our own command
@@ -76,7 +97,7 @@ def spawn(state: Path, name: str, command: Sequence[str], *, environ: Mapping[st
     if popen.stdin is not None:
         popen.stdin.write(b"go\n")
         popen.stdin.close()
-    return Child(process, popen, log_start)
+    return Child(process, popen, starts)
 
 
 def running(state: Path, name: str) -> Process | None:
@@ -155,7 +176,7 @@ def starting(state: Path) -> Iterator[None]:
 
 
 def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[str]:
-    """The last lines that are not blank, from a byte of the log on."""
+    """The last lines that are not blank, from a byte of the log on; of events their text."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, os.SEEK_END)
@@ -163,7 +184,7 @@ def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[
             text = file.read().decode("utf-8", "replace")
     except FileNotFoundError:
         return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
+    return [spoken(line.rstrip()) for line in text.splitlines() if line.strip()][-count:]
 
 
 def start_time(pid: int) -> str:
@@ -197,7 +218,7 @@ def _outcome(code: int) -> str:
 
 
 def _said(child: Child) -> str:
-    lines = last_lines(Path(child.process.log), start=child.log_start)
+    lines = child.last_lines()
     if not lines:
         return f"; it wrote nothing to {child.process.log}"
     return f"; the last lines of {child.process.log}:\n" + "\n".join(f"  {line}" for line in lines)

@@ -5,11 +5,12 @@ docs/configuration.md says, and `effective` is what `tandem check` shows.
 """
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import Meta
@@ -21,7 +22,7 @@ PREFIX = "TANDEM_"
 # Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, and who started this.
 OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS"})
 _SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
-_MASK = "********"
+MASK: Final = "********"
 
 
 class SettingsError(TandemError):
@@ -101,6 +102,30 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 1
 
 
+class Logs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[logs]`: what the processes say in `logs` of the state folder."""
+
+    file_mb: Annotated[Positive, Meta(description="Megabytes that a part's log may reach before a new file is begun.")] = 8
+    kept_files: Annotated[Positive, Meta(description="How many earlier files of each part's log are kept.")] = 3
+
+
+class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[lineage]`: OpenLineage events about archive, recompute and the speed layer; none unless `url` or `file` is set."""
+
+    url: Annotated[str, Meta(description="Address of an OpenLineage server, as http://127.0.0.1:5000; empty sends nothing.")] = ""
+    token: Annotated[
+        str, Meta(description="What the server is shown as a bearer token; better given as TANDEM_LINEAGE_TOKEN.")
+    ] = ""
+    file: Annotated[
+        str, Meta(description="A file that gets each event as a line, counted from the state folder; empty writes none.")
+    ] = ""
+    namespace: Annotated[
+        str, Meta(min_length=1, description="What the project's jobs are filed under: a name for each project.")
+    ] = "tandem"
+    timeout_s: Annotated[Positive, Meta(description="Seconds that a run waits at its end, at most, for events to be taken.")] = 5
+    every_s: Annotated[Positive, Meta(description="Seconds between two events of a speed layer that runs.")] = 60
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` is absolute once loaded."""
 
@@ -110,6 +135,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speed: Speed = Speed()
     batch: Batch = Batch()
     keep: Keep = Keep()
+    logs: Logs = Logs()
+    lineage: Lineage = Lineage()
 
     @property
     def folder(self) -> Path:
@@ -165,10 +192,24 @@ def effective(settings: Settings) -> dict[str, Any]:
     return cast("dict[str, Any]", _masked(msgspec.to_builtins(settings)))
 
 
+def secrets(settings: Settings) -> frozenset[str]:
+    """The values that `effective` masks, also as JSON writes them: what no log may hold."""
+    found = {text for text in _secret(msgspec.to_builtins(settings)) if text}
+    return frozenset(found | {json.dumps(text)[1:-1] for text in found})
+
+
+def _secret(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _secret(inner, key)
+    elif value and _SECRET.search(name):
+        yield str(value)
+
+
 def _masked(value: Any, name: str = "") -> Any:
     if isinstance(value, dict):
         return {key: _masked(inner, key) for key, inner in value.items()}
-    return _MASK if value and _SECRET.search(name) else value
+    return MASK if value and _SECRET.search(name) else value
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -21,6 +21,9 @@ from pyspark.sql import Column, SparkSession, functions
 
 from infra import jars, java
 from infra.kafka import Topic
+from infra.logs import files, log4j
+from infra.logs.files import Bounds, bounds, log_of
+from infra.logs.lines import spoken
 from infra.settings import Settings
 from infra.spark_failures import SPARK_ERRORS, sentence
 from views.errors import TandemError
@@ -30,7 +33,7 @@ from views.ranges import Offsets
 SHIPPED = ("views", "ledger", "infra", "batch", "speed")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
-_LOG4J = """\
+_LOG4J: Final = """\
 rootLogger.level = ${sys:tandem.log}
 rootLogger.appenderRef.stderr.ref = stderr
 logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
@@ -38,9 +41,12 @@ logger.repl.level = ${sys:tandem.log}
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
+"""
+_READABLE: Final = """\
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
+_LOOK_S: Final = 5.0
 
 
 class NoSession(TandemError):
@@ -66,8 +72,8 @@ def session(
 
 
 def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, *, debug: bool) -> None:
-    log4j = _log4j(settings.folder / "spark")
-    options = f"-Dlog4j2.configurationFile=file:{log4j} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
+    told = _log4j(settings.folder / "spark", readable=debug)
+    options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     if (archive := java.class_archive(found)).exists():
         options += f" -XX:SharedArchiveFile={archive}"
     given = properties.get("spark.driver.extraJavaOptions", "")
@@ -75,7 +81,7 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
     configured.set("spark.driver.extraJavaOptions", f"{options} {given}".strip())
     configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
     _set_environment(settings, found)
-    log = settings.folder / "logs" / f"spark-{app}.log"
+    log = log_of(settings.folder, f"spark-{app}")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
         start = sink.tell()
@@ -85,6 +91,8 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
         except PySparkRuntimeError:
             said = "" if debug else f"; its last words: {_last_line(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
+    if not debug:
+        _keep_bounded(log, bounds(settings.logs))
     interrupted = signal.getsignal(signal.SIGINT)
     try:
         context = SparkContext(conf=configured, gateway=gateway)
@@ -203,11 +211,24 @@ def _local(settings: Settings) -> bool:
     return settings.spark.master.partition("[")[0] == "local"
 
 
-def _log4j(folder: Path) -> Path:
+def _keep_bounded(log: Path, bounds: Bounds) -> None:
+    """Keep in bounds, for as long as this process lives, what the JVM and the project's own code in its Python workers print."""
+
+    def look() -> None:
+        never = threading.Event()
+        while True:
+            files.empty(log, bounds)
+            never.wait(_LOOK_S)
+
+    threading.Thread(target=look, name="bounds of Spark's log", daemon=True).start()
+
+
+def _log4j(folder: Path, *, readable: bool) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "log4j2.properties"
-    if not path.exists() or path.read_text("ascii") != _LOG4J:
-        path.write_text(_LOG4J, "ascii")
+    path = folder / ("log4j2-readable.properties" if readable else "log4j2.properties")
+    text = _LOG4J + (_READABLE if readable else log4j.layout("stderr"))
+    if not path.exists() or path.read_text("ascii") != text:
+        path.write_text(text, "ascii")
     return path
 
 
@@ -228,7 +249,7 @@ def _last_line(log: Path, start: int) -> str:
     with log.open("rb") as file:
         file.seek(start)
         lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "none"
+    return spoken(lines[-1].strip()) if lines else "none"
 
 
 def _ship(context: SparkContext, folder: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from infra import kafka
+from infra.lineage.runs import Reporter
 from infra.settings import Settings
 from infra.spark import kafka_options
 from infra.spark_failures import worded
@@ -41,8 +42,9 @@ from views.watermark import later, newest
 class Surroundings:
     """What all sources of a speed layer share.
 
-    `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `say` tells the
-    user a sentence; `stopping` says that the layer is to end, which ends a long catching up early.
+    `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `warn` tells the
+    user a sentence, `reporter` tells runs to whoever keeps lineage; `stopping` says that the layer is to end, which ends a long
+    catching up early.
     """
 
     spark: SparkSession
@@ -52,7 +54,8 @@ class Surroundings:
     checkpoints: Path
     by: str
     now: Callable[[], datetime]
-    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    reporter: Reporter
     stopping: Callable[[], bool]
 
     @property
@@ -193,7 +196,7 @@ class Follow:
 
     def _say_again(self, error: TandemError) -> None:
         why = "another run has bridged the log" if isinstance(error, NotContiguous) else error
-        self.around.say(f"source '{self.source.name}': {why}; going on from {self.tail.writer.end}")
+        self.around.warn(f"source '{self.source.name}': {why}; going on from {self.tail.writer.end}")
 
 
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:

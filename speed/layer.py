@@ -6,6 +6,7 @@ ready to come back. What ends one of those does not end the layer; that the rele
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,8 @@ from threading import Event
 from pyspark.sql import SparkSession
 
 from infra import broker, kafka
+from infra.lineage.runs import reporting
+from infra.logs.telling import bound
 from infra.settings import Settings
 from infra.spark_failures import worded
 from ledger import first, publications, releases, standing
@@ -27,6 +30,7 @@ from speed.checkpoints import own_folder
 from speed.follow import Surroundings
 from speed.listener import listen
 from speed.progress import Recorder
+from speed.telling import Telling
 from speed.worker import Worker
 from views.project import Project
 
@@ -34,6 +38,7 @@ _ENDED = "the speed layer has ended; what was committed stays, and another run g
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 _LOOKS_UNTIL_ALONE = 25
+_TELL_S = 60.0
 _OF_THE_LAYER = (Fenced, Unwritable, kafka.NoBroker)
 """What is no fault of one release: another layer runs, or storage or broker fail."""
 
@@ -46,14 +51,15 @@ def run(
     stop: Event,
     now: Callable[[], datetime],
     say: Callable[[str], None],
+    warn: Callable[[str], None],
     ready: Callable[[], object],
 ) -> None:
     """Run until `stop` is set: the published release's definitions, and after a new publication those of its release.
 
     `project` is asked only if nothing is published yet: its definitions become publication 1. `session` is asked for once
     there is a log to read; speed.query.CONF is meant for it. `ready` is called when every table is claimed and every query
-    runs, and again after a move to another release. Raises a TandemError that says in a sentence what ended the layer; all
-    that was committed stays, and another run goes on from there.
+    runs, and again after a move to another release. `say` tells how it goes, `warn` what somebody should look at. Raises a
+    TandemError that says in a sentence what ended the layer; all that was committed stays, and another run goes on from there.
     """
     tables = Tables(settings.state)
     by = f"speed (process {os.getpid()})"
@@ -62,8 +68,15 @@ def run(
         first.live(tables, project, by=by, at=now())
     checkpoints = own_folder(settings.folder)
     spark = session()
-    listen(spark, Recorder(settings.folder, os.getpid()))
-    around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, say, stop.is_set)
+    folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)
+    listen(spark, Recorder(settings.folder, os.getpid(), folded.add))
+    with reporting(settings, now=now, warn=warn) as reporter:
+        around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, reporter, stop.is_set)
+        _follow_all(around, stop, say=say, ready=ready)
+
+
+def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None], ready: Callable[[], object]) -> None:
+    """Follow every release until `stop` is set."""
     team = _Team(around)
     try:
         told = 0
@@ -72,6 +85,8 @@ def run(
             if team.ready(live) and told != live:
                 if told:
                     say(f"release {live} is live: going on with its definitions")
+                with bound(release=live):
+                    say("every source is followed")
                 ready()
                 told = live
     except Exception as error:
@@ -80,7 +95,7 @@ def run(
         raise
     finally:
         team.stop()
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        shutil.rmtree(around.checkpoints, ignore_errors=True)
 
 
 @dataclass
@@ -143,7 +158,7 @@ class _Team:
         self._dismiss(release)
         with suppress(NotPublishable):  # it has gone live just now, and the next look ends the layer
             standing.record(self.around.tables, "failed", replace(state, by=self.around.by, at=self.around.now(), why=why))
-            self.around.say(f"release {release}, which stands beside the live one, is kept up no longer: {why}")
+            self.around.warn(f"release {release}, which stands beside the live one, is kept up no longer: {why}")
 
     def _dismiss(self, release: int) -> None:
         gone = [key for key in self._workers if key[0] == release]

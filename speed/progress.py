@@ -1,9 +1,10 @@
 """What Spark says of its micro-batches, summed up in a file for whoever measures: it is replaced after each of them."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,6 +26,15 @@ class MicroBatches(msgspec.Struct):
     source: str
     triggers: int = 0
     seconds: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class Folded(NamedTuple):
+    """One micro-batch: so many records in so many seconds."""
+
+    release: int
+    source: str
+    records: int
+    seconds: float
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -56,10 +66,14 @@ def query_name(release: int, source: str, unique: str) -> str:
 
 @dataclass
 class Recorder:
-    """Sums up the progress of queries whose names are by `query_name`, and writes it to the file after each micro-batch."""
+    """Sums up the progress of queries whose names are by `query_name`, and writes it to the file after each micro-batch.
+
+    `folded` is given each of them.
+    """
 
     state: Path
     pid: int
+    folded: Callable[[Folded], object] = lambda _: None
     _sources: dict[tuple[int, str], MicroBatches] = field(default_factory=dict)
     _began: str = field(init=False)
 
@@ -78,6 +92,7 @@ class Recorder:
             if phase != _WHOLE:
                 one.seconds[phase] = one.seconds.get(phase, 0.0) + milliseconds / 1000
         self._write()
+        self.folded(Folded(one.release, source, told.numInputRows, told.durationMs.get(_WHOLE, 0) / 1000))
 
     def _write(self) -> None:
         content = msgspec.json.encode(Progress(self.pid, self._began, tuple(self._sources.values())))

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import Final
 
+from infra.logs.telling import bound
 from ledger.publications import Publication
 from ledger.releases import Release
 from speed.follow import Follow, Surroundings, follow
+from speed.lineage import following
 from views.project import load_files
 
 _LOOK_S: Final = 0.2
@@ -56,6 +58,10 @@ class Worker:
     def _run(self) -> None:
         ends = self.around.stopping
         around = replace(self.around, stopping=lambda: ends() or self._stop.is_set())
+        with bound(release=self.release.number, source=self.source):
+            self._work(around)
+
+    def _work(self, around: Surroundings) -> None:
         try:
             # Releases share the executors evenly, so that one that catches up does not hold up the live one.
             around.spark.sparkContext.setLocalProperty(_POOL, f"release {self.release.number}")
@@ -63,8 +69,11 @@ class Worker:
             views = {name: view for name, view in project.views.items() if view.source.name == self.source}
             self._follow = follow(around, self.release, project.sources[self.source], views, self.state)
             self._running.set()
-            while not self._stop.wait(_LOOK_S):
-                self._follow.check()
+            with following(self._follow) as told:
+                while not self._stop.wait(_LOOK_S):
+                    self._follow.check()
+                    if told is not None:
+                        told.running()
         except BaseException as error:  # noqa: BLE001 - the layer raises it, or says so
             self.error = error
         try:

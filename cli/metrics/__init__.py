@@ -9,11 +9,13 @@ import typer
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
+from structlog.typing import FilteringBoundLogger
 
 from cli import signals
 from cli.call import Call, Output
 from cli.metrics import seen
 from cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
+from cli.part_log import part_log
 from views.errors import TandemError
 
 _HOST = "127.0.0.1"
@@ -38,21 +40,21 @@ def run(
     """
     registry = CollectorRegistry()
     if port is None:
-        registry.register(_Project(call, strict=True))
+        registry.register(_Project(call))
         text = generate_latest(registry).decode()
         return Output({"metrics": text}, text.rstrip("\n"))
-    registry.register(_Project(call, strict=False))
-    with signals.stopping() as stop:
-        _serve(call, registry, port, stop)
+    with part_log(call, call.settings(), "metrics") as log, signals.stopping() as stop:
+        registry.register(_Project(call, log))
+        _serve(registry, port, stop, log)
     return None
 
 
-def _serve(call: Call, registry: CollectorRegistry, port: int, stop: Event) -> None:
+def _serve(registry: CollectorRegistry, port: int, stop: Event, log: FilteringBoundLogger) -> None:
     try:
         server, thread = start_http_server(port, _HOST, registry)
     except OSError as error:
         raise PortTaken(f"port {port} on {_HOST} cannot be listened on: {error.strerror}; give another --port") from error
-    call.say(f"serving http://{_HOST}:{port}/metrics")
+    log.info("serving", url=f"http://{_HOST}:{port}/metrics")
     stop.wait()
     server.shutdown()
     server.server_close()
@@ -60,10 +62,10 @@ def _serve(call: Call, registry: CollectorRegistry, port: int, stop: Event) -> N
 
 
 class _Project(Collector):
-    """All families of one project, looked at when they are asked for; `strict` raises what goes wrong."""
+    """All families of one project, looked at when they are asked for; raises what goes wrong, or logs it where there is a log."""
 
-    def __init__(self, call: Call, *, strict: bool) -> None:
-        self._call, self._strict = call, strict
+    def __init__(self, call: Call, log: FilteringBoundLogger | None = None) -> None:
+        self._call, self._log = call, log
 
     def describe(self) -> list[Metric]:
         """Nothing: or the registry would look at the project to learn the names."""
@@ -74,9 +76,9 @@ class _Project(Collector):
         try:
             found = seen.look(self._call, now=datetime.now(UTC))
         except TandemError as error:
-            if self._strict:
+            if self._log is None:
                 raise
-            self._call.say(f"tandem: {error}")
+            self._log.error(str(error))
             yield SCRAPE_SUCCESS.of([((), 0)])
             return
         yield from (family.metric(found) for family in FAMILIES)

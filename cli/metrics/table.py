@@ -19,7 +19,8 @@ loopback only:
         static_configs:
           - targets: ["127.0.0.1:9464"]
 
-`infra/prometheus` has this as a file, and alert rules, each with a section in [runbook.md](runbook.md).
+`infra/prometheus` has this as a file, and alert rules, each with a section in [runbook.md](runbook.md); `infra/grafana` has
+dashboards ([monitor.md](monitor.md)).
 
 Each scrape reads the tables anew and asks the broker where the log ends; nothing is kept between two of them, so the figures
 are right after any crash. Only what no table holds, how long the speed layer's micro-batches take, is its own process's to

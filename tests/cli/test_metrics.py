@@ -171,7 +171,9 @@ def served(folder: Path) -> Iterator[tuple[str, Any]]:
     process = started(folder, port)
     try:
         assert process.stderr
-        assert process.stderr.readline() == f"serving http://127.0.0.1:{port}/metrics\n"
+        began, serving = (json.loads(process.stderr.readline()) for _ in range(2))
+        assert (began["event"], serving["event"]) == ("began", "serving")
+        assert serving["url"] == f"http://127.0.0.1:{port}/metrics"
         yield f"http://127.0.0.1:{port}/metrics", process
     finally:
         process.kill()

@@ -131,7 +131,8 @@ class Running:
                     session=lambda: spark,
                     stop=self.stop,
                     now=lambda: datetime.now(UTC),
-                    say=self.said.append,
+                    say=lambda _: None,
+                    warn=self.said.append,
                     ready=self.ready.set,
                 )
             except BaseException as error:  # noqa: BLE001 - for the test to look at

@@ -1,0 +1,21 @@
+"""What went wrong as one sentence, whatever raised it."""
+
+import sys
+
+from views.errors import TandemError
+
+
+def worded(error: BaseException) -> str:
+    """A TandemError says it itself; of others the first line, without a stack."""
+    if isinstance(error, TandemError):
+        return str(error)
+    if "pyspark" in sys.modules:
+        from infra import spark_failures  # noqa: PLC0415 - what never met Spark need not import it to fail
+
+        if isinstance(error, Exception) and (told := spark_failures.worded(error, "Spark failed")):
+            return str(told)
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror[:1].lower()}{error.strerror[1:]}{place}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

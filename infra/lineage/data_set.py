@@ -1,0 +1,75 @@
+"""Data sets as OpenLineage names them: topics of a broker, Delta tables, and views."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlparse
+
+import pyarrow as pa
+
+from views.lineage import Lineage
+from views.ranges import Ranges
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column: its name and type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """How the columns of a data set are made of those of another."""
+
+    of: "DataSet"
+    lineage: Lineage
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What a run reads or writes.
+
+    `version` is a Delta table's, or a publication's number; `positions` are the offsets of a log that the run read or wrote of
+    it, by topic id.
+    """
+
+    namespace: str
+    name: str
+    fields: tuple[Field, ...] = ()
+    version: str | None = None
+    positions: Ranges | None = None
+    made: Made | None = None
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """What a run reads and what it writes."""
+
+    inputs: tuple[DataSet, ...] = ()
+    outputs: tuple[DataSet, ...] = ()
+
+
+def fields(schema: pa.Schema) -> tuple[Field, ...]:
+    """The columns of an Arrow schema."""
+    return tuple(Field(field.name, str(field.type)) for field in schema)
+
+
+def topic(bootstrap: str, name: str, schema: pa.Schema, positions: Ranges | None = None) -> DataSet:
+    """A topic, whose values hold events with these fields, named by the first of its brokers."""
+    return DataSet(f"kafka://{bootstrap.partition(',')[0].strip()}", name, fields(schema), positions=positions)
+
+
+def table(address: str, schema: pa.Schema, version: int | None, positions: Ranges | None = None) -> DataSet:
+    """A Delta table in a folder or at a URI; without a version, one that is not there yet."""
+    at = urlparse(address)
+    known = (fields(schema), None if version is None else str(version), positions)
+    if len(at.scheme) < 2:
+        return DataSet("file", str(Path(address)), *known)
+    return DataSet(f"{at.scheme}://{at.netloc}", at.path.lstrip("/"), *known)
+
+
+def view(namespace: str, name: str, made: Made, version: int | None = None) -> DataSet:
+    """A view as it is asked, of which batch and speed each make a part; its version is a publication's number."""
+    columns = tuple(Field(column.name, column.type) for column in made.lineage.columns)
+    return DataSet(namespace, name, columns, None if version is None else str(version), made=made)

@@ -1,0 +1,79 @@
+"""Events on their way: a thread of their own takes them where the settings say, so that a run waits for them at its end only."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from queue import Full, Queue
+from threading import Thread
+from typing import Final
+
+from openlineage.client.event_v2 import RunEvent
+from openlineage.client.serde import Serde
+from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
+
+from infra.logs.files import LogFile, bounds
+from infra.settings import Settings
+
+_WAITING: Final = 200
+
+
+@dataclass
+class Sending:
+    """Takes events, in order, to a server and a file. What is not taken is told by `warn` and dropped: it is no data."""
+
+    settings: Settings
+    warn: Callable[[str], object]
+    _queue: "Queue[RunEvent | None]" = field(default_factory=lambda: Queue(_WAITING), init=False, repr=False)
+    _down: dict[str, bool] = field(default_factory=dict, init=False, repr=False)
+    _dropped: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._thread = Thread(target=self._work, name="lineage", daemon=True)
+        self._thread.start()
+
+    def send(self, event: RunEvent) -> None:
+        """Hand an event on; returns at once. Where very many wait already, it is dropped and counted."""
+        try:
+            self._queue.put_nowait(event)
+        except Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Wait until all are taken, at most as long as the settings say."""
+        waits = self.settings.lineage.timeout_s
+        try:
+            self._queue.put_nowait(None)
+            self._thread.join(waits)
+        except Full:
+            pass
+        if left := self._dropped + (self._queue.qsize() if self._thread.is_alive() else 0):
+            self.warn(f"{left} lineage events were not taken within {waits} s and are dropped")
+
+    def _work(self) -> None:
+        targets = list(self._targets())
+        while (event := self._queue.get()) is not None:
+            for where, deliver in targets:
+                self._deliver(event, where, deliver)
+
+    def _targets(self) -> Iterator[tuple[str, Callable[[RunEvent], object]]]:
+        """Where events go, and what takes one there or raises."""
+        lineage = self.settings.lineage
+        if lineage.file:
+            file = LogFile(self.settings.folder / lineage.file, bounds(self.settings.logs))
+            yield str(file.path), lambda event: file.append(Serde.to_json(event))
+        if lineage.url:
+            auth = ApiKeyTokenProvider({"api_key": lineage.token}) if lineage.token else TokenProvider({})
+            # No second try: the next event is one, and nothing may wait for long.
+            server = HttpTransport(HttpConfig(lineage.url, timeout=lineage.timeout_s, auth=auth, retry={"total": 0}))
+            yield lineage.url, server.emit
+
+    def _deliver(self, event: RunEvent, where: str, deliver: Callable[[RunEvent], object]) -> None:
+        """Told once when it begins to fail, and once when it goes on."""
+        try:
+            deliver(event)
+        except Exception as error:  # noqa: BLE001 - whatever a server or a disk does: this is telling, and the run goes on
+            if not self._down.get(where):
+                self.warn(f"lineage events are not taken by {where}, and are dropped until they are: {error}")
+            self._down[where] = True
+            return
+        if self._down.pop(where, False):
+            self.warn(f"lineage events are taken by {where} again")

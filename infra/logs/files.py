@@ -1,0 +1,120 @@
+"""The files of a part's log: `logs/<part>.log`, earlier ones `.log.1` and so on; what else the part prints is in `.out`."""
+
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from infra.settings import Logs
+
+LOG: Final = ".log"
+OUT: Final = ".out"
+_MB: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A file begins anew before it has more than so many `bytes`; `kept` are the earlier ones that stay."""
+
+    bytes: int
+    kept: int
+
+
+def bounds(logs: Logs) -> Bounds:
+    """What the settings say."""
+    return Bounds(logs.file_mb * _MB, logs.kept_files)
+
+
+def log_of(state: Path, part: str) -> Path:
+    """Where a part logs."""
+    return state / "logs" / f"{part}{LOG}"
+
+
+def earlier(path: Path) -> Sequence[Path]:
+    """The files that stood at this place before, the newest first."""
+    found = (one for one in path.parent.glob(f"{path.name}.*") if one.name[len(path.name) + 1 :].isdigit())
+    return sorted(found, key=lambda one: int(one.name.rpartition(".")[2]))
+
+
+def begin_anew(path: Path, bounds: Bounds) -> None:
+    """Move the file on to `.1`, where it has reached its bound; for a file that nobody has open."""
+    if path.exists() and path.stat().st_size >= bounds.bytes:
+        _make_room(path, bounds)
+        path.rename(_numbered(path, 1))
+
+
+def empty(path: Path, bounds: Bounds) -> None:
+    """The same for a file that another process appends to and never opens again: its content is copied, then cut off.
+
+    What is written between the two is lost, so this is for output that says nothing which is not said elsewhere.
+    """
+    with suppress(OSError):  # a full disk or a file that is gone is no reason to stop
+        if path.stat().st_size >= bounds.bytes:
+            _make_room(path, bounds)
+            shutil.copyfile(path, _numbered(path, 1))
+            os.truncate(path, 0)
+
+
+@dataclass
+class LogFile:
+    """A file that lines are appended to, each with one write, by any number of threads and processes.
+
+    With `standard` the file is what this process's stdout and stderr go to, and they follow it when it begins anew.
+    """
+
+    path: Path
+    bounds: Bounds
+    standard: bool = False
+    _descriptor: int | None = field(default=None, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def write(self, line: str) -> None:
+        """Append a line. A disk that is full is told where data are written: what is only said must not end a run."""
+        with suppress(OSError):
+            self.append(line)
+
+    def append(self, line: str) -> None:
+        """Append a line; raises OSError."""
+        content = f"{line}\n".encode("utf-8", "backslashreplace")
+        with self._lock:
+            os.write(self._ready(len(content)), content)
+
+    def _ready(self, more: int) -> int:
+        if self._descriptor is None:
+            self._descriptor = 2 if self.standard else self._opened()
+        if os.fstat(self._descriptor).st_size + more > self.bounds.bytes:
+            # Held until the old file is closed, so that of several processes only one moves it.
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            if self.path.exists() and os.path.samestat(self.path.stat(), os.fstat(self._descriptor)):
+                _make_room(self.path, self.bounds)
+                self.path.rename(_numbered(self.path, 1))
+            new = self._opened()
+            if self.standard:
+                for output in (1, 2):
+                    os.dup2(new, output)
+            os.close(new if self.standard else self._descriptor)
+            self._descriptor = 2 if self.standard else new
+        return self._descriptor
+
+    def _opened(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+def _make_room(path: Path, bounds: Bounds) -> None:
+    """Number the earlier files one higher and delete those that are then too many."""
+    for one in reversed(earlier(path)):
+        number = int(one.name.rpartition(".")[2])
+        if number >= bounds.kept:
+            one.unlink(missing_ok=True)
+        else:
+            one.rename(_numbered(path, number + 1))
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")

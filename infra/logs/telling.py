@@ -1,0 +1,101 @@
+"""A logger of structured events: readable on a terminal, a JSON object a line elsewhere, never with a secret in it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+from infra.logs.files import LogFile, bounds, log_of
+from infra.settings import MASK, Settings, secrets
+
+
+@dataclass(frozen=True)
+class Output:
+    """Somewhere that lines go: for people, or for programs."""
+
+    write: Callable[[str], object]
+    readable: bool = False
+
+    @property
+    def renderer(self) -> Processor:
+        """What makes a line of an event."""
+        if self.readable:
+            return structlog.dev.ConsoleRenderer(timestamp_key="time")
+        return structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+
+
+@contextmanager
+def bound(**known: object) -> Iterator[None]:
+    """Whatever this thread logs until the block ends says this too: a source, a view, a run, a release, a publication."""
+    with structlog.contextvars.bound_contextvars(**known):
+        yield
+
+
+def logger(outputs: Sequence[Output], *, part: str, hidden: frozenset[str], now: Callable[[], datetime]) -> FilteringBoundLogger:
+    """A logger of a part that writes each event to every output; `hidden` are secrets that none shows, `now` the clock."""
+    rendered = [(output.renderer, output.write) for output in outputs]
+
+    def stamped(_: Any, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        at = now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        known = {name: without(value, hidden) for name, value in event.items()}
+        return {"time": at, "level": level, "part": part, **known}
+
+    def written(_: Any, level: str, event: MutableMapping[str, Any]) -> NoReturn:
+        for render, write in rendered:
+            write(str(render(None, level, dict(event))))
+        raise structlog.DropEvent
+
+    made: FilteringBoundLogger = structlog.wrap_logger(
+        None,
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info, stamped, written],
+        wrapper_class=structlog.make_filtering_bound_logger("info"),
+    )
+    return made
+
+
+def without(value: Any, hidden: frozenset[str]) -> Any:
+    """A value with a mask in the place of every secret in its texts, at whatever depth."""
+    if isinstance(value, dict):
+        return {name: without(inner, hidden) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without(inner, hidden) for inner in value]
+    if not hidden or value is None or isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    for secret in hidden:
+        text = text.replace(secret, MASK)
+    return text
+
+
+def of_part(settings: Settings, part: str, *, now: Callable[[], datetime]) -> FilteringBoundLogger:
+    """The logger of a process that runs long: to its file in `logs` and, unless that is the same file, to stderr."""
+    path = log_of(settings.folder, part)
+    standard = _is_stderr(path)
+    file = Output(LogFile(path, bounds(settings.logs), standard=standard).write)
+    outputs = [file] if standard else [file, Output(_to_stderr, readable=sys.stderr.isatty())]
+    return logger(outputs, part=part, hidden=secrets(settings), now=now)
+
+
+def filed(settings: Settings, part: str, *, now: Callable[[], datetime]) -> FilteringBoundLogger:
+    """The logger of a command that ends by itself: to its file alone; what a person is to see of it the command prints."""
+    file = Output(LogFile(log_of(settings.folder, part), bounds(settings.logs)).write)
+    return logger([file], part=part, hidden=secrets(settings), now=now)
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _is_stderr(path: Path) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(2))
+    except OSError:
+        return False

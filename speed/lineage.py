@@ -1,0 +1,42 @@
+"""What the speed layer tells of following a source: its topics into the realtime table and the views, up to where it has come."""
+
+from typing import TYPE_CHECKING
+
+from infra import broker
+from infra.lineage import data_set
+from infra.lineage.data_set import DataSets, Made
+from ledger import archive, delta
+from ledger.commit_files import SCHEMA
+from ledger.positions import ranges
+from views.event import event_schema
+from views.lineage import lineage
+from views.ranges import Ranges
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from infra.lineage.runs import Told
+    from speed.follow import Follow
+
+
+def following(follow: "Follow") -> "AbstractContextManager[Told | None]":
+    """The run that follows a source under one release; its positions are those that this process has folded."""
+    around, source, tail = follow.around, follow.source, follow.tail
+    tables, start = around.tables, tail.writer.end
+
+    def look() -> DataSets:
+        ids = archive.topic_names(tables, source.name)
+        covered = ranges(start, tail.writer.end, tail.firsts).intervals
+        address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
+        read = tuple(
+            data_set.topic(address, name, schema, Ranges(tuple(one for one in covered if one[0][0] == ids.get(name))))
+            for name in source.topics
+        )
+        at = tables.realtime(follow.release.number, source.name)
+        handle = delta.open_table(tables, at)
+        table = data_set.table(at, SCHEMA, None if handle is None else handle.version())
+        namespace = around.settings.lineage.namespace
+        views = tuple(data_set.view(namespace, view.name, Made(read[0], lineage(view))) for view in tail.views.values())
+        return DataSets(read, (table, *views))
+
+    return around.reporter.run(f"speed.{source.name}", "STREAMING", look, release=follow.release.number)
