@@ -13,7 +13,6 @@ from datetime import timedelta
 from airflow.sdk import (
     DAG,
     CronPartitionTimetable,
-    CronTriggerTimetable,
     DayWindow,
     PartitionedAssetTimetable,
     RollupMapper,
@@ -21,7 +20,7 @@ from airflow.sdk import (
 )
 from tandem_dags import assets
 from tandem_dags.configuration import configuration
-from tandem_dags.defaults import common
+from tandem_dags.defaults import at, common
 from tandem_dags.task import Tandem
 
 CONFIGURED = configuration()
@@ -31,7 +30,7 @@ KEPT = ("published", "paused", "publication", "release")
 with DAG(
     dag_id="recompute",
     doc_md=__doc__,
-    schedule=CronTriggerTimetable(CONFIGURED.recompute, timezone="UTC") if CONFIGURED.recompute else None,
+    schedule=at(CONFIGURED.recompute),
     **SHARED,
 ):
     (
@@ -43,7 +42,7 @@ with DAG(
 with DAG(
     dag_id="recompute_full",
     doc_md="Fold everything anew at the published cut. It must equal what is served, else it fails and nothing is published.",
-    schedule=CronTriggerTimetable(CONFIGURED.full, timezone="UTC") if CONFIGURED.full else None,
+    schedule=at(CONFIGURED.full),
     **SHARED,
 ):
     Tandem(task_id="recompute", arguments=["recompute", "--mode", "full", "--keep-cut"], keep=KEPT, announce="views")

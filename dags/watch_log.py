@@ -5,11 +5,11 @@
 
 from typing import Any
 
-from airflow.sdk import DAG, Context, CronTriggerTimetable
+from airflow.sdk import DAG, Context
 from airflow.sdk.exceptions import AirflowException
 from tandem_dags.command import Done
 from tandem_dags.configuration import configuration
-from tandem_dags.defaults import common
+from tandem_dags.defaults import at, common
 from tandem_dags.task import Tandem
 
 CONFIGURED = configuration()
@@ -35,7 +35,7 @@ class WatchLog(Tandem):
 with DAG(
     dag_id="watch_log",
     doc_md=__doc__,
-    schedule=CronTriggerTimetable(CONFIGURED.watch_log, timezone="UTC") if CONFIGURED.watch_log else None,
+    schedule=at(CONFIGURED.watch_log),
     **common(CONFIGURED),
 ):
     WatchLog(task_id="watch_log", arguments=["status"], retries=1)

@@ -13,6 +13,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,14 +102,21 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
     _migrate(settings, variables, say)
     say("starting Airflow")
     folder = home(settings)
-    children = [
-        processes.spawn(state, name, [str(airflow_packages.command()), *_COMMANDS[name]], environ=variables, folder=folder)
-        for name in missing
-    ]
+    children: list[Child] = []
     found = f"http://{HOST}:{port}"
     try:
-        for child in children:
-            processes.wait(child, lambda child=child: _ready(child, found), seconds=_READY_S)  # type: ignore[misc]
+        # The API first, and ready: the first thing that a task does is to report to it.
+        for names in ([API], [DAGS, SCHEDULER]):
+            here = [name for name in names if name in missing]
+            begun = [
+                processes.spawn(
+                    state, name, [str(airflow_packages.command()), *_COMMANDS[name]], environ=variables, folder=folder
+                )
+                for name in here
+            ]
+            children += begun
+            for child in begun:
+                processes.wait(child, partial(_ready, child.process.name, found), seconds=_READY_S)
     except BaseException:
         for child in reversed(children):
             processes.stop(state, child.process, seconds=5)
@@ -116,9 +124,9 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
     return Started(found, password)
 
 
-def _ready(child: Child, found: str) -> bool | None:
+def _ready(name: str, found: str) -> bool | None:
     """Whether Airflow's API answers and says that this process is healthy."""
-    part = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}[child.process.name]
+    part = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}[name]
     request = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with request.open(f"{found}/api/v2/monitor/health", timeout=5) as answer:
@@ -131,7 +139,7 @@ def _ready(child: Child, found: str) -> bool | None:
 def _configure(settings: Settings, project: Path, port: int) -> str | None:
     """Write airflow.cfg, the configuration of our DAGs and, the first time, the password, which it gives."""
     folder = home(settings)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     password = None
     if not passwords(settings).exists():
         password = secrets.token_urlsafe(12)
@@ -188,6 +196,8 @@ def _sections(settings: Settings, project: Path, port: int, hidden: Mapping[str,
             "secret_key": hidden["api"],
             "instance_name": f"Tandem: {project.name}",
         },
+        # A machine that is busy with Spark answers late.
+        "workers": {"execution_api_timeout": "30"},
         "api_auth": {"jwt_secret": hidden["jwt"]},
         "scheduler": {
             "scheduler_health_check_server_host": HOST,

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+from airflow.sdk import CronTriggerTimetable
+
 from tandem_dags.configuration import Configuration
 
 
@@ -23,3 +25,8 @@ def common(configured: Configuration) -> dict[str, Any]:
             "max_active_tis_per_dag": 1,
         },
     }
+
+
+def at(cron: str) -> CronTriggerTimetable | None:
+    """A schedule in UTC, None if there is none. A DAG that is new waits for its time, however short ago the last one was."""
+    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0)) if cron else None
