@@ -22,7 +22,6 @@ import msgspec
 from infra import airflow_packages, processes
 from infra.jars import ROOT
 from infra.ports import HOST, free, unused
-from infra.processes import Child
 from infra.settings import Settings
 from views.errors import TandemError
 
@@ -102,7 +101,7 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
     _migrate(settings, variables, say)
     say("starting Airflow")
     folder = home(settings)
-    children: list[Child] = []
+    children: list[processes.Child] = []
     found = f"http://{HOST}:{port}"
     try:
         # The API first, and ready: the first thing that a task does is to report to it.

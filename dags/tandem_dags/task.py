@@ -116,7 +116,9 @@ class Tandem(BaseOperator):
             alias, asset = assets.any_view(project), assets.view
         for view in views:
             events[alias].add(asset(project, view), extra=extra)
-        if self.hours and (ended := assets.ended(context.get("prev_start_date_success"), context["dag_run"].start_date)):
+        # Not when the run began, which may be past another hour: what `archive` copied before a retry is older.
+        since, until = context.get("prev_data_interval_end_success"), context["dag_run"].run_after
+        if self.hours and (ended := assets.ended(since, until)):
             event = events[assets.hours(project)]
             event.extra = extra
             event.add_partitions(ended)
