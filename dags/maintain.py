@@ -1,6 +1,7 @@
 """`maintain`: make few files of many and free what no kept publication needs. Every day."""
 
 from airflow.sdk import DAG
+
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import at, common
 from tandem_dags.task import Tandem

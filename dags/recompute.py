@@ -18,6 +18,7 @@ from airflow.sdk import (
     RollupMapper,
     StartOfDayMapper,
 )
+
 from tandem_dags import assets
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import at, common

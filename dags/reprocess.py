@@ -7,6 +7,7 @@ a human rejects, what was built is retired, and what was live stays so.
 from datetime import timedelta
 
 from airflow.sdk import DAG, Param, TriggerRule
+
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import common
 from tandem_dags.release import CHANGES, Apply, Approve, GateCheck, Plan, Promote, Retire

@@ -1,6 +1,7 @@
 """`verify`: replay the archive through both layers, and hold some keys against their events in plain Python. Every night."""
 
 from airflow.sdk import DAG
+
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import at, common
 from tandem_dags.task import Tandem

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Context
 from airflow.sdk.exceptions import AirflowException
+
 from tandem_dags.command import Done
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import at, common
