@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import subprocess
-import urllib.request
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
@@ -19,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from infra import airflow_packages, processes
+from infra import airflow_api, airflow_packages, processes
 from infra.jars import ROOT
 from infra.ports import HOST, free, unused
 from infra.settings import Settings
@@ -36,6 +35,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     SCHEDULER: ("scheduler", "--skip-serve-logs"),
 }
 _READY_S: Final = 240.0
+_LAST_DAG: Final = "watch_log"
+"""Of our DAGs; once it is known all are, or nearly."""
 
 
 class PortTaken(TandemError):
@@ -115,7 +116,7 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
             ]
             children += begun
             for child in begun:
-                processes.wait(child, partial(_ready, child.process.name, found), seconds=_READY_S)
+                processes.wait(child, partial(_ready, settings, child.process.name, found), seconds=_READY_S)
     except BaseException:
         for child in reversed(children):
             processes.stop(state, child.process, seconds=5)
@@ -123,16 +124,17 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
     return Started(found, password)
 
 
-def _ready(name: str, found: str) -> bool | None:
-    """Whether Airflow's API answers and says that this process is healthy."""
+def _ready(settings: Settings, name: str, found: str) -> bool | None:
+    """Whether Airflow's API answers and says that this process is healthy, and for that of the DAGs, whether they are there."""
     part = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}[name]
-    request = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with request.open(f"{found}/api/v2/monitor/health", timeout=5) as answer:
-            health: dict[str, Any] = json.loads(answer.read())
+        if (airflow_api.health(found).get(part) or {}).get("status") != "healthy":
+            return None
+        if name == DAGS:
+            airflow_api.ask(found, passwords(settings), f"/dags/{_LAST_DAG}")
     except (OSError, ValueError):
         return None
-    return True if (health.get(part) or {}).get("status") == "healthy" else None
+    return True
 
 
 def _configure(settings: Settings, project: Path, port: int) -> str | None:

@@ -1,13 +1,10 @@
 """The demo's batch runs, done by Airflow: its scheduler starts `recompute` every minute, and the demo waits for one."""
 
-import json
-import urllib.request
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote
 
-from infra import airflow
+from infra import airflow, airflow_api
 from infra.settings import Settings
 from views.errors import TandemError
 
@@ -54,23 +51,12 @@ class Scheduler:
         found = airflow.address(self.settings)
         if found is None:
             raise RunFailed("Airflow has ended by itself")
-        user, password = next(iter(json.loads(airflow.passwords(self.settings).read_text("utf-8")).items()))
-        token = _ask(f"{found}/auth/token", {"username": user, "password": password})["access_token"]
-        runs: list[dict[str, Any]] = _ask(f"{found}/api/v2/dags/{quote(DAG)}/dagRuns?limit=100", token=token)["dag_runs"]
+        listed = airflow_api.ask(found, airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after")
+        runs: list[dict[str, Any]] = listed["dag_runs"]
         return runs
 
     def _logs(self) -> str:
         return str(airflow.home(self.settings) / "logs")
-
-
-def _ask(address: str, document: Any = None, *, token: str = "") -> Any:
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    request = urllib.request.Request(  # noqa: S310 - the address of our own Airflow
-        address, None if document is None else json.dumps(document).encode(), headers
-    )
-    # No proxy: it is this machine.
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
-        return json.loads(answer.read())
 
 
 def now() -> datetime:
