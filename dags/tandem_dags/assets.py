@@ -57,7 +57,8 @@ def ended(since: datetime | None, until: datetime) -> list[str]:
     At most two weeks of them.
     """
     end = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    first = end - _HOUR if since is None else since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    # Airflow gives a proxy of nothing, which is not None.
+    first = end - _HOUR if not since else since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     number = min(_MOST, (end - first) // _HOUR)
     return [(end - n * _HOUR).strftime(HOURS) for n in range(number, 0, -1)]
 
