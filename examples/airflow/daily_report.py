@@ -38,6 +38,6 @@ with DAG(
 ):
     # Event time has come past this morning in what is published, so yesterday is whole.
     (
-        Published(task_id="wait", view=VIEW, time="{{ logical_date.strftime('%Y-%m-%dT00:00:00Z') }}", timeout=3 * 3600)
+        Published(task_id="wait", view=VIEW, time="{{ dag_run.run_after.strftime('%Y-%m-%dT00:00:00Z') }}", timeout=3 * 3600)
         >> BashOperator(task_id="report", bash_command="echo yesterday is whole")
     )

@@ -5,6 +5,7 @@ However often and in whatever order a task is tried, what is published is the sa
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,16 +16,32 @@ from typing import Any
 import psutil
 import pytest
 
+from infra.jars import ROOT
 from tests.dags.local_airflow import Local, made, needs_airflow, wait_for, yesterday
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), needs_airflow]
 
 SETTINGS = 'recompute = "* * * * *"\nfull = ""\nverify = ""\nmaintain = ""\nwatch_log = ""\n'
+# A DAG of one's own, which waits for what its run is told.
+WAITS = """
+from airflow.sdk import DAG
+from tandem_dags.published import Published
+
+with DAG(dag_id="waits", schedule=None, is_paused_upon_creation=False):
+    Published(task_id="time", view="page_traffic", time="{{ dag_run.conf['time'] }}", poke_interval=1)
+    Published(
+        task_id="position", view="totals", position={"{{ dag_run.conf['topic'] }}": {"0": "{{ dag_run.conf['offset'] }}"}},
+        poke_interval=1,
+    )
+"""
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     one = made(tmp_path_factory.mktemp("airflow") / "web", settings=SETTINGS)
+    (one.project / "dags").mkdir()
+    shutil.copy(ROOT / "examples" / "airflow" / "daily_report.py", one.project / "dags")
+    (one.project / "dags" / "waits.py").write_text(WAITS)
     # A worker that was killed is found sooner.
     os.environ["AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT"] = "30"
     try:
@@ -106,6 +123,28 @@ def test_a_scheduled_recompute_publishes_and_tells(local: Local) -> None:
     assert set(local.tasks("recompute", run["dag_run_id"])) == {"archive", "recompute", "maintain"}
 
 
+def test_a_dag_of_ones_own_runs_for_a_publication(local: Local) -> None:
+    run = wait_for("a run of report", lambda: next((one for one in local.runs("report") if one["state"] == "success"), None))
+    assert run["run_type"] == "asset_triggered"
+    assert "publication " in local.log("report", run["dag_run_id"], "report")
+
+
+def test_a_sensor_waits_until_a_view_is_published_past_a_time_and_a_position(local: Local) -> None:
+    ((topic, partitions),) = newest(local)["cuts"]["requests"].items()
+    # Events begin at eight and are about one a second.
+    early, late = (yesterday() + timedelta(hours=hours) for hours in (8, 23))
+    local.trigger("waits", "there", time=early.isoformat(), topic=topic, offset=partitions["0"])
+    local.trigger("waits", "ahead", time=late.isoformat(), topic=topic, offset=partitions["0"] + 10**6)
+    wait_for("what is there already", lambda: local.ended("waits", "there"))
+    assert local.ended("waits", "there") == "success"
+    ahead = wait_for(
+        "a look at what is not there yet",
+        lambda: {one["state"] for one in local.tasks("waits", "ahead").values()} == {"up_for_reschedule"},
+    )
+    assert ahead
+    local.ask("PATCH", "/dags/waits/dagRuns/ahead", {"state": "failed"})
+
+
 def test_a_backfill_rebuilds_each_day_once_and_cleared_again_changes_nothing(local: Local) -> None:
     before = published(local)
     days = [(yesterday() + timedelta(days=n)).strftime("%Y-%m-%d") for n in (-1, 0, 1)]
@@ -123,6 +162,7 @@ def test_a_backfill_rebuilds_each_day_once_and_cleared_again_changes_nothing(loc
         assert f"tandem recompute --from {day}T00:00:00+00:00 --to " in local.log("recompute_days", run, "recompute")
     assert {event["partition_key"] for event in local.events("/page_traffic/days")} == set(days)
     assert published(local) == before
+    wait_for("a run of daily_report for each", lambda: set(days) <= {run["partition_key"] for run in local.runs("daily_report")})
 
     local.clear("recompute_days", runs[days[1]])
     wait_for("the cleared day", lambda: local.tasks("recompute_days", runs[days[1]])["recompute"]["try_number"] == 2)
