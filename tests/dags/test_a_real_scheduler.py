@@ -175,6 +175,26 @@ def test_a_backfill_rebuilds_each_day_once_and_cleared_again_changes_nothing(loc
     assert published(local) == before
 
 
+def test_hours_roll_up_to_days(local: Local) -> None:
+    day = yesterday() - timedelta(days=30)
+    (asset,) = [one for one in local.ask("GET", "/assets?limit=1000")["assets"] if one["uri"].endswith("/hours")]
+
+    def tell(hour: int) -> None:
+        key = (day + timedelta(hours=hour)).strftime("%Y-%m-%dT%H:%M:%S")
+        local.ask("POST", "/assets/events", {"asset_id": asset["id"], "partition_key": key})
+
+    def whole() -> list[dict[str, Any]]:
+        return [run for run in local.runs("published_days") if run["partition_key"] == f"{day:%Y-%m-%d}"]
+
+    for hour in range(23):
+        tell(hour)
+    assert whole() == []
+    tell(23)
+    wait_for("the day's run", lambda: [run for run in whole() if run["state"] == "success"])
+    (event,) = [one for one in local.events("/totals/days") if one["partition_key"] == f"{day:%Y-%m-%d}"]
+    assert event["extra"]["publication"] == newest(local)["publication"]
+
+
 def test_a_task_whose_worker_is_killed_is_done_by_another(local: Local) -> None:
     before, live = published(local), newest(local)["publication"]
     local.trigger("recompute_full", "killed")
