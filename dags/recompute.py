@@ -22,6 +22,7 @@ from airflow.sdk import (
 from tandem_dags import assets
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import at, common
+from tandem_dags.progress import HOURS
 from tandem_dags.task import Tandem
 
 CONFIGURED = configuration()
@@ -62,7 +63,7 @@ with DAG(
     schedule=PartitionedAssetTimetable(
         assets=assets.hours(CONFIGURED.called),
         default_partition_mapper=RollupMapper(
-            upstream_mapper=StartOfDayMapper(input_format=assets.HOURS, output_format=assets.DAYS), window=DayWindow()
+            upstream_mapper=StartOfDayMapper(input_format=HOURS, output_format=assets.DAYS), window=DayWindow()
         ),
     ),
     **SHARED,

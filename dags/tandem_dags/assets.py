@@ -9,15 +9,11 @@ partitions, and one without only the others.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from airflow.sdk import Asset, AssetAlias
 
-HOURS: Final = "%Y-%m-%dT%H:%M:%S"
 DAYS: Final = "%Y-%m-%d"
-_HOUR: Final = timedelta(hours=1)
-_MOST: Final = 24 * 14
 
 
 def view(project: str, name: str) -> Asset:
@@ -49,18 +45,6 @@ def published(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The extra of events about a publication, and its views, from what `recompute` or `history` printed."""
     newest = document["publications"][0] if "publications" in document else document
     return {name: newest[name] for name in ("publication", "release", "cuts")}, sorted(newest["views"])
-
-
-def ended(since: datetime | None, until: datetime) -> list[str]:
-    """The hours that ended in `(since, until]`, as partition keys; the last one alone if nothing is known of before.
-
-    At most two weeks of them.
-    """
-    end = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    # Airflow gives a proxy of nothing, which is not None.
-    first = end - _HOUR if not since else since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    number = min(_MOST, (end - first) // _HOUR)
-    return [(end - n * _HOUR).strftime(HOURS) for n in range(number, 0, -1)]
 
 
 def _asset(uri: str) -> Asset:

@@ -11,19 +11,20 @@ from airflow.sdk.exceptions import AirflowException
 
 from tandem_dags.command import Command, secrets_of
 from tandem_dags.configuration import configuration
+from tandem_dags.progress import at_or_below
 
 
 class Published(BaseSensorOperator):
     """Wait until the batch view counts events up to a time, or everything below a position, of the configured project.
 
     `time` is ISO 8601 in UTC, compared with the watermark of what is below the cut: how far event time has come there.
-    `position` is as answers and asset events have it: topic id, partition, offset. Both may be templates.
+    `position` is as answers and asset events have it: topic id, partition, offset; or that as JSON text. Both may be templates.
     """
 
     template_fields: Collection[str] = ("view", "time", "position")
 
     def __init__(
-        self, *, view: str, time: str | None = None, position: Mapping[str, Mapping[str, int]] | None = None, **given: Any
+        self, *, view: str, time: str | None = None, position: Mapping[str, Mapping[str, int]] | str | None = None, **given: Any
     ) -> None:
         if (time is None) == (position is None):
             raise ValueError("Published waits for a time or for a position: give one of them")
@@ -44,19 +45,11 @@ class Published(BaseSensorOperator):
         self.log.info("cut %s, watermark %s", json.dumps(provenance["cut"]), provenance["watermark"])
         if self.time is not None:
             return provenance["watermark"] is not None and _time(self.time) <= _time(provenance["watermark"])
-        return at_or_below(self.position or {}, provenance["cut"])
+        position = json.loads(self.position) if isinstance(self.position, str) else self.position
+        return at_or_below(position or {}, provenance["cut"])
 
     def on_kill(self) -> None:
         """Nothing outlives a look: the command ends with its task."""
-
-
-def at_or_below(position: Mapping[str, Mapping[str, int]], cut: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether everything below the position is below the cut."""
-    return all(
-        int(offset) <= int(cut.get(topic, {}).get(partition, 0))
-        for topic, partitions in position.items()
-        for partition, offset in partitions.items()
-    )
 
 
 def _time(text: str) -> datetime:

@@ -22,6 +22,7 @@ from airflow.sdk.log import mask_secret
 from tandem_dags import assets
 from tandem_dags.command import WRONG_USAGE, Command, Done, secrets_of
 from tandem_dags.configuration import configuration
+from tandem_dags.progress import ended as ended_hours
 
 Announced = Literal["views", "days"]
 
@@ -118,7 +119,7 @@ class Tandem(BaseOperator):
             events[alias].add(asset(project, view), extra=extra)
         # Not when the run began, which may be past another hour: what `archive` copied before a retry is older.
         since, until = context.get("prev_data_interval_end_success"), context["dag_run"].run_after
-        if self.hours and (ended := assets.ended(since, until)):
+        if self.hours and (ended := ended_hours(since, until)):
             event = events[assets.hours(project)]
             event.extra = extra
             event.add_partitions(ended)

@@ -84,7 +84,7 @@ class Local:
 
     def events(self, part: str) -> list[dict[str, Any]]:
         """The events of assets whose name ends so, oldest first."""
-        found = self.ask("GET", "/assets/events?limit=1000&order_by=id")["asset_events"]
+        found = self.ask("GET", "/assets/events?limit=1000&order_by=timestamp")["asset_events"]
         return [event for event in found if event["uri"].endswith(part)]
 
 

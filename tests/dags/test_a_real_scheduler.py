@@ -30,10 +30,7 @@ from tandem_dags.published import Published
 
 with DAG(dag_id="waits", schedule=None, is_paused_upon_creation=False):
     Published(task_id="time", view="page_traffic", time="{{ dag_run.conf['time'] }}", poke_interval=1)
-    Published(
-        task_id="position", view="totals", position={"{{ dag_run.conf['topic'] }}": {"0": "{{ dag_run.conf['offset'] }}"}},
-        poke_interval=1,
-    )
+    Published(task_id="position", view="totals", position="{{ dag_run.conf['position'] | tojson }}", poke_interval=1)
 """
 
 
@@ -135,11 +132,12 @@ def test_a_dag_of_ones_own_runs_for_a_publication(local: Local) -> None:
 
 
 def test_a_sensor_waits_until_a_view_is_published_past_a_time_and_a_position(local: Local) -> None:
-    ((topic, partitions),) = newest(local)["cuts"]["requests"].items()
+    cut = newest(local)["cuts"]["requests"]
+    ((topic, partitions),) = cut.items()
     # Events begin at eight and are about one a second.
     early, late = (yesterday() + timedelta(hours=hours) for hours in (8, 23))
-    local.trigger("waits", "there", time=early.isoformat(), topic=topic, offset=partitions["0"])
-    local.trigger("waits", "ahead", time=late.isoformat(), topic=topic, offset=partitions["0"] + 10**6)
+    local.trigger("waits", "there", time=early.isoformat(), position=cut)
+    local.trigger("waits", "ahead", time=late.isoformat(), position={topic: {"0": partitions["0"] + 10**6}})
     wait_for("what is there already", lambda: local.ended("waits", "there"))
     assert local.ended("waits", "there") == "success"
     ahead = wait_for(
