@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, Entry] = {
     "check": Entry("cli.check", "Check definitions and settings."),
     "explain": Entry("cli.explain", "Show how a view is computed, and what it reads and holds."),
     "doctor": Entry("cli.doctor", "Look at machine, broker, tables and state, and say what mends what is wrong."),
-    "up": Entry("cli.up", "Start the broker and the speed layer, detached."),
+    "up": Entry("cli.up", "Start the broker and the speed layer, detached; with --airflow also Airflow."),
     "down": Entry("cli.down", "Stop what up has started."),
     "status": Entry("cli.status", "Show processes, positions, lag and cuts."),
     "logs": Entry("cli.logs", "Show what the project's processes said."),
@@ -56,6 +56,7 @@ COMMANDS: Mapping[str, Entry] = {
     "audit": Entry("cli.audit", "List how served answers compared with what the batch then found."),
     "verify": Entry("cli.verify", "Replay the archive through both paths, and compare with what is published."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
+    "airflow": Entry("cli.airflow", "Run Airflow's own command line, for the project's local Airflow."),
     "query": Entry("cli.query", "Ask a view."),
 }
 

@@ -3,22 +3,30 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cli.call import Call
-from infra import broker, jars, kafka, processes
+from infra import airflow, broker, jars, kafka, processes
 from infra.logs.files import bounds
 from infra.processes import Process
 from infra.settings import Settings
 
 SPEED = "speed"
+_ORDER: Final = (broker.NAME, SPEED, *airflow.NAMES)
+"""As they are started; they are stopped the other way round, so that nobody sees what he reads vanish."""
 
 
 def running(settings: Settings) -> list[Process]:
-    """The parts that live, the broker first."""
-    found = (processes.running(settings.folder, name) for name in processes.names(settings.folder))
-    return sorted((process for process in found if process), key=lambda process: process.name != broker.NAME)
+    """The parts that live, in the order in which they are started."""
+    found = (processes.running(settings.folder, name) for name in in_order(settings.folder))
+    return [process for process in found if process]
+
+
+def in_order(state: Path) -> list[str]:
+    """What has been started here, running or not, the broker first."""
+    return sorted(processes.names(state), key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 
 def start(call: Call, settings: Settings, name: str) -> Process:
@@ -64,13 +72,13 @@ def document(settings: Settings) -> dict[str, Any]:
 
 def sentences(document: dict[str, Any]) -> list[str]:
     """The same for a person, a line each."""
-    lines = [f"{part['name']:<8} process {part['pid']:<8} log {part['log']}" for part in document["processes"]]
-    lines += [f"{name:<8} {address}" for name, address in document["addresses"].items()]
+    lines = [f"{part['name']:<17} process {part['pid']:<8} log {part['log']}" for part in document["processes"]]
+    lines += [f"{name:<17} {address}" for name, address in document["addresses"].items()]
     return lines or ["nothing is running; start it with `tandem up`"]
 
 
 def _addresses(settings: Settings) -> Iterator[tuple[str, str]]:
-    try:
+    with suppress(kafka.NoBroker):
         yield "kafka", broker.address(settings).bootstrap
-    except kafka.NoBroker:
-        return
+    if found := airflow.address(settings):
+        yield "airflow", found

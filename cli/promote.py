@@ -1,7 +1,7 @@
 """`tandem promote`: make a release that is ready live."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -12,6 +12,9 @@ from cli.who import who
 from ledger import diffs, promotion
 from ledger.publications import Publication
 from ledger.tables import Tables
+
+SHUT: Final = 3
+"""The exit code of `--check` that says that the gate is shut."""
 
 Gate = Annotated[
     str | None,
@@ -32,6 +35,7 @@ def run(
     gate: Gate = None,
     max_lag: MaxLag = 1000,
     why: Why = "",
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the gate is open; exit code 3 if it is shut.")] = False,
 ) -> Output:
     """Make a release live that `tandem apply` made ready: all of its views at once, in one publication.
 
@@ -39,9 +43,24 @@ def run(
     rollback, until it is retired. Figures of the gate: changed_keys, only_old, only_new, max_error, mean_error.
     """
     conditions = () if gate is None else gates.parse(gate)
+    if check:
+        return _checked(call, release, conditions)
     live = promoted(call, release, conditions, max_lag=max_lag, why=why)
     document = {"publication": live.number, "release": live.release, "kind": live.kind}
     return Output(document, f"publication {live.number}: release {live.release} is live")
+
+
+def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...]) -> Output:
+    """Whether a release that is ready passes. Raises promotion.NotReady."""
+    settings = call.settings()
+    tables = Tables(settings.state)
+    state = promotion.chosen(tables, release, days=settings.keep.release_days, at=datetime.now(UTC))
+    try:
+        if conditions:
+            gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
+    except gates.Shut as shut:
+        return Output({"release": state.release, "open": False, "why": str(shut)}, str(shut), SHUT)
+    return Output({"release": state.release, "open": True, "why": None}, f"the gate is open for release {state.release}")
 
 
 def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...], *, max_lag: int, why: str) -> Publication:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.call import Call, Output
+from infra import airflow_packages
 from infra.jars import ROOT
 
 _SLOW = "not slow"
@@ -29,9 +30,10 @@ def run(
 ) -> Output:
     """Run lint, types, import directions and the tests of this checkout."""
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environ.get("PYTHONPATH")]))
+    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "dags"), environ.get("PYTHONPATH")]))
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
+        airflow_packages.provide(call.say, environ=call.environ)
     selection = [*_LONG] if all_ else ["-m", _SLOW]
     steps = {
         "lint": ["-m", "ruff", "check", "--quiet", "."],

@@ -1,17 +1,29 @@
 """`tandem up`: start what a project runs on, detached, and return when all of it is ready."""
 
+from typing import Annotated
+
+import typer
+
 from cli import parts
 from cli.call import Call, Output
 from cli.published import definitions
-from infra import broker, kafka, processes
+from infra import airflow, broker, kafka, processes
 from ledger.tables import Tables
 from views.source import APPEND_TIME
 
 
-def run(call: Call) -> Output:
+def run(
+    call: Call,
+    *,
+    with_airflow: Annotated[
+        bool, typer.Option("--airflow", help="Also a local Airflow, which recomputes, verifies and maintains on schedule.")
+    ] = False,
+) -> Output:
     """Start the broker and the speed layer of the project, make its topics, and return when all of it is ready.
 
-    What runs already is left alone. `tandem down` stops it; until then it runs on, whatever becomes of this terminal.
+    With --airflow also an Airflow of this project, on 127.0.0.1; the first time it is installed into .venv-airflow and its
+    password is shown. What runs already is left alone. `tandem down` stops it; until then it runs on, whatever becomes of this
+    terminal.
     """
     settings = call.settings()
     state = settings.folder
@@ -26,5 +38,10 @@ def run(call: Call) -> Output:
         if not processes.running(state, parts.SPEED):
             call.say("starting the speed layer")
             parts.start(call, settings, parts.SPEED)
+        if with_airflow:
+            started = airflow.start(settings, call.project, environ=call.environ, say=call.say)
+            if started.password is not None:
+                kept = airflow.passwords(settings)
+                call.say(f"Airflow is at {started.address}; user {airflow.USER}, password {started.password} (kept in {kept})")
     document = parts.document(settings)
     return Output(document, "\n".join(parts.sentences(document)))

@@ -4,12 +4,10 @@ It keeps its port over restarts, so that what was told its address finds it agai
 so that the death of its pid is its end.
 """
 
-import socket
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -17,12 +15,12 @@ import msgspec
 from infra import jars, java, kafka, processes
 from infra.logs import log4j
 from infra.logs.files import bounds, log_of
+from infra.ports import HOST, free, unused
 from infra.processes import Process
 from infra.settings import Settings
 from views.errors import TandemError
 
 NAME = "broker"
-_HOST = "127.0.0.1"
 _READY_S = 180
 # Retention is off for topics that do not say otherwise, and one partition holds the platform's own bookkeeping: this is one
 # node. A record's timestamp is when it was sent, unless its producer says otherwise.
@@ -72,7 +70,7 @@ def address(settings: Settings) -> kafka.Address:
     ports = _remembered(settings)
     if ports is None or processes.running(settings.folder, NAME) is None:
         raise kafka.NoBroker(f"the broker of {settings.folder} is not running; start it with `tandem up`")
-    return kafka.address(settings, f"{_HOST}:{ports.port}")
+    return kafka.address(settings, f"{HOST}:{ports.port}")
 
 
 def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
@@ -89,7 +87,7 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     properties = home / "server.properties"
     properties.write_text(
         _PROPERTIES.format(
-            host=_HOST, port=ports.port, controller=ports.controller, data=data, partitions=settings.kafka.partitions
+            host=HOST, port=ports.port, controller=ports.controller, data=data, partitions=settings.kafka.partitions
         ),
         "utf-8",
     )
@@ -115,7 +113,7 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
 def refuse_taken_port(settings: Settings) -> None:
     """Raise PortTaken if a port is configured that is not free; for a broker that does not run."""
     configured = settings.kafka.port
-    if configured and not _free(configured):
+    if configured and not free(configured):
         raise PortTaken(_taken(configured, settings))
 
 
@@ -123,9 +121,9 @@ def _choose_ports(settings: Settings) -> _Ports:
     """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
     refuse_taken_port(settings)
     configured, remembered = settings.kafka.port, _remembered(settings)
-    port = configured or (remembered.port if remembered and _free(remembered.port) else 0)
-    controller = remembered.controller if remembered and _free(remembered.controller) else 0
-    return _Ports(port or _unused(), controller or _unused())
+    port = configured or (remembered.port if remembered and free(remembered.port) else 0)
+    controller = remembered.controller if remembered and free(remembered.controller) else 0
+    return _Ports(port or unused(), controller or unused())
 
 
 def _remembered(settings: Settings) -> _Ports | None:
@@ -160,30 +158,13 @@ def _format(run: list[str], properties: Path) -> None:
 
 def _answers(settings: Settings, ports: _Ports) -> bool | None:
     try:
-        connection = kafka.connect(kafka.address(settings, f"{_HOST}:{ports.port}"))
+        connection = kafka.connect(kafka.address(settings, f"{HOST}:{ports.port}"))
         kafka.describe(connection, ["tandem-is-it-ready"])
     except kafka.NoBroker:
         return None
     return True
 
 
-def _free(port: int) -> bool:
-    with closing(socket.socket()) as probe:
-        # As the broker will: a connection of the broker before, still closing, does not count as taken.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def _unused() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
-
-
 def _taken(port: int, settings: Settings) -> str:
     where = "kafka.port" if settings.kafka.port else "the broker's port"
-    return f"port {port} on {_HOST} ({where}) is taken by another program; free it, or set kafka.port to another or to 0"
+    return f"port {port} on {HOST} ({where}) is taken by another program; free it, or set kafka.port to another or to 0"

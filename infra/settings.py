@@ -19,8 +19,9 @@ from views.errors import TandemError, listed
 
 FILE = "tandem.toml"
 PREFIX = "TANDEM_"
-# Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, and who started this.
-OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS"})
+# Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, who started this, and
+# what DAGs are told.
+OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS", "TANDEM_AIRFLOW"})
 _SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
 MASK: Final = "********"
 
@@ -126,6 +127,24 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every_s: Annotated[Positive, Meta(description="Seconds between two events of a speed layer that runs.")] = 60
 
 
+Cron = Annotated[str, Meta(pattern=r"^(\S+ \S+ \S+ \S+ \S+)?$")]
+
+
+class Airflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[airflow]`: when the DAGs of `up --airflow` run; cron expressions in UTC, empty for never."""
+
+    port: Annotated[Port, Meta(description="Port of its pages and its API on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
+    recompute: Annotated[Cron, Meta(description="Archive, recompute, maintain.")] = "0 * * * *"
+    full: Annotated[Cron, Meta(description="Recompute everything at the published cut, which must find what is served.")] = (
+        "30 3 * * 0"
+    )
+    verify: Annotated[Cron, Meta(description="Verify every view.")] = "30 2 * * *"
+    maintain: Annotated[Cron, Meta(description="Maintain.")] = "0 2 * * *"
+    watch_log: Annotated[Cron, Meta(description="Look whether the log may lose what is not archived.")] = "*/10 * * * *"
+    retries: Annotated[Count, Meta(description="How often a task that failed is tried again.")] = 3
+    retry_s: Annotated[Positive, Meta(description="Seconds before the first retry; the next ones wait longer.")] = 30
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` is absolute once loaded."""
 
@@ -137,6 +156,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: Keep = Keep()
     logs: Logs = Logs()
     lineage: Lineage = Lineage()
+    airflow: Airflow = Airflow()
 
     @property
     def folder(self) -> Path:

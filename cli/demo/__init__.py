@@ -1,6 +1,7 @@
 """`tandem demo`: the platform alive on this machine, or with --once the proof of its answers."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -8,8 +9,9 @@ import typer
 
 from cli import generate
 from cli.call import Call, Output
-from cli.demo import live
-from cli.demo.once import UP_S, Play, Record, base, figures, play
+from cli.demo import live, scheduler
+from cli.demo.once import AIRFLOW_S, UP_S, Play, Record, base, figures, play
+from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Stage, staged
 from cli.demo.watching import Watcher
 from cli.signals import interrupted
@@ -22,12 +24,16 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Without a terminal: prove every exact answer, then end.")] = False,
     events: Annotated[int, typer.Option(min=100, help="With --once, how many events.")] = 200_000,
     rate: Annotated[float, typer.Option(min=1, help="Events sent a second, at most.")] = 2_000.0,
+    with_airflow: Annotated[
+        bool, typer.Option("--airflow", help="Airflow archives and recomputes, every minute, by its own scheduler.")
+    ] = False,
 ) -> Output:
     """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of the demo's own.
 
     On a terminal it shows what happens until Ctrl-C. With --once it sends a number of events, and three times compares every
     answer of every exact measure with the generator's truth: while realtime views cover the tail, after a batch of everything,
-    and after the speed layer was killed and started again. Succeeds only if all agree.
+    and after the speed layer was killed and started again. Succeeds only if all agree. With --airflow the batch runs are those
+    of the DAG `recompute`.
     """
     console = call.console()
     if not once and (call.json or not console.is_terminal):
@@ -38,17 +44,20 @@ def run(
     def say(text: str) -> None:
         call.say(f"[{time.monotonic() - start:6.1f} s] {text}")
 
+    call = replace(call, environ={**call.environ, **scheduler.ENVIRON}) if with_airflow else call
     with interrupted(), staged(call) as stage:
         record = Record()
         say(f"starting broker and speed layer in {stage.state}")
         with record.timed("up"):
-            stage.up(seconds=UP_S)
+            # The first use installs Airflow.
+            stage.up(*(["--airflow"] if with_airflow else []), seconds=AIRFLOW_S if with_airflow else UP_S)
+        runs = Scheduler(stage.call.settings()) if with_airflow else None
         watcher = Watcher(stage.call.settings(), stage.call.definitions(), source)
         if once:
-            play(Play(stage, watcher, events, rate, base(datetime.now(UTC)), record, say))
+            play(Play(stage, watcher, events, rate, base(datetime.now(UTC)), record, say, runs))
             say("stopping what was started")
         else:
-            _watch(stage, watcher, call, rate)
+            _watch(stage, watcher, call, rate, runs)
             return Output({}, "stopped")
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
@@ -56,9 +65,9 @@ def run(
     return Output(document, _sentences(document), 0 if passed else 1)
 
 
-def _watch(stage: Stage, watcher: Watcher, call: Call, rate: float) -> None:
+def _watch(stage: Stage, watcher: Watcher, call: Call, rate: float, runs: Scheduler | None) -> None:
     try:
-        live.show(stage, watcher, call.console(), rate)
+        live.show(stage, watcher, call.console(), rate, runs)
     except KeyboardInterrupt:
         call.say("stopping what was started")
 

@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Child, Stage
 from cli.demo.watching import Look, Watcher
 from serving.provenance import Layer
@@ -18,13 +19,17 @@ _TICK_S = 0.5
 _PAUSE_S = 20.0
 _RATE_OVER_S = 10.0
 _ROWS = 6
+_LOOK_S = 5.0
 _LAYERS: tuple[Layer, ...] = ("batch", "speed", "merged")
 
 
-def show(stage: Stage, watcher: Watcher, console: Console, rate: float) -> None:
-    """Send events without end and run one batch after another, showing what becomes of them. Ends by KeyboardInterrupt."""
+def show(stage: Stage, watcher: Watcher, console: Console, rate: float, runs: Scheduler | None = None) -> None:
+    """Send events without end and run one batch after another, showing what becomes of them. Ends by KeyboardInterrupt.
+
+    With a scheduler the batches are its own.
+    """
     stage.start("generate", f"--rate={rate}")
-    steps = _batches(stage)
+    steps = _batches(stage) if runs is None else _scheduled(runs)
     seen: deque[tuple[float, int]] = deque()
     with Live(console=console, auto_refresh=False) as live:
         while True:
@@ -49,6 +54,15 @@ def _batches(stage: Stage) -> Iterator[str]:
         until = time.monotonic() + _PAUSE_S
         while (left := until - time.monotonic()) > 0:
             yield f"next batch in {left:.0f} s"
+
+
+def _scheduled(runs: Scheduler) -> Iterator[str]:
+    """What Airflow does just now; looked at every few seconds."""
+    while True:
+        told = runs.told()
+        until = time.monotonic() + _LOOK_S
+        while time.monotonic() < until:
+            yield told
 
 
 def _slope(seen: deque[tuple[float, int]]) -> float:

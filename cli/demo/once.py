@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from cli import truths
+from cli.demo import scheduler
 from cli.demo.checks import Check, compare
 from cli.demo.freshness import Freshness
+from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Child, Stage
 from cli.demo.waiting import wait_for
 from cli.demo.watching import Look, Watcher
@@ -25,7 +27,7 @@ SPEED = "speed"
 # How far into the events each part of the play goes, and how long those last in which something must happen meanwhile.
 _FLOWING, _TAIL = 0.6, 0.8
 _FLOWING_S, _RESTART_S = 40.0, 10.0
-UP_S, _JOB_S, _CATCH_UP_S = 240.0, 900.0, 600.0
+UP_S, AIRFLOW_S, _JOB_S, _CATCH_UP_S = 240.0, 1200.0, 900.0, 600.0
 _GENERATE_S = 600.0
 
 
@@ -57,6 +59,7 @@ class Play:
     base: datetime
     record: Record
     say: Callable[[str], None]
+    scheduler: Scheduler | None = None
 
     def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> Child:
         """Start sending the samples from `since` to `until`, slowly enough to last as long as said."""
@@ -70,10 +73,23 @@ class Play:
         return self.stage.state / "demo" / f"truth-{until}.json"
 
     def batch(self) -> None:
-        """Archive, then recompute."""
+        """Archive, then recompute; with Airflow, wait for a run of it that begins from now on."""
+        if self.scheduler is not None:
+            with self.record.timed("airflow"):
+                since, runs = scheduler.now(), self.scheduler
+                run = wait_for(
+                    "Airflow to recompute", lambda: runs.published(since), seconds=_JOB_S, meanwhile=self.sample_and_check
+                )
+            self.say(f"Airflow has done {run['dag_run_id']} of DAG {run['dag_id']}")
+            return
         for command in ("archive", "recompute"):
             with self.record.timed(command):
                 self.stage.finish(self.stage.start(command), seconds=_JOB_S, meanwhile=self.sample)
+
+    def sample_and_check(self) -> None:
+        """Note what there is, and that all parts still live."""
+        self.stage.check()
+        self.sample()
 
     def sample(self) -> None:
         """Note what the log holds just now and what answers count."""

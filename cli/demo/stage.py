@@ -84,9 +84,9 @@ class Stage:
         self.check()
         return child.document()
 
-    def up(self, *, seconds: float) -> None:
+    def up(self, *options: str, seconds: float) -> None:
         """Start what of the parts is not running."""
-        document = self.finish(self.start("up"), seconds=seconds)
+        document = self.finish(self.start("up", *options), seconds=seconds)
         names = [part["name"] for part in document["processes"]]
         found = {name: processes.running(self.state, name) for name in names}
         self.parts = {name: process for name, process in found.items() if process is not None}

@@ -59,6 +59,16 @@ def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, 
     assert counted(world, capsys) == (30, 2)
     world.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     world.trigger(position(30))
+    gates = {
+        gate: run(world, capsys, "promote", "--check", *(["--gate", gate] if gate else []))[:2]
+        for gate in ("", "changed_keys <= 20%", "changed_keys < 20%")
+    }
+    opened = (0, {"release": 2, "open": True, "why": None})
+    assert (gates[""], gates["changed_keys <= 20%"]) == (opened, opened)
+    code, found = gates["changed_keys < 20%"]
+    assert (code, found["release"], found["open"]) == (3, 2, False)
+    assert found["why"].startswith("the gate is shut: ")
+    assert counted(world, capsys) == (30, 2)
     code, found, _ = run(world, capsys, "promote", "--max-lag", "0", "--gate", "changed_keys <= 20%", "--why", "fewer bots")
     assert (code, found) == (0, {"publication": 3, "release": 2, "kind": "promote"})
     assert counted(world, capsys) == (30, 3)

@@ -31,8 +31,8 @@ def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", [key for key in keys() if key.type in ("integer", "string")], ids=lambda key: key.variable)
 def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -> None:
     section, _, name = key.name.rpartition(".")
-    values = {"integer": ("3", "4", 4), "string": ('"1g"', "2g", "2g")}
-    in_file, in_variable, expected = values[key.type]
+    values = {"integer": ("3", "4", 4), "string": ('"1g"', "2g", "2g"), "schedule": ('"1 2 * * *"', "", "")}
+    in_file, in_variable, expected = values["schedule" if "*" in str(key.default) else key.type]
     text = f"[{section}]\n{name} = {in_file}\n" if section else f"{name} = {in_file}\n"
     found = effective(load(written(tmp_path, text), {key.variable: in_variable}))
     value = found[section][name] if section else found[name]

@@ -1,0 +1,26 @@
+"""`tandem airflow`: Airflow's own command line, for the project's local Airflow."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from cli.call import Call
+from infra import airflow, airflow_packages
+from views.errors import TandemError
+
+
+def run(
+    call: Call,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Passed on to `airflow`.")] = None,
+) -> None:
+    """Run `airflow ARGUMENTS` with the configuration of the Airflow that `tandem up --airflow` started.
+
+    As in `tandem airflow -- dags list`. What it prints and its exit code are Airflow's own.
+    """
+    settings = call.settings()
+    if not airflow_packages.installed() or not (airflow.home(settings) / "airflow.cfg").exists():
+        raise TandemError("this project has no Airflow yet; `tandem up --airflow` makes one")
+    os.execve(  # noqa: S606 - Airflow's command line takes the place of ours
+        airflow_packages.command(), ["airflow", *(arguments or ())], airflow.environment(settings, call.environ)
+    )

@@ -1,0 +1,64 @@
+"""The demo's batch runs, done by Airflow: its scheduler starts `recompute` every minute, and the demo waits for one."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from infra import airflow, airflow_api
+from infra.settings import Settings
+from views.errors import TandemError
+
+DAG: Final = "recompute"
+ENVIRON: Final = {
+    # What the demo shows is `recompute`; the other DAGs would only take its two cores.
+    "TANDEM_AIRFLOW_RECOMPUTE": "* * * * *",
+    "TANDEM_AIRFLOW_FULL": "",
+    "TANDEM_AIRFLOW_VERIFY": "",
+    "TANDEM_AIRFLOW_MAINTAIN": "",
+    "TANDEM_AIRFLOW_WATCH_LOG": "",
+    "TANDEM_AIRFLOW_PORT": "0",
+}
+_FAILED: Final = "failed"
+
+
+class RunFailed(TandemError):
+    """A run of the demo's DAG failed for good."""
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The Airflow of the demo's state folder, asked through its REST API."""
+
+    settings: Settings
+
+    def published(self, since: datetime) -> dict[str, Any] | None:
+        """A scheduled run that began at or after a time and succeeded; None as long as there is none.
+
+        Raises RunFailed if one failed.
+        """
+        begun = [run for run in self._runs() if run["start_date"] and datetime.fromisoformat(run["start_date"]) >= since]
+        if failed := [run for run in begun if run["state"] == _FAILED]:
+            raise RunFailed(f"{DAG} failed in Airflow: run {failed[0]['dag_run_id']}; its log is under {self._logs()}")
+        return next((run for run in begun if run["state"] == "success" and run["run_type"] == "scheduled"), None)
+
+    def told(self) -> str:
+        """Its newest run, in a few words, and where to look at it."""
+        runs = sorted(self._runs(), key=lambda run: str(run["start_date"] or ""))
+        last = f"its run {runs[-1]['dag_run_id']}: {runs[-1]['state']}" if runs else "no run yet"
+        return f"Airflow at {airflow.address(self.settings)}, {last}"
+
+    def _runs(self) -> list[dict[str, Any]]:
+        found = airflow.address(self.settings)
+        if found is None:
+            raise RunFailed("Airflow has ended by itself")
+        listed = airflow_api.ask(found, airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after")
+        runs: list[dict[str, Any]] = listed["dag_runs"]
+        return runs
+
+    def _logs(self) -> str:
+        return str(airflow.home(self.settings) / "logs")
+
+
+def now() -> datetime:
+    """The clock that Airflow's runs are compared with: both are this machine's."""
+    return datetime.now(UTC)

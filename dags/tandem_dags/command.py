@@ -1,0 +1,158 @@
+"""The one way in which a task runs `tandem`: as a process of its own, which ends with the task.
+
+What the command says goes to the task's log line by line, as it comes; what it prints is one JSON document. Whoever ends the
+task ends the command: a signal to the task's process group reaches both, the kernel kills the command if the task dies alone
+(where it can, on Linux), and a task whose worker died ends itself.
+"""
+
+import ctypes
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+WRONG_USAGE: Final = 2
+_SECRET: Final = re.compile(r"password|secret|token|jaas|credential|(access|account|private)_?key", re.IGNORECASE)
+_MASK: Final = "***"
+_LOOK_S: Final = 1.0
+_PATIENCE_S: Final = 10.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Orphaned(Exception):
+    """The worker that this task belonged to has died; another one will do the work."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended: its exit code, negative for a signal, and the document that it printed, empty if none."""
+
+    code: int
+    document: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def error(self) -> str:
+        """What went wrong, in the command's own words."""
+        killed = f"ended by signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return str(self.document.get("error", killed))
+
+
+@dataclass
+class Command:
+    """One use of `tandem`, which can be stopped while it runs."""
+
+    words: Sequence[str]
+    secrets: Sequence[str] = ()
+    _process: "subprocess.Popen[bytes] | None" = None
+
+    def run(self, say: Callable[[str], object]) -> Done:
+        """Run it to its end, telling `say` each line of its stderr. Raises Orphaned, after it has ended the command."""
+        worker = os.getppid()
+        with tempfile.TemporaryFile() as out:
+            self._process = process = subprocess.Popen(  # noqa: S603 - the command that the configuration names
+                self.words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - a task's process has one thread that starts others
+            )
+            assert process.stderr is not None  # it is a pipe
+            try:
+                for line in _lines(process.stderr, process):
+                    if os.getppid() != worker:
+                        raise Orphaned(f"worker {worker} died")
+                    if line:
+                        say(masked(line, self.secrets))
+                code = process.wait()
+            finally:
+                self.stop()
+            out.seek(0)
+            return Done(code, masked(_document(out.read()), self.secrets))
+
+    def stop(self) -> None:
+        """End it: asked first, killed a little later. Its JVM goes with it."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of this environment that nobody may read, the longest first."""
+    found = {value for name, value in environ.items() if value and _SECRET.search(name)}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def masked(value: Any, secrets: Sequence[str]) -> Any:
+    """A text or a document with every secret replaced."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, _MASK)
+        return value
+    if isinstance(value, Mapping):
+        return {masked(name, secrets): masked(inner, secrets) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [masked(inner, secrets) for inner in value]
+    return value
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What the new process does first: let the kernel kill it when its parent dies, and see that this has not happened yet."""
+    if not sys.platform.startswith("linux"):
+        return lambda: None
+    libc = ctypes.CDLL(None)
+
+    def arrange() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGKILL)
+
+    return arrange
+
+
+def _lines(stream: IO[bytes], process: "subprocess.Popen[bytes]") -> Iterable[str]:
+    """The stream's lines as they come; an empty one every second, until the process has ended and nothing is left.
+
+    What the command started and left behind may hold the stream open, and is not waited for.
+    """
+    left = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(_LOOK_S)
+            if not ready:
+                if process.poll() is not None:
+                    break
+                yield ""
+                continue
+            got = os.read(stream.fileno(), 65536)
+            if not got:
+                while process.poll() is None:
+                    yield ""
+                    time.sleep(0.05)
+                break
+            *whole, left = (left + got).split(b"\n")
+            yield from (line.decode("utf-8", "replace").rstrip() for line in whole)
+    if left:
+        yield left.decode("utf-8", "replace").rstrip()
+
+
+def _document(out: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(out)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,38 @@
+"""The note of a run: what a person sees of it in the list of runs, through Airflow's REST API.
+
+Tasks have no other way to write it. Where the configuration names no `api` and `passwords` there is no note: what it would say
+is in the task's log all the same.
+"""
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from tandem_dags.configuration import Configuration
+
+_MOST: Final = 1000
+_SECONDS: Final = 20
+
+
+def write(configured: Configuration, dag: str, run: str, text: str) -> bool:
+    """Make this the run's note, cut to what a note holds; False if there is no way to. Raises OSError."""
+    if not configured.api or not configured.passwords:
+        return False
+    user, password = next(iter(json.loads(Path(configured.passwords).read_text("utf-8")).items()))
+    token = _ask(configured, "POST", "/auth/token", {"username": user, "password": password})["access_token"]
+    note = text if len(text) <= _MOST else f"{text[: _MOST - 4]}\n..."
+    _ask(configured, "PATCH", f"/api/v2/dags/{quote(dag, safe='')}/dagRuns/{quote(run, safe='')}", {"note": note}, token)
+    return True
+
+
+def _ask(configured: Configuration, method: str, path: str, document: Any, token: str = "") -> Any:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    request = urllib.request.Request(  # noqa: S310 - the address that the configuration names
+        configured.api + path, json.dumps(document).encode(), headers, method=method
+    )
+    # No proxy: it is this machine's own API.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=_SECONDS) as answer:
+        return json.loads(answer.read())

@@ -1,0 +1,172 @@
+"""The tasks of `reprocess`: each can be done again at any time, and finds what stands."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from tandem_dags import notes
+from tandem_dags.configuration import configuration
+from tandem_dags.task import Tandem
+
+Approval = Literal["if shut", "always", "never"]
+CHANGES: Final = 3
+"""Exit code of `plan` where something differs, and of `promote --check` where the gate is shut."""
+
+
+class Plan(Tandem):
+    """What the project's folder changes of what is published, and which releases stood before; skips if nothing differs."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run `plan`, and note it."""
+        done = self.run_command(_options(self.arguments, context, "accept_gap", "accept_shorter_history"))
+        self.judge(done)
+        _told(self, context, "plan", planned(done.document))
+        if done.code != CHANGES:
+            raise AirflowSkipException("nothing differs from what is published")
+        return {"publication": done.document["publication"], "standing": _standing(self)}
+
+
+class Apply(Tandem):
+    """Build the release beside the live one, and say how its answers differ."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run `apply`, which goes on from what an earlier try has built, and note the differences."""
+        done = self.run_command(_options(self.arguments, context, "accept_gap", "accept_shorter_history", "max_lag"))
+        self.judge(done)
+        diff = differences(done.document)
+        _told(self, context, "diff", diff)
+        return {"release": done.document["release"], "live_release": done.document["live_release"], "diff": diff[:2000]}
+
+
+class GateCheck(Tandem):
+    """Whether the release passes the gate; whether a human is to be asked."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Fail if the gate is shut and nobody may open it."""
+        release, gate, approval = _release(context), context["params"]["gate"], context["params"]["approval"]
+        if release is None:
+            return {"open": True, "why": "these definitions are live already", "ask": False}
+        done = self.run_command(["promote", str(release), "--check", *(["--gate", gate] if gate else [])])
+        self.judge(done)
+        shut = done.code == CHANGES
+        if shut and approval == "never":
+            raise AirflowFailException(f"{done.document['why']}; nobody is asked (approval: never)")
+        return {"open": not shut, "why": done.document["why"] or "", "ask": approval == "always" or shut}
+
+
+class Approve(ApprovalOperator):
+    """Ask a human, if the gate asks for one; a rejection fails, so that what was built is let go."""
+
+    def execute(self, context: Context) -> Any:
+        """Wait for the answer without holding a slot."""
+        if not _of(context, "gate").get("ask"):
+            return {"chosen_options": [self.APPROVE], "params_input": {}, "by": "the gate"}
+        return super().execute(context)
+
+
+class Promote(Tandem):
+    """Make the release live, unless it is."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run `promote`; a retry after it had its effect finds that."""
+        release = _release(context)
+        status = self.run_command(["status"])
+        self.judge(status)
+        if release is None or status.document["release"] == release:
+            self.log.info("release %s is live already", status.document["release"])
+            return {"publication": status.document["publication"], "release": status.document["release"]}
+        options = ["--max-lag", str(context["params"]["max_lag"]), "--why", context["params"]["why"]]
+        done = self.run_command(["promote", str(release), *options])
+        self.judge(done)
+        return {"publication": done.document["publication"], "release": done.document["release"]}
+
+
+class Retire(Tandem):
+    """Let the release go that this run has built; none, if it built none or it is live or gone."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run `retire` for what stands and did not before, or what `apply` has named."""
+        release, before = _release(context), _of(context, "plan").get("standing", [])
+        standing = _standing(self)
+        gone = [one for one in standing if (one == release if release is not None else one not in before)]
+        for one in gone:
+            self.judge(self.run_command(["retire", str(one), "--why", f"run {context['run_id']} of reprocess failed"]))
+        return {"retired": gone}
+
+
+def planned(document: Mapping[str, Any]) -> str:
+    """A plan for a person."""
+    lines = []
+    for what in ("source", "view"):
+        for name, one in document[f"{what}s"].items():
+            if one["status"] != "unchanged":
+                kind = f", {one['kind']}" if one["status"] == "changed" else ""
+                lines.append(f"{what} {name}: {one['status']}{kind}")
+                lines += [f"  {change['kind']}: {change['words']}" for change in one["changes"]]
+                lines += [f"  to do: {one['work']}"] if one["work"] else []
+    return "\n".join(lines) or "nothing differs"
+
+
+def differences(document: Mapping[str, Any]) -> str:
+    """How the answers of a release differ, for a person."""
+    if document["release"] is None:
+        return "nothing to apply"
+    lines = [f"release {document['release']} is ready"]
+    for name, view in document["views"].items():
+        if view["status"] != "changed":
+            lines.append(f"view {name}: {view['status']}")
+            continue
+        rows = f"{view['changed']} of {view['matched']} rows changed, {view['only_old']} gone, {view['only_new']} new"
+        lines.append(f"view {name}: {rows}")
+        lines += [
+            f"  {measure}: {one['differ']} differ, at most by {one['largest']:g}"
+            for measure, one in view["measures"].items()
+            if one["differ"]
+        ]
+    return "\n".join(lines)
+
+
+def _options(arguments: Sequence[str], context: Context, *names: str) -> list[str]:
+    """The arguments, with those of the run's params that are given."""
+    params = context["params"]
+    found = list(arguments)
+    if "accept_gap" in names:
+        found += [word for gap in params["accept_gap"] for word in ("--accept-gap", gap)]
+    if "accept_shorter_history" in names and params["accept_shorter_history"]:
+        found.append("--accept-shorter-history")
+    if "max_lag" in names:
+        found += ["--max-lag", str(params["max_lag"])]
+    return found
+
+
+def _told(task: Tandem, context: Context, title: str, text: str) -> None:
+    """Into the task's log, and after what the run's note has of the tasks before."""
+    task.log.info("%s\n%s", title, text)
+    earlier = _of(context, "plan", key="note") or ""
+    note = f"{earlier}\n\n{text}" if earlier else text
+    context["ti"].xcom_push(key="note", value=note[:2000])
+    try:
+        notes.write(configuration(), context["dag_run"].dag_id, context["run_id"], note)
+    except OSError as error:
+        # The note is for the eye; what it says is in the log above.
+        task.log.warning("the run has no note: %s", error)
+
+
+def _of(context: Context, task: str, key: str = "return_value") -> Any:
+    found = context["ti"].xcom_pull(task_ids=task, key=key)
+    return found if found is not None else ({} if key == "return_value" else None)
+
+
+def _release(context: Context) -> int | None:
+    release = _of(context, "apply").get("release")
+    return None if release is None else int(release)
+
+
+def _standing(task: Tandem) -> list[int]:
+    """The releases that stand beside the live one and never were live."""
+    done = task.run_command(["status"])
+    task.judge(done)
+    return [one["release"] for one in done.document["standing"] if one["stage"] in ("being built", "ready")]

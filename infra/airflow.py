@@ -1,0 +1,277 @@
+"""A local Airflow: its configuration, and the three processes that it needs here.
+
+State is in the state folder: SQLite, two tasks at a time, everything on 127.0.0.1. The log of a task is read from its file, so
+no process serves logs; what waits for a human waits in the database, so there is no triggerer.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from configparser import ConfigParser
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from infra import airflow_api, airflow_packages, processes
+from infra.jars import ROOT
+from infra.ports import HOST, free, unused
+from infra.settings import Settings
+from views.errors import TandemError
+
+API: Final = "airflow-api"
+DAGS: Final = "airflow-dags"
+SCHEDULER: Final = "airflow-scheduler"
+NAMES: Final = (API, DAGS, SCHEDULER)
+USER: Final = "admin"
+_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    API: ("api-server",),
+    DAGS: ("dag-processor",),
+    SCHEDULER: ("scheduler", "--skip-serve-logs"),
+}
+_READY_S: Final = 240.0
+_LAST_DAG: Final = "watch_log"
+"""Of our DAGs; once it is known all are, or nearly."""
+
+
+class PortTaken(TandemError):
+    """Another program listens on the port of Airflow's API."""
+
+
+class NotPrepared(TandemError):
+    """Airflow's database could not be made."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """Where Airflow is; the password is given by the start that made it, and never again."""
+
+    address: str
+    password: str | None
+
+
+def home(settings: Settings) -> Path:
+    """Airflow's own folder: $AIRFLOW_HOME."""
+    return settings.folder / "airflow"
+
+
+def passwords(settings: Settings) -> Path:
+    """The file of Airflow's users' passwords."""
+    return home(settings) / "passwords.json"
+
+
+def address(settings: Settings) -> str | None:
+    """Where its pages and its API are, while they run."""
+    if processes.running(settings.folder, API) is None:
+        return None
+    return f"http://{HOST}:{_remembered(settings)}"
+
+
+def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """What Airflow's processes and its command line are started with: none of the platform's own packages."""
+    dropped = ("PYTHONSAFEPATH", "VIRTUAL_ENV")
+    kept = {name: value for name, value in environ.items() if name not in dropped}
+    folder = home(settings)
+    return kept | {
+        "AIRFLOW_HOME": str(folder),
+        "TANDEM_AIRFLOW": str(folder / "tandem.json"),
+        # What users' own DAGs import of ours; a bundle's folder is importable to its own DAGs only.
+        "PYTHONPATH": str(ROOT / "dags"),
+        "PATH": os.pathsep.join([str(airflow_packages.FOLDER / "bin"), environ.get("PATH", os.defpath)]),
+    }
+
+
+def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> Started:
+    """Start what of it does not run, and return when all of it is healthy; the caller holds `processes.starting`.
+
+    Raises NotInstalled, PortTaken, NotPrepared, Crashed with the last lines of the log.
+    """
+    airflow_packages.provide(say, environ=environ)
+    state = settings.folder
+    missing = [name for name in NAMES if processes.running(state, name) is None]
+    if not missing:
+        return Started(f"http://{HOST}:{_remembered(settings)}", None)
+    port = _port(settings) if API in missing else _remembered(settings)
+    password = _configure(settings, project, port)
+    variables = environment(settings, environ)
+    _migrate(settings, variables, say)
+    say("starting Airflow")
+    folder = home(settings)
+    children: list[processes.Child] = []
+    found = f"http://{HOST}:{port}"
+    try:
+        # The API first, and ready: the first thing that a task does is to report to it.
+        for names in ([API], [DAGS, SCHEDULER]):
+            here = [name for name in names if name in missing]
+            begun = [
+                processes.spawn(
+                    state, name, [str(airflow_packages.command()), *_COMMANDS[name]], environ=variables, folder=folder
+                )
+                for name in here
+            ]
+            children += begun
+            for child in begun:
+                processes.wait(child, partial(_ready, settings, child.process.name, found), seconds=_READY_S)
+    except BaseException:
+        for child in reversed(children):
+            processes.stop(state, child.process, seconds=5)
+        raise
+    return Started(found, password)
+
+
+def _ready(settings: Settings, name: str, found: str) -> bool | None:
+    """Whether Airflow's API answers and says that this process is healthy, and for that of the DAGs, whether they are there."""
+    part = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}[name]
+    try:
+        if (airflow_api.health(found).get(part) or {}).get("status") != "healthy":
+            return None
+        if name == DAGS:
+            airflow_api.ask(found, passwords(settings), f"/dags/{_LAST_DAG}")
+    except (OSError, ValueError):
+        return None
+    return True
+
+
+def _configure(settings: Settings, project: Path, port: int) -> str | None:
+    """Write airflow.cfg, the configuration of our DAGs and, the first time, the password, which it gives."""
+    folder = home(settings)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    password = None
+    if not passwords(settings).exists():
+        password = secrets.token_urlsafe(12)
+        _private(passwords(settings), json.dumps({USER: password}) + "\n")
+    configuration = ConfigParser(interpolation=None)
+    configuration.read_dict(_sections(settings, project, port, _kept_secrets(folder)))
+    text = msgspec.json.encode(
+        {**_of_dags(settings, project), "api": f"http://{HOST}:{port}", "passwords": str(passwords(settings))}
+    )
+    _private(folder / "tandem.json", text.decode() + "\n")
+    with _opened(folder / "airflow.cfg.new") as file:
+        configuration.write(file)
+    (folder / "airflow.cfg.new").replace(folder / "airflow.cfg")
+    (folder / "port").write_text(str(port), "ascii")
+    return password
+
+
+def _of_dags(settings: Settings, project: Path) -> dict[str, Any]:
+    chosen = msgspec.structs.asdict(settings.airflow)
+    del chosen["port"]
+    return {"tandem": str(ROOT / "tandem"), "project": str(project), "name": project.name, **chosen}
+
+
+def _sections(settings: Settings, project: Path, port: int, hidden: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    folder, found = home(settings), f"http://{HOST}:{port}"
+    bundles = {"tandem": ROOT / "dags", **({"project": project / "dags"} if (project / "dags").is_dir() else {})}
+    local = "airflow.dag_processing.bundles.local.LocalDagBundle"
+    listed = [{"name": name, "classpath": local, "kwargs": {"path": str(path)}} for name, path in bundles.items()]
+
+    def escaped(text: str) -> str:
+        # Airflow reads its file with interpolation.
+        return text.replace("%", "%%")
+
+    sections = {
+        "core": {
+            "dags_folder": str(ROOT / "dags"),
+            "load_examples": "False",
+            "executor": "LocalExecutor",
+            "parallelism": "2",
+            "max_active_tasks_per_dag": "2",
+            "fernet_key": hidden["fernet"],
+            "execution_api_server_url": f"{found}/execution/",
+            "auth_manager": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+            "simple_auth_manager_users": f"{USER}:admin",
+            "simple_auth_manager_passwords_file": str(passwords(settings)),
+        },
+        "database": {"sql_alchemy_conn": f"sqlite:///{folder / 'airflow.db'}"},
+        "logging": {"base_log_folder": str(folder / "logs")},
+        "api": {
+            "host": HOST,
+            "port": str(port),
+            "base_url": found,
+            "workers": "1",
+            "secret_key": hidden["api"],
+            "instance_name": f"Tandem: {project.name}",
+        },
+        # A machine that is busy with Spark answers late.
+        "workers": {"execution_api_timeout": "30"},
+        "api_auth": {"jwt_secret": hidden["jwt"]},
+        "scheduler": {
+            "scheduler_health_check_server_host": HOST,
+            "enable_health_check": "False",
+            # A worker that was killed is found after a minute.
+            "task_instance_heartbeat_timeout": "60",
+        },
+        "dag_processor": {
+            "dag_bundle_config_list": json.dumps(listed),
+            "refresh_interval": "10",
+            "min_file_process_interval": "30",
+            "parsing_processes": "1",
+        },
+    }
+    return {name: {key: escaped(value) for key, value in keys.items()} for name, keys in sections.items()}
+
+
+def _kept_secrets(folder: Path) -> Mapping[str, str]:
+    """The keys that Airflow signs and encrypts with, made once."""
+    path = folder / "keys.json"
+    if not path.exists():
+        fernet = urlsafe_b64encode(secrets.token_bytes(32)).decode("ascii")
+        _private(path, json.dumps({"fernet": fernet, "api": secrets.token_urlsafe(32), "jwt": secrets.token_urlsafe(48)}))
+    kept: dict[str, str] = json.loads(path.read_text("ascii"))
+    return kept
+
+
+def _migrate(settings: Settings, variables: Mapping[str, str], say: Callable[[str], None]) -> None:
+    stamp = home(settings) / "migrated"
+    wanted = airflow_packages.stamp()
+    if stamp.exists() and stamp.read_text("ascii") == wanted:
+        return
+    say("making Airflow's database")
+    done = subprocess.run(  # noqa: S603 - our own command
+        [str(airflow_packages.command()), "db", "migrate"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env=dict(variables),
+        cwd=home(settings),
+    )
+    if done.returncode:
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise NotPrepared(f"Airflow's database cannot be made: {lines[-1] if lines else 'it says nothing'}")
+    stamp.write_text(wanted, "ascii")
+
+
+def _port(settings: Settings) -> int:
+    """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
+    configured, remembered = settings.airflow.port, _remembered(settings)
+    if configured:
+        if not free(configured):
+            raise PortTaken(
+                f"port {configured} on {HOST} (airflow.port) is taken by another program; free it, or set it to another or to 0"
+            )
+        return configured
+    return remembered if remembered and free(remembered) else unused()
+
+
+def _remembered(settings: Settings) -> int:
+    try:
+        return int((home(settings) / "port").read_text("ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _opened(path: Path) -> Any:
+    """A new file that only its owner may read."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")
+
+
+def _private(path: Path, text: str) -> None:
+    with _opened(path) as file:
+        file.write(text)

@@ -1,0 +1,65 @@
+"""Every DAG parses in the installed Airflow, without a warning, and quickly; so does the example of a DAG of one's own."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from infra import airflow_packages
+from infra.jars import ROOT
+from tests.dags.local_airflow import needs_airflow
+
+# What a DAG processor does with a folder of files, in a process of its own, without the platform's packages.
+PARSE = """
+import json, sys
+from pathlib import Path
+import airflow.models
+from airflow.dag_processing.dagbag import DagBag
+found = {}
+for folder in sys.argv[1:]:
+    bag = DagBag(folder, bundle_path=Path(folder), bundle_name="tested")
+    found[folder] = {
+        "dags": {name: [task.task_id for task in dag.tasks] for name, dag in bag.dags.items()},
+        "errors": bag.import_errors,
+        "warnings": bag.captured_warnings,
+        "seconds": {one.file: one.duration.total_seconds() for one in bag.dagbag_stats},
+    }
+    from airflow.serialization.serialized_objects import DagSerialization
+    for dag in bag.dags.values():
+        DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+print("found " + json.dumps(found))
+"""
+SECONDS = 2
+
+
+@needs_airflow
+@pytest.mark.timeout(300)
+def test_every_dag_parses_without_a_warning(tmp_path, record_property) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    database = f"[database]\nsql_alchemy_conn = sqlite:///{home}/airflow.db\n"
+    (home / "airflow.cfg").write_text(f"[core]\nload_examples = False\n{database}[logging]\nlogging_level = ERROR\n")
+    variables = {"AIRFLOW_HOME": str(home), "PYTHONPATH": str(ROOT / "dags"), "PATH": os.environ["PATH"]}
+    python = airflow_packages.FOLDER / "bin" / "python"
+    folders = [str(ROOT / "dags"), str(ROOT / "examples" / "airflow")]
+    done = subprocess.run(
+        [str(python), "-c", PARSE, *folders], env=variables, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.rpartition("found ")[2])
+    for folder in folders:
+        assert (found[folder]["errors"], found[folder]["warnings"]) == ({}, {})
+        record_property("seconds to parse", found[folder]["seconds"])
+        assert sum(found[folder]["seconds"].values()) < 10 * SECONDS
+    assert found[folders[0]]["dags"] == {
+        "recompute": ["archive", "recompute", "maintain"],
+        "recompute_full": ["recompute"],
+        "recompute_days": ["recompute"],
+        "published_days": ["published"],
+        "reprocess": ["plan", "apply", "gate", "approve", "promote", "published", "retire"],
+        "verify": ["verify"],
+        "maintain": ["maintain"],
+        "watch_log": ["watch_log"],
+    }
+    assert set(found[folders[1]]["dags"]) == {"report", "daily_report", "morning_report"}

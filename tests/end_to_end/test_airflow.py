@@ -1,0 +1,59 @@
+"""The page about Airflow, done as it says, and the demo whose batch runs are Airflow's."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.jars import ROOT
+from tests.dags.local_airflow import needs_airflow
+from tests.documented import Command, File, steps
+from tests.end_to_end.test_demo import assert_nothing_is_left, demo
+from tests.end_to_end.test_readme import typed
+
+pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), needs_airflow]
+SECONDS = 600
+
+
+def states(folder: Path, dag: str) -> list[str]:
+    """How the runs of a DAG are."""
+    done = typed(f"./tandem airflow --project my_shop -- dags list-runs {dag} --output json", folder)
+    assert done.returncode == 0, done.stderr
+    return [run["state"] for run in json.loads(done.stdout[done.stdout.index("[{") :])]
+
+
+def test_the_page_works_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "tandem").symlink_to(ROOT / "tandem")
+    ended = []
+    try:
+        for step in steps("airflow.md"):
+            assert isinstance(step, (File, Command))
+            if isinstance(step, File):
+                continue
+            done = typed(step.line, tmp_path)
+            assert done.returncode == 0, f"{step.line}\n{done.stdout}\n{done.stderr}"
+            words = step.line.split()
+            dag = next((word for word in words if word in ("recompute", "recompute_days", "reprocess")), None)
+            if dag is not None:
+                deadline = time.monotonic() + SECONDS
+                while not set(found := states(tmp_path, dag)) <= {"success", "failed"}:
+                    assert time.monotonic() < deadline, found
+                    time.sleep(1)
+                assert set(found) == {"success"}, dag
+                ended.append((dag, len(found)))
+    finally:
+        typed("./tandem down --project my_shop", tmp_path)
+    assert [dag for dag, _ in ended] == ["recompute", "recompute_days", "reprocess"]
+    assert dict(ended)["recompute_days"] == 3
+
+
+def test_the_demos_answers_are_exact_where_airflow_recomputes(tmp_path: Path) -> None:
+    with demo(tmp_path, "--once", "--json", "--airflow", "--events=8000") as child:
+        out, _ = child.communicate(timeout=1700)
+    assert child.returncode == 0, (tmp_path / "said").read_text()
+    document = json.loads(out)
+    assert [(check["name"], check["differ"]) for check in document["checks"]] == [("tail", 0), ("batch", 0), ("restart", 0)]
+    assert all(check["answers"] > 0 for check in document["checks"])
+    assert len(document["figures"]["durations_s"]["airflow"]) == 3
+    assert_nothing_is_left(tmp_path)

@@ -1,0 +1,32 @@
+"""Airflow's packages: found as they are without a look at the network, and never part of what the main set-up is for."""
+
+import re
+
+import pytest
+
+from infra import airflow_packages
+from infra.jars import ROOT
+
+
+@pytest.mark.skipif(not airflow_packages.installed(), reason="Airflow is not installed here: `tandem up --airflow` does it")
+def test_the_second_time_nothing_is_done() -> None:
+    said: list[str] = []
+    # Without a PATH there is no package client to ask.
+    airflow_packages.provide(said.append, environ={"PATH": ""})
+    assert said == []
+
+
+def test_its_lock_has_hashes_and_no_address() -> None:
+    text = airflow_packages.LOCK.read_text("utf-8")
+    pinned = re.findall(r"^([a-z0-9.-]+)==", text, re.MULTILINE)
+    assert {"apache-airflow-core", "apache-airflow-task-sdk", "apache-airflow-providers-standard"} <= set(pinned)
+    assert not {"pyspark", "pyspark-client"} & set(pinned)
+    assert text.count("--hash=sha256:") > len(pinned)
+    assert "://" not in text
+
+
+def test_a_change_of_it_does_not_set_up_the_platform_anew() -> None:
+    script = (ROOT / "tandem").read_text("utf-8")
+    (line,) = [line for line in script.splitlines() if line.startswith("locks=")]
+    named = set(re.findall(r"[a-z]+\.lock", line))
+    assert named == {path.name for path in (ROOT / "infra").glob("*.lock")} - {airflow_packages.LOCK.name}
