@@ -14,9 +14,9 @@ def ended(since: datetime | None, until: datetime) -> list[str]:
 
     At most two weeks of them.
     """
-    end = until.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    end = _hour_of(until)
     # Airflow gives a proxy of nothing, which is not None.
-    first = end - _HOUR if not since else since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    first = _hour_of(since) if since else end - _HOUR
     number = min(_MOST, (end - first) // _HOUR)
     return [(end - n * _HOUR).strftime(HOURS) for n in range(number, 0, -1)]
 
@@ -28,3 +28,8 @@ def at_or_below(position: Mapping[str, Mapping[str, int]], cut: Mapping[str, Map
         for topic, partitions in position.items()
         for partition, offset in partitions.items()
     )
+
+
+def _hour_of(at: datetime) -> datetime:
+    """Its hour, as a plain datetime: what Airflow gives is a proxy of a pendulum, which does not subtract from others."""
+    return datetime.fromtimestamp(at.timestamp(), UTC).replace(minute=0, second=0, microsecond=0)

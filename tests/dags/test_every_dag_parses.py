@@ -63,3 +63,26 @@ def test_every_dag_parses_without_a_warning(tmp_path, record_property) -> None:
         "watch_log": ["watch_log"],
     }
     assert set(found[folders[1]]["dags"]) == {"report", "daily_report", "morning_report"}
+
+
+# What a task is given for the end of the run before, and for when this one was due.
+HOURS = """
+from datetime import datetime
+import lazy_object_proxy, pendulum
+from tandem_dags.progress import ended
+due = pendulum.datetime(2026, 11, 1, 4, 30)
+before = lazy_object_proxy.Proxy(lambda: pendulum.datetime(2026, 11, 1, 2, 10))
+nothing = lazy_object_proxy.Proxy(lambda: None)
+plain = datetime.fromisoformat("2026-11-01T04:30:00+00:00")
+print([ended(since, until) for since in (before, nothing, None) for until in (due, plain)])
+"""
+
+
+@needs_airflow
+def test_hours_are_reckoned_from_what_airflow_gives() -> None:
+    python = airflow_packages.FOLDER / "bin" / "python"
+    done = subprocess.run(
+        [str(python), "-c", HOURS], env={"PYTHONPATH": str(ROOT / "dags")}, capture_output=True, text=True, check=False
+    )
+    two, one = ["2026-11-01T02:00:00", "2026-11-01T03:00:00"], ["2026-11-01T03:00:00"]
+    assert done.stdout.strip() == str([two, two, one, one, one, one]), done.stderr
