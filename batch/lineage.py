@@ -33,11 +33,11 @@ def archiving(reporter: "Reporter", batch: Run, release: Release, source: Source
 
     def look() -> DataSets:
         end = archive.archived(tables, name)
-        ids = archive.topic_names(tables, name)
+        names = archive.topic_names(tables, name)
         address = broker.address(batch.settings).bootstrap
         schema = event_schema(source.event)
         read = [
-            data_set.topic(address, topic, schema, ranges(_of(start, ids.get(topic)), _of(end, ids.get(topic))))
+            data_set.topic(address, topic, schema, ranges(_of(start, topic, names), _of(end, topic, names)))
             for topic in source.topics
         ]
         made = ranges(start, end)
@@ -91,6 +91,6 @@ def _table(batch: Run, address: str, schema: pa.Schema, positions: Ranges | None
     return data_set.table(address, schema, None if handle is None else handle.version(), positions)
 
 
-def _of(position: Position, topic: str | None) -> Position:
-    """The part of a position that is of one topic."""
-    return Position.of({partition: offset for partition, offset in position.items() if partition[0] == topic})
+def _of(position: Position, topic: str, names: Mapping[str, str]) -> Position:
+    """The part of a position that is of one topic; `names` are those of ids."""
+    return Position.of({partition: offset for partition, offset in position.items() if names.get(partition[0]) == topic})

@@ -25,11 +25,11 @@ def following(follow: "Follow") -> "AbstractContextManager[Told | None]":
     tables, start = around.tables, tail.writer.end
 
     def look() -> DataSets:
-        ids = archive.topic_names(tables, source.name)
+        names = archive.topic_names(tables, source.name)
         covered = ranges(start, tail.writer.end, tail.firsts).intervals
         address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
         read = tuple(
-            data_set.topic(address, name, schema, Ranges(tuple(one for one in covered if one[0][0] == ids.get(name))))
+            data_set.topic(address, name, schema, Ranges(tuple(one for one in covered if names.get(one[0][0]) == name)))
             for name in source.topics
         )
         at = tables.realtime(follow.release.number, source.name)

@@ -57,7 +57,7 @@ def test_keys_windows_and_measures_are_made_of_what_they_read() -> None:
     assert made["window_start"] == made["window_state"] == [("at", "transformation")]
     assert made["n"] == []
     assert made["back"] == made["share"] == back
-    assert {field for field, _ in made["opened"]} >= {"at", "cents", "refund"}
+    assert {field for field, _ in made["opened"]} >= {"at", "cents", "refund", "_offset"}
     assert ("refund", "condition") in made["opened"]
     assert made["spread"] == [("cents", "aggregation")]
 

@@ -1,0 +1,24 @@
+"""However many micro-batches there are, the log has one event of a source now and then, and none is left out of the sums."""
+
+from structlog.contextvars import get_contextvars
+
+from speed.progress import Folded
+from speed.telling import Telling
+
+
+def test_sums_are_said_at_most_once_in_so_many_seconds() -> None:
+    said: list[tuple[str, dict[str, object]]] = []
+    now = [0.0]
+    telling = Telling(lambda text: said.append((text, get_contextvars())), every_s=60, clock=lambda: now[0])
+    for second in range(0, 121, 20):
+        now[0] = float(second)
+        telling.add(Folded(1, "hits", 10, 0.5))
+    telling.add(Folded(2, "hits", 7, 0.25))
+    about = {"release": 1, "source": "hits"}
+    assert said == [
+        ("records are folded", about | {"micro_batches": 1, "records": 10, "seconds": 0.5}),
+        ("records are folded", about | {"micro_batches": 3, "records": 30, "seconds": 1.5}),
+        ("records are folded", about | {"micro_batches": 3, "records": 30, "seconds": 1.5}),
+        ("records are folded", {"release": 2, "source": "hits", "micro_batches": 1, "records": 7, "seconds": 0.25}),
+    ]
+    assert get_contextvars() == {}
