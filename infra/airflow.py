@@ -35,8 +35,10 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     SCHEDULER: ("scheduler", "--skip-serve-logs"),
 }
 _READY_S: Final = 240.0
-_LAST_DAG: Final = "watch_log"
-"""Of our DAGs; once it is known all are, or nearly."""
+OUR_DAGS: Final = frozenset(
+    {"maintain", "published_days", "recompute", "recompute_days", "recompute_full", "reprocess", "verify", "watch_log"}
+)
+"""Those of `dags/`, which are read one by one, in no order."""
 
 
 class PortTaken(TandemError):
@@ -131,7 +133,8 @@ def _ready(settings: Settings, name: str, found: str) -> bool | None:
         if (airflow_api.health(found).get(part) or {}).get("status") != "healthy":
             return None
         if name == DAGS:
-            airflow_api.ask(found, passwords(settings), f"/dags/{_LAST_DAG}")
+            for dag in OUR_DAGS:
+                airflow_api.ask(found, passwords(settings), f"/dags/{dag}")  # not found as long as its file was not read
     except (OSError, ValueError):
         return None
     return True

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from infra import airflow_packages
+from infra import airflow, airflow_packages
 from infra.jars import ROOT
 from tests.dags.local_airflow import needs_airflow
 
@@ -62,6 +62,7 @@ def test_every_dag_parses_without_a_warning(tmp_path, record_property) -> None:
         "maintain": ["maintain"],
         "watch_log": ["watch_log"],
     }
+    assert set(found[folders[0]]["dags"]) == airflow.OUR_DAGS
     assert set(found[folders[1]]["dags"]) == {"report", "daily_report", "morning_report"}
 
 
