@@ -5,12 +5,10 @@ task ends the command: a signal to the task's process group reaches both, the ke
 (where it can, on Linux), and a task whose worker died ends itself.
 """
 
-import ctypes
 import json
 import os
 import re
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,12 +17,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
+from tandem_dags import dying_with
+
 WRONG_USAGE: Final = 2
 _SECRET: Final = re.compile(r"password|secret|token|jaas|credential|(access|account|private)_?key", re.IGNORECASE)
 _MASK: Final = "***"
 _LOOK_S: Final = 1.0
 _PATIENCE_S: Final = 10.0
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Orphaned(Exception):
@@ -58,11 +57,10 @@ class Command:
         worker = os.getppid()
         with tempfile.TemporaryFile() as out:
             self._process = process = subprocess.Popen(  # noqa: S603 - the command that the configuration names
-                self.words,
+                [sys.executable, "-I", "-S", dying_with.__file__, str(os.getpid()), *self.words],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.PIPE,
-                preexec_fn=_die_with(os.getpid()),  # noqa: PLW1509 - a task's process has one thread that starts others
             )
             assert process.stderr is not None  # it is a pipe
             try:
@@ -107,20 +105,6 @@ def masked(value: Any, secrets: Sequence[str]) -> Any:
     if isinstance(value, list):
         return [masked(inner, secrets) for inner in value]
     return value
-
-
-def _die_with(parent: int) -> Callable[[], None]:
-    """What the new process does first: let the kernel kill it when its parent dies, and see that this has not happened yet."""
-    if not sys.platform.startswith("linux"):
-        return lambda: None
-    libc = ctypes.CDLL(None)
-
-    def arrange() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(128 + signal.SIGKILL)
-
-    return arrange
 
 
 def _lines(stream: IO[bytes], process: "subprocess.Popen[bytes]") -> Iterable[str]:

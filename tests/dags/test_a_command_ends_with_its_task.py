@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from infra.jars import ROOT
+from tandem_dags import dying_with
 from tandem_dags.command import Command, Orphaned, masked, secrets_of
 
 SPEAKS = """
@@ -30,6 +31,7 @@ time.sleep(600)
 TASK = """
 import pathlib, sys
 sys.path.append(sys.argv[1])
+from tandem_dags import dying_with
 from tandem_dags.command import Command, Orphaned
 try:
     Command([sys.executable, "-c", sys.argv[2], sys.argv[3]]).run(print)
@@ -78,6 +80,12 @@ def test_the_longest_secret_is_masked_first() -> None:
 def test_what_prints_no_document_says_how_it_ended() -> None:
     done = Command([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]).run(print)
     assert (done.code, done.error) == (-9, "ended by signal 9")
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    lines: list[str] = []
+    assert Command(["no-such-command"]).run(lines.append).code == dying_with.NOT_FOUND
+    assert lines == ["no-such-command: No such file or directory"]
 
 
 def test_a_word_comes_while_the_command_still_runs(tmp_path: Path) -> None:
