@@ -43,7 +43,7 @@ from batch.folding import VERSION, Built
 from batch.served import Served
 from batch.table_file import Written
 from infra.kafka import Topic
-from infra.settings import Batch, Keep
+from infra.settings import Batch, Keep, Lineage
 from ledger import archive, delta
 from ledger.counts import Counts
 from ledger.delta import Freed
@@ -156,7 +156,7 @@ class Run:
 
 
 def settings(world: World) -> Any:
-    return SimpleNamespace(state=ROOT, keep=world.keep, batch=Batch())
+    return SimpleNamespace(state=ROOT, keep=world.keep, batch=Batch(), lineage=Lineage())
 
 
 class Present:
