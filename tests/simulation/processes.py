@@ -50,14 +50,12 @@ class Schedule:
     def start(self, process: Process) -> None:
         """Let it begin; it runs until it gives the baton back."""
         self.running.append(process)
-        _WORKERS.run(lambda: self._run(process), self._back.release)
-        self._hand(process)
+        self._hand(process, lambda: _WORKERS.run(lambda: self._run(process), self._back.release))
 
     def resume(self, process: Process) -> None:
         """Let it go on where it gave the baton back."""
         process.waits = False
-        process.baton.release()
-        self._hand(process)
+        self._hand(process, process.baton.release)
 
     def kill(self, process: Process) -> None:
         """End it where it is: it does nothing from here on."""
@@ -80,8 +78,10 @@ class Schedule:
         if self.current is not None and self.current.killed:
             raise Killed
 
-    def _hand(self, process: Process) -> None:
+    def _hand(self, process: Process, go: Callable[[], None]) -> None:
+        """Give it the baton and wait until it comes back. That it has it is noted first: it goes on at once in its thread."""
         self.current = process
+        go()
         self._back.acquire()
         self.current = None
         if process.done:
