@@ -2,13 +2,12 @@
 
 import re
 
-import pytest
-
 from infra import airflow_packages
 from infra.jars import ROOT
+from tests.dags.local_airflow import needs_airflow
 
 
-@pytest.mark.skipif(not airflow_packages.installed(), reason="Airflow is not installed here: `tandem up --airflow` does it")
+@needs_airflow
 def test_the_second_time_nothing_is_done() -> None:
     said: list[str] = []
     # Without a PATH there is no package client to ask.
