@@ -15,7 +15,7 @@ from batch.archive import decode_archived
 from batch.building import Work, build_all, commit
 from batch.candidate import candidate
 from batch.diffing import diffs
-from batch.planning import Request, Step
+from batch.planning import Gained, Request, Step
 from batch.session import Run
 from ledger import cuts, first, promotion, publications, releases, standing
 from ledger import diffs as kept_diffs
@@ -26,6 +26,7 @@ from ledger.positions import LOG_START
 from ledger.publications import Publication
 from ledger.releases import Release
 from views import project
+from views.changes import Fingerprints, compare
 from views.diff import Diff, to_json
 from views.errors import TandemError
 from views.evolution import refuse_breaks
@@ -117,6 +118,8 @@ def _build(batch: Run, live: Publication, before: Release, release: Release, ter
     work = Work(batch, base, release, definitions, Request(keep_cut=True), found)
     steps = list(_steps(live, base, definitions))
     shorter = shorter_histories(tables, live, (step.source for step in steps), accepted=terms.shorter_history)
+    if not shorter:
+        steps = [replace(step, gained=_gained(live, before, definitions, step)) for step in steps]
     for source in definitions.sources:
         if live.cut(source).offsets:
             cuts.begin(tables, release.number, source, live.cut(source), by=batch.by, at=batch.now())
@@ -173,6 +176,17 @@ def _steps(live: Publication, base: Publication, definitions: Project) -> Iterat
         views = [name for name in of if base.views[name] != live.views.get(name)]
         if live.cut(source).offsets and (views or source not in base.cuts):
             yield Step(source, "full", LOG_START, live.cut(source), dict.fromkeys(views, ()))
+
+
+def _gained(live: Publication, before: Release, definitions: Project, step: Step) -> dict[str, Gained]:
+    """The step's views that are what they were, but for more measures."""
+    changed = compare(project.load_files(before.files), definitions, Fingerprints(before.sources, before.views)).views
+    added = {view.name: view.added_measures for view in changed if view.computed_from == "events" and view.added_measures}
+    return {
+        name: Gained(added[name], live.views[name], live.rejected.get(name, {}))
+        for name in step.views
+        if name in added and live.views[name].parts
+    }
 
 
 def _compare(batch: Run, old: tuple[Release, Publication], new: tuple[Release, Publication]) -> ReleaseDiff:

@@ -9,6 +9,7 @@ from typing import Final
 from batch import commits, decoding, duplicates, folding
 from batch.columns import sees_positions
 from batch.place import Place
+from batch.planning import Gained
 from batch.scan import inside, scan
 from batch.served import Served
 from batch.session import Run
@@ -52,8 +53,9 @@ class Below:
     """What to build from: the events of `[start, cut)` of a release's source, and states that there are.
 
     `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. Without a
-    `version` nothing is built. With `windows` only windows that start in these bounds are. What is folded is compared with
-    what was `served`, and both with what was `replayed`: a realtime table of the same release that reaches the cut.
+    `version` nothing is built. With `windows` only windows that start in these bounds are. Of views that `gained` measures only
+    these are folded. What is folded is compared with what was `served`, and both with what was `replayed`: a realtime table of
+    the same release that reaches the cut.
     """
 
     release: Release
@@ -66,6 +68,7 @@ class Below:
     windows: Windows | None = None
     served: Served | None = None
     replayed: Tables | None = None
+    gained: Mapping[str, Gained] = field(default_factory=dict, hash=False)
 
     @property
     def pairs(self) -> tuple[folding.Pair, ...]:
@@ -79,7 +82,8 @@ class Below:
 class BatchViews:
     """The files of the views' batch version, and what was counted on the way.
 
-    `differences` are by what was compared, then by view.
+    `differences` are by what was compared, then by view. Of the views that are `unlike`, new measures have other rows than what
+    there is of the others: of these nothing was built.
     """
 
     files: tuple[folding.Built, ...]
@@ -87,6 +91,7 @@ class BatchViews:
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
     differences: Mapping[folding.Pair, Mapping[str, tuple[MeasureDifference, ...]]] = field(hash=False)
+    unlike: frozenset[str] = frozenset()
 
     @property
     def newest(self) -> datetime | None:
@@ -128,8 +133,11 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
             f"{found.displaced} events that are counted were preceded by copies in an earlier partition of the log, "
             f"{found.contested} with another content"
         )
-    places = {view: commits.place(tables, tables.view(view, below.release.views[view])) for view in below.views}
-    stored = [file for view, merged in below.views.items() for file in _parts(batch, below, view, merged)]
+    places = {view: commits.place(tables, _address(batch, below, view)) for view in below.views}
+    gained = {view: tables.view(view, one.there.fingerprint) for view, one in below.gained.items()}
+    stored = [file for view, merged in below.views.items() for file in _parts(batch, view, _address(batch, below, view), merged)]
+    for view, address in gained.items():
+        stored += _parts(batch, view, address, below.gained[view].there.parts)
     others = [*_served(batch, below), *_replayed(below)]
     rows = sum(part.rows for part in parts) + sum(file.rows for file in stored)
     work = folding.Folding(
@@ -144,6 +152,9 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         windows=below.windows,
         pairs=below.pairs,
         generations=archive.generations(tables, name),
+        added={
+            view: folding.Added(below.gained[view].measures, commits.place(tables, address)) for view, address in gained.items()
+        },
     )
     items = [*compared, *map(folding.Beyond, beyond), *stored, *others]
     folded, built, differ = folding.fold(batch.session, work, items)
@@ -161,7 +172,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     if below.windows is None:
         _refuse_unexplained(batch, below, holes, theirs)
     return BatchViews(
-        files=tuple(built),
+        files=tuple(one for one in built if isinstance(one, folding.Built)),
         counts=replace(counts, holes=holes, others=theirs),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         maxima=newest(one.maxima for one in folded),
@@ -169,6 +180,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
             pair: {view: _added([one.differences for one in differ if (one.view, one.pair) == (view, pair)]) for view in places}
             for pair in work.pairs
         },
+        unlike=frozenset(one.view for one in built if isinstance(one, folding.Unlike)),
     )
 
 
@@ -182,7 +194,7 @@ def _served(batch: Run, below: Below) -> Iterator[folding.Stored | folding.Commi
     if below.served is None:
         return
     for view, parts in below.served.parts.items():
-        yield from (replace(file, side="served") for file in _parts(batch, below, view, parts))
+        yield from (replace(file, side="served") for file in _parts(batch, view, _address(batch, below, view), parts))
     yield from _commits(batch.tables, below, below.served.commits, "served")
 
 
@@ -245,10 +257,15 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
     return duplicates.find(batch.session, search, parts, history=history, parallelism=batch.parallelism)
 
 
-def _parts(batch: Run, below: Below, view: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:
+def _address(batch: Run, below: Below, view: str) -> str:
+    """Of the table that is being built."""
+    return batch.tables.view(view, below.release.views[view])
+
+
+def _parts(batch: Run, view: str, address: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:
     """The files of parts, each of which may be stood in for by those after it."""
     for number, part in enumerate(merged):
-        _, files = files_of(batch.tables, batch.tables.view(view, below.release.views[view]), part)
+        _, files = files_of(batch.tables, address, part)
         yield from (folding.Stored(view, file.path, file.rows, merged[number + 1 :]) for file in files)
 
 

@@ -147,6 +147,8 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
         windows=work.request.windows,
     )
     batch.say(f"{source.name}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
+    for name, gained in step.gained.items():
+        batch.say(f"{name}: of its measures only the new ones are folded ({', '.join(gained.measures)}); the others are there")
     against = served(batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
     below = Below(
         work.release,
@@ -158,12 +160,23 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
         work.request.raw,
         work.request.windows,
         against if isinstance(against, Served) else None,
+        gained=step.gained,
     )
     views = build(batch, below, work.scratch)
+    if whole := sorted(name for name, gained in step.gained.items() if not _extends(work, step, views, name)):
+        batch.say(f"{source.name}: of {', '.join(whole)} not the same events count as before; all measures are folded")
+        return _fold(work, replace(step, gained={}), cut)
     kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
     done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, time.monotonic() - began, ahead)
     rates.record(batch.tables, ahead.took(done.seconds, at=batch.now()))
     return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
+
+
+def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:
+    """Whether the new measures of a view count the events that the others do (views.additive)."""
+    before, rejected = step.gained[name].rejected, views.rejected[name]
+    same = before == rejected and views.counts.events == work.base.counts[step.source].events
+    return same and "expression" not in rejected and name not in views.unlike
 
 
 def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:

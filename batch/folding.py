@@ -29,6 +29,7 @@ from batch.states import by_bucket, stored
 from batch.table_file import TableFile, Written
 from ledger.parts import Part, Windows, starting_within
 from views import kernel, project
+from views.additive import Apart, joined, with_measures
 from views.compare import MeasureDifference, compare
 from views.event import TIMESTAMP
 from views.kernel import Partial
@@ -58,12 +59,21 @@ Pair = tuple[Side, Side]
 
 
 @dataclass(frozen=True)
+class Added:
+    """New measures of a view, whose other states are in the table at `there`."""
+
+    measures: tuple[str, ...]
+    there: Place
+
+
+@dataclass(frozen=True)
 class Folding:
     """What a task needs: the release's files, the source and its views, where events, scratch and the views' tables are.
 
     `dropped` are scratch files of positions that do not count; `version` is that of the batch being built, None where nothing
     is; `buckets` is how many tasks merge. With `windows` only states of windows that start in these bounds are made. `pairs`
-    are compared with each other, view by view. `generations` are the ids of the source's topics, the oldest first.
+    are compared with each other, view by view. `generations` are the ids of the source's topics, the oldest first. Of the views
+    in `added` only these measures are folded, and what is stored of them are the states of the others.
     """
 
     definitions: Mapping[str, bytes] = field(hash=False)
@@ -77,6 +87,7 @@ class Folding:
     windows: Windows | None = None
     pairs: tuple[Pair, ...] = ()
     generations: tuple[str, ...] = ()
+    added: Mapping[str, Added] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,13 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Unlike:
+    """A view whose new measures have other rows than what there is of the others: no file has been made of these."""
+
+    view: str
+
+
+@dataclass(frozen=True)
 class Compared:
     """How two sides of a view differ, measure by measure, for some of its keys."""
 
@@ -150,12 +168,12 @@ class _States:
 
 def fold(
     session: SparkSession, work: Folding, items: Sequence[Slice | Beyond | Stored | Commits]
-) -> tuple[list[Folded], list[Built], list[Compared]]:
+) -> tuple[list[Folded], list[Built | Unlike], list[Compared]]:
     """Fold slices and read states, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
     results = jobs.each_then(session, partial(_fold, work), partial(_build, work), items, work.buckets + 1)
     return (
         [one for one in results if isinstance(one, Folded)],
-        [one for one in results if isinstance(one, Built)],
+        [one for one in results if isinstance(one, Built | Unlike)],
         [one for one in results if isinstance(one, Compared)],
     )
 
@@ -173,7 +191,7 @@ def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tu
 
 
 def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _States | Folded]]:
-    source, views = _definitions(work)
+    source, views = _folded(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
     needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
@@ -222,8 +240,10 @@ def _of_windows(work: Folding, source: Source, events: pa.Table) -> pa.Table:
 
 def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
     """States that are there already, on their way to the buckets."""
-    view = _definitions(work)[1][part.view]
-    for states in stored(view, work.views[part.view], part.path, part.later):
+    view, place = _definitions(work)[1][part.view], work.views[part.view]
+    if part.view in work.added:
+        view, place = _there(work, view), work.added[part.view].there
+    for states in stored(view, place, part.path, part.later):
         yield from _sent(work, view, Partial(states), EMPTY, part.side)
 
 
@@ -241,9 +261,10 @@ def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]
         yield from _sent(work, one.view, one.take(), EMPTY, part.side)
 
 
-def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Compared]:
+def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Unlike | Compared]:
     _, views = _definitions(work)
-    held = {(name, side): Held(view) for name, view in views.items() for side in get_args(Side)}
+    held = {(name, side): Held(view) for name, view in _folded(work)[1].items() for side in get_args(Side)}
+    held |= {(name, "stored"): Held(_there(work, views[name])) for name in work.added}
     for value in values:
         if isinstance(value, Folded):
             yield value
@@ -256,11 +277,21 @@ def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded
         if work.version is None:
             continue
         whole = held[name, "stored"]
-        whole.add(sides["folded"])
-        whole.add(held[name, "beyond"].take())
+        if name in work.added:
+            there, new = whole.view, held[name, "folded"].view
+            parts = (kernel.settle(there, whole.take().states), kernel.settle(new, sides["folded"].states))
+            try:
+                states = joined(view, *parts)
+            except Apart:
+                yield Unlike(name)
+                continue
+        else:
+            whole.add(sides["folded"])
+            whole.add(held[name, "beyond"].take())
+            states = kernel.settle(view, whole.take().states)
         file = TableFile(work.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(work.version)})
         with file:
-            file.write(kernel.settle(view, whole.take().states))
+            file.write(states)
         if file.written is not None:
             yield Built(name, file.written)
 
@@ -271,6 +302,19 @@ def _sent(work: Folding, view: View, one: Partial, ranges: Ranges, side: Side) -
         one = replace(one, states=starting_within(one.states, work.windows))
     for bucket, states in by_bucket(one.states, shared_columns(view), work.buckets):
         yield bucket, _States(view.name, ranges, states, side)
+
+
+def _folded(work: Folding) -> tuple[Source, dict[str, View]]:
+    """The source, and of each view what is folded of it."""
+    source, views = _definitions(work)
+    return source, {
+        name: with_measures(view, work.added[name].measures) if name in work.added else view for name, view in views.items()
+    }
+
+
+def _there(work: Folding, view: View) -> View:
+    """What is stored of a view that gained measures."""
+    return with_measures(view, view.measures.keys() - set(work.added[view.name].measures))
 
 
 def _definitions(work: Folding) -> tuple[Source, dict[str, View]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ledger.parts import Part, Windows
+from ledger.parts import BatchView, Part, Windows
 from ledger.positions import LOG_START, Position, distance
 from ledger.publications import Publication
 from views.errors import TandemError, listed
@@ -56,10 +56,20 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Gained:
+    """A view that is what it was, but for new `measures`: the batch view that there is at the cut, and what it rejected."""
+
+    measures: tuple[str, ...]
+    there: BatchView
+    rejected: Mapping[str, int] = field(hash=False)
+
+
+@dataclass(frozen=True)
 class Step:
     """What to do for one source: fold the events from `start` to `cut`, a new one if that is None, into `views`.
 
-    `views` has the parts of each that stay, apart from those that are merged with what is folded.
+    `views` has the parts of each that stay, apart from those that are merged with what is folded. Of those that `gained`
+    measures only these are folded.
     """
 
     source: str
@@ -67,6 +77,7 @@ class Step:
     start: Position
     cut: Position | None
     views: Mapping[str, tuple[Part, ...]] = field(hash=False)
+    gained: Mapping[str, Gained] = field(default_factory=dict, hash=False)
 
 
 def steps(project: Project, state: Publication, request: Request) -> list[Step]:

@@ -23,6 +23,12 @@ pytestmark = pytest.mark.broker
 
 CHANGED = DEFINITIONS.replace("cents < 0", "cents < -10").replace('"usual": mean("cents")', '"usual": mean("cents + 1")')
 """Other refunds, and in every hour another mean; what else there is stays."""
+GAINED = DEFINITIONS.replace("maximum, mean,", "derived, maximum, mean, minimum,").replace(
+    '"usual": mean("cents")', '"usual": mean("cents"), "least": minimum("cents"), "spread": derived("biggest - least")'
+)
+"""More measures in every hour."""
+FAILING = DEFINITIONS.replace('"usual": mean("cents")', '"usual": mean("cents"), "root": total("sqrt(cents)")')
+"""A measure whose expression fails for what is below 0, so that no measure counts these events."""
 ADDED = DEFINITIONS.replace(
     "VIEWS = (per_hour, refunds)",
     'per_shop = View(source=sales, keys={"shop": "shop"}, measures={"n": count()})\nVIEWS = (per_hour, refunds, per_shop)',
@@ -32,6 +38,11 @@ ADDED = DEFINITIONS.replace(
 def applied(shop: Shop, definitions: str, terms: Terms | None = None) -> Applied:
     shop.define(definitions)
     return apply.run(shop.run("apply"), shop.project, terms or Terms(max_lag=0))
+
+
+def folded_again(shop: Shop, view: str) -> Publication:
+    """The view of the release that is live, folded whole at the cut that it has."""
+    return recompute.run(shop.run("recompute"), shop.project, Request(mode="full", views=(view,))).publication
 
 
 def recomputed(shop: Shop) -> Publication:
@@ -99,6 +110,30 @@ def test_a_changed_view_is_folded_another_is_shared_and_all_is_compared(shop: Sh
     assert applied(shop, DEFINITIONS).release is None
     with pytest.raises(DefinitionError, match=r"Sale\.cents is removed"):
         applied(shop, DEFINITIONS.replace("cents", "money"))
+
+
+@pytest.mark.parametrize("definitions", [GAINED, FAILING], ids=["alone", "failing"])
+def test_new_measures_are_folded_alone_where_they_count_the_same_events(shop: Shop, definitions: str) -> None:
+    alone = definitions == GAINED
+    for log in (records(38, 300), records(39, 40)):
+        shop.sell(log)
+        archive.run(shop.run("archive"), shop.project)
+        before = recomputed(shop)
+    said: list[str] = []
+    shop.define(definitions)
+    apply.run(replace(shop.run("apply"), say=said.append), shop.project, Terms(max_lag=0))
+    assert any("of its measures only the new ones are folded" in line for line in said)
+    assert any("not the same events count as before; all measures are folded" in line for line in said) is not alone
+    state = standing.state_of(shop.tables, 2)
+    assert state is not None
+    assert state.cuts == before.cuts
+    assert (state.rejected["per_hour"] == {}) is alone
+    promoted(shop)
+    whole = folded_again(shop, "per_hour")
+    assert whole.views["per_hour"].version > state.views["per_hour"].version
+    by_row = [sorted(answers(shop, each, "per_hour"), key=str) for each in (state, whole)]
+    assert by_row[0] == by_row[1]
+    assert (whole.rejected, whole.views["per_hour"].rows) == (state.rejected, state.views["per_hour"].rows)
 
 
 def test_it_goes_live_comes_back_goes_on_and_goes(shop: Shop) -> None:
