@@ -14,7 +14,6 @@ from typing import Final, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from batch import jobs
@@ -26,6 +25,7 @@ from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVENTS
 from batch.states import by_bucket, stored
+from batch.stored_file import opened
 from batch.table_file import TableFile, Written
 from ledger.parts import Part, Windows, starting_within
 from views import kernel, project
@@ -249,11 +249,10 @@ def _merge_stored(work: Folding, part: Stored) -> Iterator[tuple[int, _States]]:
 
 def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]]:
     """What micro-batches have added to the views, on its way to the buckets."""
-    files = part.table.file_system()
     held = {name: Held(view) for name, view in _definitions(work)[1].items()}
     for path in part.paths:
-        with pq.ParquetFile(files.open_input_file(path), page_checksum_verification=True) as opened:
-            rows = opened.read(["fingerprint", "partial"], use_threads=False)
+        with opened(part.table, path, verified=True) as file:
+            rows = file.read(["fingerprint", "partial"], use_threads=False)
         partials = dict(zip(rows["fingerprint"].to_pylist(), rows["partial"].to_pylist(), strict=True))
         for name, one in held.items():
             one.add(Partial(from_ipc(partials[part.fingerprints[name]])))

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from batch.place import Place
 from batch.slices import Slice
 from batch.spans import Columns, Span
+from batch.stored_file import opened
 from views.ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20
@@ -34,11 +35,10 @@ def scan(place: Place, part: Slice, where: Columns, columns: Sequence[str], *, r
 
 def _pieces(place: Place, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
     """The wanted rows of each row group that may have some."""
-    places = place.file_system()
     for path in part.files:
-        with pq.ParquetFile(places.open_input_file(path)) as opened:
-            for group in range(opened.num_row_groups):
-                span = _span(path, opened.metadata.row_group(group), where)
+        with opened(place, path) as file:
+            for group in range(file.num_row_groups):
+                span = _span(path, file.metadata.row_group(group), where)
                 shared = [
                     (partition, span.overlap(partition, interval))
                     for partition, intervals in part.ranges.intervals
@@ -47,9 +47,9 @@ def _pieces(place: Place, part: Slice, where: Columns, columns: Sequence[str]) -
                 if not any(count for _, count in shared):
                     continue
                 if inside(span, part.ranges):
-                    yield opened.read_row_group(group, columns, use_threads=False)
+                    yield file.read_row_group(group, columns, use_threads=False)
                     continue
-                table = opened.read_row_group(group, list(dict.fromkeys((*where.names, *columns))), use_threads=False)
+                table = file.read_row_group(group, list(dict.fromkeys((*where.names, *columns))), use_threads=False)
                 wanted = table.filter(within(table, where, part.ranges))
                 if wanted.num_rows:
                     yield wanted.select(columns)

@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from batch.place import Place
+from batch.stored_file import opened
 from ledger.parts import Part, still_live
 from views import engine
 from views.view import View, state_schema
@@ -26,9 +26,9 @@ def stored(view: View, place: Place, path: str, later: Sequence[Part], names: It
     if names is not None:
         needed = {*names, *WINDOW_COLUMNS}
         schema = pa.schema([field for field in schema if field.name in needed])
-    with pq.ParquetFile(place.file_system().open_input_file(path), page_checksum_verification=True) as opened:
-        for group in range(opened.num_row_groups):
-            states = opened.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
+    with opened(place, path, verified=True) as file:
+        for group in range(file.num_row_groups):
+            states = file.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
             yield still_live(states, later)
 
 

@@ -2,6 +2,7 @@
 
     TandemError
     ├── NotABoundary     no commit starts or ends at a position (compaction may have come first)
+    ├── OutOfReach       the realtime views hold what the archive can never get
     └── Passed           the chain has gone past the end that a bridge was to reach
 
 A reservation is a mark in the realtime table itself, so that reserving and compacting exclude each other by the same
@@ -12,10 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ledger import delta
+from ledger import archive, delta
 from ledger.commit_files import open_or_create, read_spans, spans_of, to_rows
 from ledger.commits import Commit, Span
-from ledger.positions import Position, distance
+from ledger.positions import LOG_START, Position, distance, upper
 from ledger.standing import cut_of
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain, end
@@ -28,6 +29,10 @@ class NotABoundary(TandemError):
 
 class Passed(TandemError):
     """A bridge's end that the chain has already gone past."""
+
+
+class OutOfReach(TandemError):
+    """The speed layer has counted what the archive can never get, so that no cut can ever pass it."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,11 @@ def choose(spans: Iterable[Span], *, cut: Position, archive_end: Position, patie
 def take(tables: Tables, release: int, source: str, *, archive_end: Position, patience: int, by: str, at: datetime) -> Position:
     """Choose a cut, bridge to it where needed, and reserve it: from here on a batch run may fold all below it.
 
-    Starts over while the speed layer, compaction or another run comes in between.
+    Starts over while the speed layer, compaction or another run comes in between. Raises OutOfReach.
     """
     while True:
         spans = spans_of(tables, release, source)
+        _refuse_out_of_reach(tables, release, source, upper(*(span.end for span in spans)))
         choice = choose(spans, cut=cut_of(tables, release, source), archive_end=archive_end, patience=patience)
         try:
             if choice.bridge:
@@ -69,6 +75,23 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
         except (NotABoundary, Passed):
             continue
         return choice.cut
+
+
+def _refuse_out_of_reach(tables: Tables, release: int, source: str, reached: Position) -> None:
+    """Raise OutOfReach if realtime views hold more of a topic than the archive does, and another has taken its name since."""
+    names = archive.topic_names(tables, source)
+    runs = archive.runs(tables, source)
+    archived = runs[-1].end if runs else LOG_START
+    newest = {name: topic for topic, name in names.items()}
+    for (topic, partition), offset in reached.items():
+        held = archived.get((topic, partition), 0)
+        if topic in names and newest[names[topic]] != topic and held < offset:
+            raise OutOfReach(
+                f"source {source!r}: the speed layer has counted partition {partition} of topic {names[topic]!r} (id {topic}) up "
+                f"to offset {offset}, the archive has it up to {held}, and that topic is gone, so no cut can ever pass it; stop "
+                f"the speed layer, remove {tables.realtime(release, source)} and start it again: it goes on from the cut, "
+                "without what the archive never had"
+            )
 
 
 def reserve(tables: Tables, release: int, source: str, position: Position, *, by: str, at: datetime) -> None:

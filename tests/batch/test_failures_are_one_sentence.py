@@ -6,6 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch import jobs
+from batch.place import Place
+from batch.stored_file import opened
 from ledger.delta import Unreadable
 
 _FULL = "No space left on device"
@@ -18,6 +20,14 @@ def _full_disk(_: int) -> int:
 
 def _own(number: int) -> int:
     raise Unreadable(f"cannot read table {number}")
+
+
+@pytest.mark.parametrize("found", [None, b"", b"PAR1 and no more of it"])
+def test_of_a_file_that_is_missing_or_torn(tmp_path: Path, found: bytes | None) -> None:
+    if found is not None:
+        (tmp_path / "part.parquet").write_bytes(found)
+    with pytest.raises(Unreadable, match=rf"^cannot read table {tmp_path}: part.parquet: .*; restore it, or remove it if"):
+        opened(Place(str(tmp_path)), "part.parquet")
 
 
 @pytest.mark.spark

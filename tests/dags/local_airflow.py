@@ -9,8 +9,10 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote
 
 import pytest
@@ -84,8 +86,17 @@ class Local:
 
     def events(self, part: str) -> list[dict[str, Any]]:
         """The events of assets whose name ends so, oldest first."""
-        found = self.ask("GET", "/assets/events?limit=1000&order_by=timestamp")["asset_events"]
+        found = wait_for("Airflow to list its events", self._events)["asset_events"]
         return [event for event in found if event["uri"].endswith(part)]
+
+    def _events(self) -> Any:
+        """All events. None for now where one of them has made a run that has not begun: Airflow 3.3 cannot list them then."""
+        try:
+            return self.ask("GET", "/assets/events?limit=1000&order_by=timestamp")
+        except HTTPError as error:
+            if error.code == HTTPStatus.INTERNAL_SERVER_ERROR:
+                return None
+            raise
 
 
 def made(folder: Path, *, settings: str = "") -> Local:

@@ -3,10 +3,10 @@
 import pytest
 from deltalake import DeltaTable
 
-from ledger import cuts, delta
+from ledger import archive, cuts, delta
 from ledger.commit_files import spans_of
 from ledger.commits import Span
-from ledger.cuts import Choice, NotABoundary, Passed, choose
+from ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
 from ledger.positions import LOG_START, Position
 from ledger.realtime import NotContiguous
 from ledger.tables import Tables
@@ -45,6 +45,20 @@ def bridge(tables: Tables, to: Position) -> None:
 )
 def test_the_cut_is_the_largest_boundary_that_the_archive_has_reached(archive_end: Position, cut: Position) -> None:
     assert choose([C, B, A], cut=LOG_START, archive_end=archive_end, patience=PATIENT) == Choice(cut, bridge=False)
+
+
+def test_no_cut_is_looked_for_beyond_what_a_topic_that_is_gone_has_left(tables: Tables) -> None:
+    archive.name_topics(tables, SOURCE, {"numbers": "T"}, at=AT)
+    archive.intend(tables, SOURCE, start=LOG_START, end=at(2, 3), by="test", at=AT)
+    writer = claim(tables)
+    commit_each(writer, at(2, 1), at(2, 4))
+    # The archive is behind, and comes on.
+    assert take(tables, at(2, 3)) == at(2, 1)
+    archive.name_topics(tables, SOURCE, {"numbers": "U"}, at=AT)
+    with pytest.raises(OutOfReach, match=r"partition 1 of topic 'numbers' \(id T\) up to offset 4, the archive has it up to 3"):
+        take(tables, at(2, 3))
+    archive.intend(tables, SOURCE, start=at(2, 3), end=at(2, 4), by="test", at=AT)
+    assert take(tables, at(2, 4)) == at(2, 4)
 
 
 def test_a_cut_does_not_step_back_behind_the_live_one() -> None:
