@@ -84,6 +84,11 @@ class Local:
         folder = self.project / ".tandem" / "airflow" / "logs" / f"dag_id={dag}" / f"run_id={run}" / f"task_id={task}"
         return (folder / f"attempt={attempt}.log").read_text()
 
+    def let_go(self, dag: str, run: str, task: str) -> bool:
+        """Whether the scheduler knows that the task's process has ended, for good or to wait."""
+        log = (self.project / ".tandem" / "logs" / "airflow-scheduler.log").read_text()
+        return f"TaskInstance Finished: dag_id={dag}, task_id={task}, run_id={run}," in log
+
     def events(self, part: str) -> list[dict[str, Any]]:
         """The events of assets whose name ends so, oldest first."""
         found = wait_for("Airflow to list its events", self._events)["asset_events"]

@@ -249,6 +249,8 @@ def test_reprocess_asks_a_human_and_does_as_told(local: Local, answer: str) -> N
         definitions.write_text(text)
     local.trigger("reprocess", run, approval="always", gate="", why="wider windows")
     wait_for("the question", lambda: local.tasks("reprocess", run)["approve"]["state"] == "awaiting_input")
+    # Nobody answers within a moment. An answer before the scheduler has heard that the task waits counts as a kill.
+    wait_for("the scheduler to know it", lambda: local.let_go("reprocess", run, "approve"))
     note = local.ask("GET", f"/dags/reprocess/dagRuns/{run}")["note"]
     assert "view route_latency: changed, breaking" in note
     assert "is ready" in note
@@ -259,6 +261,7 @@ def test_reprocess_asks_a_human_and_does_as_told(local: Local, answer: str) -> N
         {"chosen_options": [answer], "params_input": {}},
     )
     wait_for("the end of reprocess", lambda: local.ended("reprocess", run))
+    assert local.log("reprocess", run, "approve").count("Pre Execute") == 2, "the answer was not looked at"
     if answer == "Reject":
         assert local.ended("reprocess", run) == "failed"
         assert local.tasks("reprocess", run)["retire"]["state"] == "success"
