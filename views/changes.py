@@ -3,7 +3,7 @@
 | kind       | what it means                                                         | what is computed, from where            |
 | ---------- | --------------------------------------------------------------------- | --------------------------------------- |
 | `none`     | no number: formatting, texts, units, labels, the order of measures    | nothing                                 |
-| `additive` | there is more: a new view, or measures beside those that there were   | the view, from the events table         |
+| `additive` | there is more: a new view, or measures beside those that there were   | what is new, from the events table      |
 | `breaking` | a number that there was means something else, or is gone              | the view, from the events table         |
 | `source`   | records become other events                                           | events from the archive, then the view  |
 
