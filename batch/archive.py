@@ -19,6 +19,7 @@ from infra.logs.telling import bound
 from ledger import archive, delta, first, gaps, releases
 from ledger.counts import Counts, plus
 from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
+from ledger.place import Place
 from ledger.positions import LOG_START, Position, ranges, upper
 from ledger.releases import Release
 from ledger.standing import Followed
@@ -190,7 +191,7 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     handle = delta.open_table(tables, tables.archive(name))
     files = [] if handle is None else spans(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
-    missing = copying.lost(commits.place(tables, tables.archive(name)), files, whole, firsts)
+    missing = copying.lost(Place.of(tables, tables.archive(name)), files, whole, firsts)
     if not missing.length:
         return []
     gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
@@ -224,9 +225,9 @@ def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> C
     work = decoding.Decoding(
         release.files,
         name,
-        commits.place(tables, tables.archive(name)),
-        commits.place(tables, tables.events(name, decoder)),
-        commits.place(tables, tables.quarantine(name, decoder)),
+        Place.of(tables, tables.archive(name)),
+        Place.of(tables, tables.events(name, decoder)),
+        Place.of(tables, tables.quarantine(name, decoder)),
     )
     decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
     holes = covered.length - decoded.records

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from batch import commits, decoding, duplicates, folding
+from batch import decoding, duplicates, folding
 from batch.columns import sees_positions
-from batch.place import Place
 from batch.planning import Gained
 from batch.scan import inside, scan
 from batch.served import Served
@@ -21,6 +20,7 @@ from ledger.commit_files import read_spans
 from ledger.counts import Counts, add
 from ledger.fetched import Unclosed
 from ledger.parts import Part, Windows, files_of
+from ledger.place import Place
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
 from ledger.tables import Tables
@@ -133,7 +133,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
             f"{found.displaced} events that are counted were preceded by copies in an earlier partition of the log, "
             f"{found.contested} with another content"
         )
-    places = {view: commits.place(tables, _address(batch, below, view)) for view in below.views}
+    places = {view: Place.of(tables, _address(batch, below, view)) for view in below.views}
     gained = {view: tables.view(view, one.there.fingerprint) for view, one in below.gained.items()}
     stored = [file for view, merged in below.views.items() for file in _parts(batch, view, _address(batch, below, view), merged)]
     for view, address in gained.items():
@@ -152,9 +152,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         windows=below.windows,
         pairs=below.pairs,
         generations=archive.generations(tables, name),
-        added={
-            view: folding.Added(below.gained[view].measures, commits.place(tables, address)) for view, address in gained.items()
-        },
+        added={view: folding.Added(below.gained[view].measures, Place.of(tables, address)) for view, address in gained.items()},
     )
     items = [*compared, *map(folding.Beyond, beyond), *stored, *others]
     folded, built, differ = folding.fold(batch.session, work, items)
@@ -212,7 +210,7 @@ def _replayed(below: Below) -> Iterator[folding.Commits]:
 
 
 def _commits(tables: Tables, below: Below, paths: Sequence[str], side: folding.Side) -> Iterator[folding.Commits]:
-    table = commits.place(tables, tables.realtime(below.release.number, below.source.name))
+    table = Place.of(tables, tables.realtime(below.release.number, below.source.name))
     fingerprints = {view: below.release.views[view] for view in below.views}
     for start in range(0, len(paths), _COMMITS):
         yield folding.Commits(table, tuple(paths[start : start + _COMMITS]), fingerprints, side)
@@ -277,10 +275,10 @@ def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
     rejects = [] if quarantine is None else [span for span in spans(quarantine, RECORDS) if rows_within([span], covered)]
     part = Slice(covered, tuple(span.path for span in rejects), sum(span.rows for span in rejects))
     reasons = Counter[str]()
-    for rows in scan(commits.place(tables, tables.quarantine(name, decoder)), part, RECORDS, ["reason"], rows=_SCAN_ROWS):
+    for rows in scan(Place.of(tables, tables.quarantine(name, decoder)), part, RECORDS, ["reason"], rows=_SCAN_ROWS):
         reasons.update(rows["reason"].to_pylist())
     return _Events(
-        place=commits.place(tables, tables.events(name, decoder)),
+        place=Place.of(tables, tables.events(name, decoder)),
         files=() if events is None else tuple(spans(events, EVENTS, below.source.event_time)),
         quarantined=dict(sorted(reasons.items())),
         records=None if below.source.only is None else _archived(batch, name, covered),
@@ -295,7 +293,7 @@ def _archived(batch: Run, name: str, covered: Ranges) -> int:
     # Mostly a file is inside, and has only to be asked how many rows it has.
     whole = [span for span in files if inside(span, covered)]
     part = Slice(covered, tuple(span.path for span in files if span not in whole), 0)
-    found = scan(commits.place(tables, tables.archive(name)), part, RECORDS, [RECORDS.offset], rows=_SCAN_ROWS)
+    found = scan(Place.of(tables, tables.archive(name)), part, RECORDS, [RECORDS.offset], rows=_SCAN_ROWS)
     return sum(span.rows for span in whole) + sum(int(rows.num_rows) for rows in found)
 
 
@@ -305,7 +303,7 @@ def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Even
     records = delta.open_table(tables, tables.archive(name))
     files = [] if records is None else spans(records, RECORDS)
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
-    work = decoding.Decoding(below.release.files, name, commits.place(tables, tables.archive(name)), scratch, scratch)
+    work = decoding.Decoding(below.release.files, name, Place.of(tables, tables.archive(name)), scratch, scratch)
     decoded = decoding.decode(batch.session, work, cut(files, covered, rows=rows))
     return _Events(
         scratch,

@@ -12,7 +12,6 @@ from batch.below_cut import SERVED, BatchViews, Below, Displaced, build
 from batch.cutting import take_cut
 from batch.estimating import Expected
 from batch.folding import VERSION
-from batch.place import Place
 from batch.planning import Kind, Request, Step
 from batch.served import Served, served
 from batch.session import Run
@@ -22,6 +21,7 @@ from ledger.audits import Audit, Obstacle
 from ledger.counts import NOTHING, Counts, plus
 from ledger.gaps import Gap
 from ledger.parts import Part
+from ledger.place import Place
 from ledger.positions import LOG_START, Position, distance
 from ledger.publications import Publication
 from ledger.releases import Release

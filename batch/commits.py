@@ -7,17 +7,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from batch.place import Place
 from batch.table_file import Written
 from ledger import delta
 from ledger.tables import Tables
 
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-
-
-def place(tables: Tables, address: str) -> Place:
-    """The table's files as tasks reach them."""
-    return Place(address, dict(tables.options))
 
 
 def make_table(

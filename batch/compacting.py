@@ -7,12 +7,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from batch import commits
 from batch.scan import scan
 from batch.slices import Slice, cut
 from batch.spans import Columns, Span, spans
 from batch.table_file import GROUP_ROWS, TableFile, Written
 from ledger import delta
+from ledger.place import Place
 from ledger.positions import Position
 from ledger.tables import Tables
 from views.errors import TandemError
@@ -49,8 +49,8 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     bounded = list(dict.fromkeys((*where.names, *filter(None, configured.split(",")))))
     written = []
     for part in found.slices:
-        with TableFile(commits.place(tables, address), schema, bounded) as file:
-            for rows in scan(commits.place(tables, address), part, where, schema.names, rows=GROUP_ROWS):
+        with TableFile(Place.of(tables, address), schema, bounded) as file:
+            for rows in scan(Place.of(tables, address), part, where, schema.names, rows=GROUP_ROWS):
                 file.write(rows)
         written += [file.written] if file.written else []
     _refuse_lost(address, [file for file in files if file.path in found.old], written)

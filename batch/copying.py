@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from batch import commits, jobs
-from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import RECORDS, Span
@@ -17,6 +16,7 @@ from infra.kafka import Topic
 from infra.spark import topic_ids, topic_offsets
 from infra.spark_failures import SPARK_ERRORS, sentence
 from ledger import archive
+from ledger.place import Place
 from ledger.tables import Tables
 from views.ranges import Interval, Offsets, Partition, Ranges
 from views.source import RECORDS_SCHEMA

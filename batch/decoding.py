@@ -14,11 +14,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from batch import jobs
-from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVENTS, RECORDS, Span
 from batch.table_file import GROUP_ROWS, TableFile, Written
+from ledger.place import Place
 from views import kernel, project
 from views.log_order import further
 from views.source import REJECTS_SCHEMA, events_schema, record_columns

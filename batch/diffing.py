@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Final, Literal
 
-from batch import commits, jobs
+from batch import jobs
 from batch.held import Held
-from batch.place import Place
 from batch.session import Run
 from batch.sizes import buckets
-from batch.states import by_bucket, stored
 from ledger.parts import Part, files_of
+from ledger.place import Place
 from ledger.publications import Publication
 from ledger.releases import Release
+from ledger.stored_states import by_bucket, stored
 from views import project
 from views.diff import Diff, add, diff
 from views.kernel import Partial
@@ -65,7 +65,7 @@ def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dic
     sides: dict[_Side, Standing] = {"old": old, "new": new}
     files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, *pair)]
     places = {
-        (side, view): commits.place(batch.tables, batch.tables.view(view, release.views[view]))
+        (side, view): Place.of(batch.tables, batch.tables.view(view, release.views[view]))
         for side, (release, _) in sides.items()
         for view in views
     }

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from batch.place import Place
 from batch.scan import within
 from batch.spans import EVENTS
+from ledger.place import Place
 from views.log_order import Places, places
 from views.ranges import Partition, Ranges
 

@@ -27,11 +27,11 @@ from pyspark.sql import SparkSession
 
 from batch import jobs
 from batch.drops import contained
-from batch.place import Place
 from batch.scan import scan, within
 from batch.slices import Slice
 from batch.spans import EVENTS
 from batch.table_file import TableFile
+from ledger.place import Place
 from views import engine, kernel, project
 from views.ranges import Ranges
 from views.source import Source, events_schema, position_columns

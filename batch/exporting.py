@@ -10,12 +10,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from batch.place import Place
 from batch.records import Records
 from batch.slices import cut
 from batch.table_file import TableFile
 from ledger import archive, gaps, manifest, publications, releases
 from ledger.manifest import Exported, File, Gap, Manifest, Stretch, Topic
+from ledger.place import Place
 from ledger.positions import LOG_START, Position, ranges
 from ledger.tables import Tables
 from views.errors import TandemError

@@ -20,14 +20,14 @@ from batch import jobs
 from batch.columns import columns
 from batch.drops import read_drops
 from batch.held import Held
-from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVENTS
-from batch.states import by_bucket, stored
-from batch.stored_file import opened
 from batch.table_file import TableFile, Written
 from ledger.parts import Part, Windows, starting_within
+from ledger.place import Place
+from ledger.stored_file import opened
+from ledger.stored_states import by_bucket, stored
 from views import kernel, project
 from views.additive import Apart, joined, with_measures
 from views.compare import MeasureDifference, compare

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 from batch import commits
 from batch.alone import alone
 from batch.exporting import sha256
-from batch.place import Place
 from batch.records import Records, first_difference, refuse_disordered
 from batch.spans import RECORDS, Span
 from batch.table_file import TableFile, Written
 from infra.settings import Settings
 from ledger import archive, delta, gaps, manifest
 from ledger.manifest import Exported, Manifest, Stretch
+from ledger.place import Place
 from ledger.positions import Position, upper
 from ledger.tables import Tables
 from views.errors import TandemError
@@ -223,7 +223,7 @@ def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) 
     for stretch in new.exported.stretches:
         start, end = max(stretch.start, interval[0]), min(stretch.end, interval[1])
         if stretch.place == partition and start < end and stretch.file is not None:
-            with TableFile(commits.place(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
+            with TableFile(Place.of(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
                 for table in new.records.read(partition, (start, end)):
                     file.write(table)
             if file.written is not None:

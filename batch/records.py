@@ -8,13 +8,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from batch import commits
-from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVERY_OFFSET, RECORDS, Span, spans
 from batch.table_file import GROUP_ROWS
 from ledger import delta
+from ledger.place import Place
 from ledger.tables import Tables
 from views.errors import TandemError
 from views.ranges import Interval, Partition, Ranges
@@ -39,7 +38,7 @@ class Records:
         """A source's archive as it is now, runs that are not finished too."""
         address = tables.archive(source)
         handle = delta.open_table(tables, address)
-        return cls(commits.place(tables, address), () if handle is None else tuple(spans(handle, RECORDS)))
+        return cls(Place.of(tables, address), () if handle is None else tuple(spans(handle, RECORDS)))
 
     def of(self, partition: Partition) -> "Records":
         """The files that may have records of a partition."""

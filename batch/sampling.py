@@ -13,19 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch import auditing, commits
+from batch import auditing
 from batch.columns import columns
-from batch.place import Place
 from batch.scan import scan
 from batch.slices import Slice
 from batch.spans import EVENTS, spans
-from batch.states import stored
 from batch.verifying import Compared
 from ledger import archive, delta
 from ledger.parts import files_of
+from ledger.place import Place
 from ledger.positions import LOG_START, ranges
 from ledger.publications import Publication
 from ledger.releases import Release
+from ledger.stored_states import stored
 from ledger.tables import Tables
 from views import arrays, engine, kernel, oracle
 from views.compare import MeasureDifference, plus
@@ -134,7 +134,7 @@ def _log(tables: Tables, live: Publication, release: Release, source: Source) ->
     address = tables.events(source.name, release.sources[source.name])
     handle = delta.open_table(tables, address)
     return _Log(
-        commits.place(tables, address),
+        Place.of(tables, address),
         () if handle is None else tuple(span.path for span in spans(handle, EVENTS)),
         ranges(LOG_START, live.cut(source.name), archive.firsts(tables, source.name)),
         archive.generations(tables, source.name),
@@ -159,7 +159,7 @@ def _published(tables: Tables, live: Publication, view: View, names: Sequence[st
     for number, part in enumerate(batch_view.parts):
         _, files = files_of(tables, address, part)
         for file in files:
-            yield from stored(view, commits.place(tables, address), file.path, batch_view.parts[number + 1 :], names)
+            yield from stored(view, Place.of(tables, address), file.path, batch_view.parts[number + 1 :], names)
 
 
 def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:

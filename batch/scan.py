@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from batch.place import Place
 from batch.slices import Slice
 from batch.spans import Columns, Span
-from batch.stored_file import opened
+from ledger.place import Place
+from ledger.stored_file import opened
 from views.ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20

@@ -6,9 +6,8 @@ from uuid import uuid4
 
 from pyarrow.fs import FileSelector, FileType
 
-from batch import commits
-from batch.place import Place
 from ledger.delta import Freed
+from ledger.place import Place
 from ledger.tables import Tables
 
 _FOLDER: Final = "scratch"
@@ -16,7 +15,7 @@ _FOLDER: Final = "scratch"
 
 def scratch(tables: Tables) -> Place:
     """The folder. It belongs to whoever holds the lock of the views' tables."""
-    return commits.place(tables, f"{tables.root.rstrip('/')}/{_FOLDER}")
+    return Place.of(tables, f"{tables.root.rstrip('/')}/{_FOLDER}")
 
 
 def clear(tables: Tables) -> Freed:

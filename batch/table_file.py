@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from batch.place import Place
+from ledger.place import Place
 
 GROUP_ROWS: Final = 1 << 17
 """Rows of a row group: what a reader takes at once."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from rich.table import Table
 
 from batch.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
-from batch.place import Place
+from ledger.place import Place
 from speed.horizon import Horizon
 from speed.identities import KEY, KEY_WIDTH, Identities
 from views import project

@@ -243,7 +243,8 @@ def group_columns(view: View) -> list[str]:
 def shared_columns(view: View) -> list[str]:
     """The columns in which states agree that may have to do with each other when they are merged or arranged."""
     placement = bind(view).placement
-    return [*view.keys, *(column.name for column in placement.states if placement.alone)]
+    apart = placement.alone and placement.arrange is None  # A slice is part of several windows.
+    return [*view.keys, *(column.name for column in placement.states if apart)]
 
 
 def _schema(view: View, window: Sequence[pa.Field], states: list[tuple[str, pa.DataType]]) -> pa.Schema:

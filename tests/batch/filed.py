@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from batch import commits
 from batch.table_file import TableFile
 from ledger import archive, delta, gaps
+from ledger.place import Place
 from ledger.positions import LOG_START, Position, upper
 from ledger.tables import Tables
 from views.ranges import Partition, Ranges
@@ -63,7 +64,7 @@ class Filed:
         handle = commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
         written = []
         for place in sorted({(row["topic_id"], row["partition"]) for row in rows}):
-            with TableFile(commits.place(self.tables, address), RECORDS_SCHEMA, BOUNDED) as file:
+            with TableFile(Place.of(self.tables, address), RECORDS_SCHEMA, BOUNDED) as file:
                 mine = [row for row in rows if (row["topic_id"], row["partition"]) == place]
                 file.write(pa.Table.from_pylist(mine, RECORDS_SCHEMA))
             assert file.written is not None

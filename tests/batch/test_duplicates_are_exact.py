@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from batch import duplicates
 from batch.drops import read_drops
-from batch.place import Place
 from batch.slices import cut
 from batch.spans import EVENTS, Span
 from batch.table_file import TableFile
+from ledger.place import Place
 from tests.batch.shop import DEFINITIONS
 from views import kernel, project
 from views.ranges import Ranges

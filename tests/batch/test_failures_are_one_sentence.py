@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch import jobs
-from batch.place import Place
-from batch.stored_file import opened
 from ledger.delta import Unreadable
+from ledger.place import Place
+from ledger.stored_file import opened
 
 _FULL = "No space left on device"
 

@@ -13,13 +13,14 @@ from batch import commits, sampling
 from batch.folding import VERSION
 from batch.sampling import Sampled, draw, sampled
 from batch.spans import EVENTS
-from batch.states import stored
 from batch.table_file import TableFile
 from ledger import archive
 from ledger.parts import BatchView, Part, files_of
+from ledger.place import Place
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from ledger.releases import Release
+from ledger.stored_states import stored
 from ledger.tables import Tables
 from views import kernel, project
 from views.compare import MeasureDifference
@@ -163,7 +164,7 @@ class Published:
             address = self.tables.view(view.name, RELEASE.views[view.name])
             schema = state_schema(view).append(pa.field(VERSION, pa.int64()))
             handle = commits.make_table(self.tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
-            written = TableFile(commits.place(self.tables, address), state_schema(view), (), {VERSION: str(version)})
+            written = TableFile(Place.of(self.tables, address), state_schema(view), (), {VERSION: str(version)})
             with written:
                 written.write(states)
             commits.add_files(handle, [] if written.written is None else [written.written])
@@ -175,8 +176,8 @@ class Published:
         old = self.live[view].parts[0]
         address = self.tables.view(view, RELEASE.views[view])
         handle, (first,) = files_of(self.tables, address, old)
-        states = next(stored(self.views[view], commits.place(self.tables, address), first.path, ()))
-        file = TableFile(commits.place(self.tables, address), states.schema, (), {VERSION: "9"})
+        states = next(stored(self.views[view], Place.of(self.tables, address), first.path, ()))
+        file = TableFile(Place.of(self.tables, address), states.schema, (), {VERSION: "9"})
         with file:
             file.write(changed(states))
         assert file.written is not None
@@ -190,7 +191,7 @@ class Published:
 
 
 def _file(tables: Tables, address: str, rows: pa.Table) -> Any:
-    with TableFile(commits.place(tables, address), rows.schema, EVENTS.names) as file:
+    with TableFile(Place.of(tables, address), rows.schema, EVENTS.names) as file:
         file.write(rows)
     return file.written
 

@@ -11,9 +11,7 @@ import pytest
 
 from batch import folding
 from batch.auditing import Unexplained, audits, refuse_unexplained, told_apart
-from batch.below_cut import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below, _added, _parts, _replayed, _served
-from batch.commits import place
-from batch.place import Place
+from batch.below_cut import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below, _added, _address, _parts, _replayed, _served
 from batch.planning import Step
 from batch.served import Served, served
 from batch.slices import Slice
@@ -24,6 +22,7 @@ from ledger.counts import Counts
 from ledger.fetched import Unclosed
 from ledger.gaps import Gap
 from ledger.parts import Part
+from ledger.place import Place
 from ledger.positions import LOG_START, Position, ranges
 from tests.serving.world import NOON, SOURCE, World, hit, position
 from views.cause import cause
@@ -52,14 +51,14 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
 def folded(world: World, below: Below, *, buckets: int = 1) -> dict[folding.Pair, Differences]:
     """What folding finds beside what it is to be compared with; it writes nothing without a version."""
     release, run = below.release, cast("Any", SimpleNamespace(tables=world.tables))
-    places = {name: place(world.tables, world.tables.view(name, release.views[name])) for name in below.views}
+    places = {name: Place.of(world.tables, world.tables.view(name, release.views[name])) for name in below.views}
     folder = world.folder / f"events-{next(_FILE)}"
     folder.mkdir()
     events = decode(below.source, world.records(below.start, below.cut)).events
     pq.write_table(events, folder / "events.parquet")
     here = Place(str(folder))
     work = folding.Folding(release.files, SOURCE, here, places, here, (), below.version, buckets, pairs=below.pairs)
-    stored = [file for name, merged in below.views.items() for file in _parts(run, below, name, merged)]
+    stored = [file for name, merged in below.views.items() for file in _parts(run, name, _address(run, below, name), merged)]
     assert below.served is not None
     ends = (below.start, below.served.end, below.cut)
     parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]

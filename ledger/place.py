@@ -7,6 +7,8 @@ from urllib.parse import unquote, urlparse
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
+from ledger.tables import Tables
+
 
 @dataclass(frozen=True)
 class Place:
@@ -14,6 +16,11 @@ class Place:
 
     address: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, tables: Tables, address: str) -> "Place":
+        """The files of a table."""
+        return cls(address, dict(tables.options))
 
     @property
     def local(self) -> bool:

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch.place import Place
 from ledger.delta import unreadable
+from ledger.place import Place
 
 
 def opened(place: Place, path: str, *, verified: bool = False) -> pq.ParquetFile:

@@ -1,0 +1,148 @@
+"""The merged view as a Spark DataFrame, for scans that outgrow one machine: row for row what a reader answers.
+
+Spark's tasks read the files of the view's batch versions and the states of the realtime commits that the reader has pinned.
+States travel as Arrow bytes to the bucket of their keys, where the kernel merges and presents them, as everywhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StructField, StructType
+
+from ledger import releases
+from ledger.parts import Part, files_of
+from ledger.place import Place
+from ledger.stored_states import by_bucket, stored
+from serving.outcome import ReadFailed
+from serving.provenance import Layer
+from serving.reader import Reader
+from views import kernel, project
+from views.errors import TandemError
+from views.fingerprint import fingerprint
+from views.view import View, answer_schema, shared_columns
+from views.wire import from_ipc
+
+_BUCKET_ROWS: Final = 1 << 18
+"""States that one task merges, about."""
+
+_COMMITS: Final = 32
+"""Realtime commits that one task reads."""
+
+_BUCKETS: Final = "bucket int, states binary"
+_DIGITS: Final = 38
+"""The most that a decimal of Spark can have."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a task needs: the release's files, which view, where its batch versions are, and what it presents at."""
+
+    definitions: Mapping[str, bytes] = field(hash=False)
+    view: str
+    table: Place
+    buckets: int
+    watermark: int | None
+
+    def bound(self) -> View:
+        """The view, as the release defines it."""
+        return project.load_files(self.definitions).views[self.view]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a batch version, but for those of its states for which `later` parts stand in."""
+
+    path: str
+    later: tuple[Part, ...]
+
+
+_States = tuple[bytes, ...]
+"""States of realtime commits, as Arrow IPC."""
+
+
+def dataframe(session: SparkSession, reader: Reader, view: str, *, layer: Layer = "merged") -> DataFrame:
+    """The answers of a view at the snapshot that the reader has pinned, all keys and windows, in no order.
+
+    Columns are those of views.view.answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
+    digits: a total that needs more fails the job. It is evaluated as any DataFrame is, when it is asked, and can be as long as
+    the publication is kept. Raises UnknownView, and ReadFailed where the view cannot be answered.
+    """
+    snapshot, definition = reader.snapshot(), reader.view(view)
+    publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
+    live = publication.views[view]
+    if tail.problem is not None:
+        raise ReadFailed(f"view {view!r} cannot be answered exactly: {tail.problem}")
+    if fingerprint(definition) != live.fingerprint:
+        raise ReadFailed(f"view {view!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`")
+    address = reader.tables.view(view, live.fingerprint)
+    items: list[_File | _States] = []
+    rows = 0
+    if layer != "speed":
+        for number, part in enumerate(live.parts):
+            items += [_File(file.path, live.parts[number + 1 :]) for file in files_of(reader.tables, address, part)[1]]
+            rows += part.rows
+    if layer != "batch":
+        states = [commit.partials[live.fingerprint] for commit in tail.commits]
+        items += [tuple(states[start : start + _COMMITS]) for start in range(0, len(states), _COMMITS)]
+    context = session.sparkContext
+    work = _Work(
+        releases.load(reader.tables, publication.release).files,
+        view,
+        Place.of(reader.tables, address),
+        max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
+        snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
+    )
+
+    def presented(sent: pa.Table) -> pa.Table:  # PySpark reads the types, which a functools.partial does not tell
+        return _presented(work, sent)
+
+    sent = context.parallelize(items, max(1, len(items))).flatMap(partial(_sent, work))
+    found = session.createDataFrame(sent, _BUCKETS, verifySchema=False).repartition(work.buckets, "bucket").groupBy("bucket")
+    return found.applyInArrow(presented, _schema(definition))
+
+
+def _sent(work: _Work, item: _File | _States) -> Iterator[tuple[int, bytes]]:
+    """States on their way to their bucket."""
+    view = work.bound()
+    read = stored(view, work.table, item.path, item.later) if isinstance(item, _File) else map(from_ipc, item)
+    for states in read:
+        yield from by_bucket(states, shared_columns(view), work.buckets)
+
+
+def _presented(work: _Work, sent: pa.Table) -> pa.Table:
+    """The answers of a bucket."""
+    view = work.bound()
+    merged = kernel.merge(view, [kernel.Partial(from_ipc(states)) for states in sent["states"].to_pylist()])
+    answers = kernel.present(view, merged, work.watermark)
+    fields = [pa.field(column.name, _narrowed(column.type)) for column in answers.schema]
+    try:
+        return answers.cast(pa.schema(fields))
+    except pa.ArrowInvalid as error:
+        raise TandemError(
+            f"view {view.name!r} has an answer of more than the {_DIGITS} digits that Spark's decimals can have: {error}"
+        ) from error
+
+
+def _schema(view: View) -> StructType:
+    """The columns of the answers as Spark says them."""
+    columns = []
+    for column in answer_schema(view):
+        metadata = {key.decode(): text.decode() for key, text in (column.metadata or {}).items()}
+        columns.append(StructField(column.name, from_arrow_type(_narrowed(column.type)), nullable=True, metadata=metadata))
+    return StructType(columns)
+
+
+def _narrowed(kind: pa.DataType) -> pa.DataType:
+    """The type, with decimals that Spark can have."""
+    if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
+        return pa.decimal128(_DIGITS, kind.scale)
+    if pa.types.is_list(kind):
+        return pa.list_(_narrowed(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _narrowed(one.type)) for one in kind])
+    return kind

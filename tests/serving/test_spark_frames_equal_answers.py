@@ -1,0 +1,89 @@
+"""A view as a Spark DataFrame has the rows that a reader answers, of every layer, whatever its window and its types."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from serving.outcome import Value
+from serving.provenance import Layer
+from serving.reader import Reader, UnknownView
+from serving.spark import dataframe
+from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
+from views.rows import to_rows
+
+pytestmark = pytest.mark.spark
+
+WINDOWS = """
+by_session = View(
+    source=hits, keys={"page": "page"}, window=session(minutes=10), measures={"n": count(), "first": first("bytes")}
+)
+in_threes = View(source=hits, keys={"odd": "bytes % 2 = 1"}, window=every_events(3), measures={"all": set_of("bytes")})
+hops = View(
+    source=hits,
+    window=hopping(timedelta(minutes=30), every=timedelta(minutes=10)),
+    measures={"n": count(), "most": top_k("bytes", 2, payload="page"), "each": derived("n * 2")},
+    units={"n": "hits"},
+    docs={"n": "How many."},
+)
+SOURCES = (hits,)
+VIEWS = (per_page, ever, inverse, by_session, in_threes, hops)
+"""
+EVERY = (
+    DEFINITIONS[: DEFINITIONS.index("SOURCES =")]
+    .replace("from datetime import datetime\n", "from datetime import datetime, timedelta\n")
+    .replace("count, distinct,", "count, derived, distinct, every_events, first, hopping,")
+    .replace("mean, total,", "mean, session, set_of, top_k, total,")
+    + WINDOWS
+)
+LAYERS: tuple[Layer, ...] = ("batch", "speed", "merged")
+
+
+def rows(spark: SparkSession, reader: Reader, view: str, layer: Layer) -> list[dict[str, Any]]:
+    found = dataframe(spark, reader, view, layer=layer).toArrow()
+    return sorted(to_rows(reader.view(view), found), key=repr)
+
+
+def test_rows_are_those_of_the_reader(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path, definitions=EVERY)
+    reader = Reader(world.tables)
+    for part in range(4):
+        hits = (hit(page, 7 * part + n, minute=13 * n - 40 * part) for n, page in enumerate(("/", "/a", None, "/", "/b")))
+        world.append(part % 2, *hits)
+        world.trigger()
+        if part == 1:
+            world.recompute(world.end, files=2)
+    reader.refresh()
+    for view in world.project.views:
+        for layer in LAYERS:
+            answer = reader.answer(view, layer=layer)
+            assert isinstance(answer, Value)
+            assert rows(spark, reader, view, layer) == sorted(answer.rows(), key=repr), (view, layer)
+    schema = dataframe(spark, reader, "hops").schema
+    assert schema["n"].metadata == {"kind": "integer", "unit": "hits", "doc": "How many."}
+
+
+def test_it_stays_at_the_snapshot_that_was_pinned(spark: SparkSession, tmp_path: Path) -> None:
+    world = forty_hits(tmp_path)
+    reader = Reader(world.tables)
+    reader.refresh()
+    frame = dataframe(spark, reader, "ever")
+    world.append(0, hit("/more", 1))
+    world.trigger()
+    world.recompute(position(32, 10))
+    assert [row.n for row in frame.collect()] == [39]
+    reader.refresh()
+    assert [row.n for row in dataframe(spark, reader, "ever").collect()] == [40]
+    with pytest.raises(UnknownView, match="no view 'never' is published"):
+        dataframe(spark, reader, "never")
+
+
+def test_a_total_beyond_sparks_digits_fails_and_is_never_another_number(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, *(hit("/", 1, price="9" * 36) for _ in range(5)))
+    world.trigger()
+    reader = Reader(world.tables)
+    frame = dataframe(spark, reader, "per_page")
+    with pytest.raises(Exception, match="more than the 38 digits"):
+        frame.collect()
