@@ -1,7 +1,7 @@
-"""The kernel's prepare: from each event the rows that views look at, by a function of the project.
+r"""The kernel's prepare: from each event the rows that views look at, by a function of the project.
 
     def words(lines: pa.Table) -> pa.Table:
-        split = pc.utf8_split_whitespace(lines["text"].combine_chunks())
+        split = pc.split_pattern_regex(lines["text"].combine_chunks(), r"\s+")
         found = lines.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
         return found.filter(pc.not_equal(found["word"], ""))
 

@@ -16,9 +16,13 @@ class Line(Event):
     text: str
 
 
+WHITESPACE = r"[\s\v\x1c-\x1f\x{85}\pZ]+"
+"""What str.split takes for it. Not utf8_split_whitespace, which takes a lone space for a word now and then (pyarrow 26)."""
+
+
 def words(lines: pa.Table) -> pa.Table:
     """One row for each word of each line, in lower case; a line without words has none."""
-    split = pc.utf8_split_whitespace(pc.utf8_lower(lines["text"].combine_chunks()))
+    split = pc.split_pattern_regex(pc.utf8_lower(lines["text"].combine_chunks()), WHITESPACE)
     found = lines.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
     return found.filter(pc.not_equal(found["word"], ""))
 

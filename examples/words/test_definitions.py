@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime
 
-from definitions import Line, lengths, totals, word_counts
+import pyarrow as pa
+import pyarrow.compute as pc
+from definitions import WHITESPACE, Line, lengths, totals, word_counts
 
 from views.testing import answer
 
@@ -24,6 +26,12 @@ def test_words_are_counted_in_three_windows_each() -> None:
 def test_a_line_told_twice_and_a_line_without_words_count_nothing() -> None:
     lines = [line(1, "a bc"), line(1, "a bc"), line(2, ""), line(3, " \t ")]
     assert {row["letters"]: (row["words"], row["different"]) for row in answer(lengths, lines)} == {1: (1, 1), 2: (1, 1)}
+
+
+def test_any_whitespace_parts_words_however_many_lines_there_are() -> None:
+    texts = ["", " ", "\u2003", "\xa0", "the\u2003\u00c9t\u00e9", "\x1ca\x85b\u3000", "\tthe x "] * 300
+    split = pc.split_pattern_regex(pa.array(texts), WHITESPACE).to_pylist()
+    assert [[word for word in words if word] for words in split] == [text.split() for text in texts]
 
 
 def test_totals_are_of_words() -> None:

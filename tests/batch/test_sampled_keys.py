@@ -71,7 +71,7 @@ class Own(CustomMeasure):
 
 
 def words(sales):
-    split = pc.utf8_split_whitespace(sales["note"].combine_chunks())
+    split = pc.split_pattern_regex(sales["note"].combine_chunks(), " ")
     return sales.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
 
 

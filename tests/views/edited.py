@@ -134,7 +134,7 @@ def stop(word):
 
 
 def by_word(events):
-    split = pc.utf8_split_whitespace(events["text"].combine_chunks())
+    split = pc.split_pattern_regex(events["text"].combine_chunks(), " ")
     found = events.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
     return found.filter(pc.not_equal(found["word"], stop(0)))
 """

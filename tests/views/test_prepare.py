@@ -44,7 +44,7 @@ def words(lines: pa.Table) -> pa.Table:
     text = lines["text"].combine_chunks()
     if pc.any(pc.match_substring(text, "fail"), min_count=0).as_py():
         raise ValueError("a line fails")
-    split = pc.utf8_split_whitespace(text)
+    split = pc.split_pattern_regex(text, r"\s+")
     found = lines.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
     return found.filter(pc.not_equal(found["word"], ""))
 
