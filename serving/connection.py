@@ -1,37 +1,156 @@
-"""Tandem's answers in a Python program: `connect("my_shop").view("sales").rows(keys={"city": "OSLO"})`."""
+"""Tandem's answers in a Python program: `connect("my_shop").view("sales").get(city="OSLO", window=eight)`.
+
+A connection follows the project's tables in a thread of its own, so that questions are answered from memory: about
+each `every_s` seconds it looks for commits and publications. Any thread may ask.
+"""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 from infra import settings
+from ledger.delta import Unreadable
 from ledger.tables import Tables
-from serving.outcome import Outcome, given
+from serving.memory.answers import Row
+from serving.memory.store import MEMORY, Pinned, Store
+from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.provenance import Layer
 from serving.reader import Reader
-from serving.selection import ALWAYS, Between
+from serving.selection import ALWAYS, Between, Selection
+from serving.snapshot import Snapshot
+from serving.view_at import ViewAt
+
+EVERY_S: Final = 0.2
+"""Seconds between two looks of a connection that is told nothing else: less than a micro-batch takes."""
+
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Connection:
-    """The published views of one project, for one thread at a time."""
+    """The published views of one project. `close` it, or use it in a `with`, to end its thread; without one `refresh` looks."""
 
-    reader: Reader
+    store: Store
+    _over: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+    _thread: threading.Thread | None = field(default=None, init=False, repr=False)
+    _broken: BaseException | None = field(default=None, init=False, repr=False)
+    _asked: dict[str, tuple[Pinned, ViewAt]] = field(default_factory=dict, init=False, repr=False)
+
+    def follow(self, every_s: float) -> Self:
+        """Look for what is new about each so many seconds, until it is closed."""
+        self._thread = threading.Thread(target=self._look, args=(every_s,), name="tandem-connection", daemon=True)
+        self._thread.start()
+        return self
+
+    def refresh(self) -> Snapshot | Failed:
+        """Look for what is new at once."""
+        found = self.store.refresh()
+        return found.snapshot if isinstance(found, Pinned) else found
+
+    def pinned(self) -> Pinned:
+        """What answers go by now. Raises ReadFailed if nothing can be read."""
+        if self._broken is not None:
+            raise ReadFailed(
+                f"the connection follows its tables no longer, for a fault of its own: {self._broken!r}"
+            ) from self._broken
+        return self.store.pinned()
+
+    def snapshot(self) -> "AtOneSnapshot":
+        """All views as they are now: whatever is asked of it counts the log up to the same position. Raises ReadFailed."""
+        return AtOneSnapshot(self.store, self.pinned())
 
     def view(self, name: str) -> "PublishedView":
         """A view by name. Raises UnknownView, and ReadFailed if nothing can be read."""
-        self.reader.view(name)
-        return PublishedView(self.reader, name)
+        self.pinned().view(name)
+        return PublishedView(self, name)
+
+    def view_now(self, name: str) -> ViewAt:
+        """A view as it is now. Raises UnknownView, ReadFailed, Unreadable."""
+        pinned = self.pinned()
+        known = self._asked.get(name)
+        if known is not None and known[0] is pinned:
+            self.store.use(name)
+            return known[1]
+        view = AtOneSnapshot(self.store, pinned).view(name)
+        if view.memory is not None:
+            self._asked[name] = pinned, view
+        return view
+
+    def close(self) -> None:
+        """Follow no longer; answers stay as they are."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _look(self, every_s: float) -> None:
+        try:
+            while not self._over.wait(every_s):
+                self.store.refresh()
+        except BaseException as error:  # noqa: BLE001  whoever asks next is told
+            self._broken = error
+
+
+@dataclass(frozen=True)
+class AtOneSnapshot:
+    """The views of a project at one snapshot."""
+
+    store: Store
+    pinned: Pinned
+
+    def view(self, name: str) -> ViewAt:
+        """A view by name. Raises UnknownView, ReadFailed, Unreadable."""
+        view = self.pinned.view(name)
+
+        def files(selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+            return self.store.from_files(self.pinned, view, selection, layer, limit)
+
+        return ViewAt(view, self.store.in_memory(self.pinned, view), files)
 
 
 @dataclass(frozen=True)
 class PublishedView:
-    """One published view; every question is answered at the newest position that there is."""
+    """One published view; every question is answered at the newest position that the connection knows."""
 
-    reader: Reader
+    connection: Connection
     name: str
+
+    def now(self) -> ViewAt:
+        """The view at that position, for several questions at one. Raises ReadFailed."""
+        return self._asked(lambda view: view)
+
+    def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
+        """The one row of a key and of the window that starts at `window`; see ViewAt.get."""
+        return self._asked(lambda view: view.get(keys, window=window, **named))
+
+    def lookup(self, keys: Iterable[Any]) -> Value | Absent:
+        """The rows of many keys; see ViewAt.lookup."""
+        asked = [*keys]
+        return self._asked(lambda view: view.lookup(asked))
+
+    def scan(
+        self,
+        keys: Mapping[str, object] | None = None,
+        *,
+        between: Between = ALWAYS,
+        one: bool = False,
+        layer: Layer = "merged",
+        limit: int | None = None,
+    ) -> Value | Absent:
+        """The rows with these values of keys and of windows that start in a range; see ViewAt.scan."""
+        return self._asked(lambda view: view.scan(keys, between=between, one=one, layer=layer, limit=limit))
 
     def rows(
         self,
@@ -40,9 +159,9 @@ class PublishedView:
         between: Between = ALWAYS,
         layer: Layer = "merged",
         limit: int | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Row]:
         """The rows as flat dicts, ordered by window start, then keys; none if nothing was counted. Raises ReadFailed."""
-        return given(self.ask(keys, between=between, layer=layer, limit=limit)).rows()
+        return self.scan(keys, between=between, layer=layer, limit=limit).rows()
 
     def ask(
         self,
@@ -56,10 +175,38 @@ class PublishedView:
 
         `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`.
         """
-        self.reader.refresh()
-        return self.reader.answer(self.name, keys=keys, between=between, layer=layer, limit=limit)
+        try:
+            return self.scan(keys, between=between, layer=layer, limit=limit)
+        except ReadFailed as error:
+            return Failed(str(error))
+
+    def at(self, *, publication: int) -> ViewAt:
+        """The view as a publication of the past has it below its cut, while that is kept; for one thread at a time.
+
+        Raises ReadFailed where it is not kept, with those that are, and UnknownView.
+        """
+        reader = Reader(self.connection.store.tables, publication)
+        snapshot, view = reader.snapshot(), reader.view(self.name)
+        return ViewAt(view, None, partial(reader.answer_at, snapshot, view), "batch")
+
+    def _asked(self, question: Callable[[ViewAt], _T]) -> _T:
+        try:
+            return question(self.connection.view_now(self.name))
+        except Unreadable:
+            # An older publication's files may have been removed: perhaps another one is live.
+            self.connection.refresh()
+        try:
+            return question(self.connection.view_now(self.name))
+        except Unreadable as error:
+            raise ReadFailed(str(error)) from error
 
 
-def connect(project: str | Path) -> Connection:
-    """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed."""
-    return Connection(Reader(Tables(settings.load(Path(project), os.environ).state)))
+def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int = MEMORY) -> Connection:
+    """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed.
+
+    It looks for what is new each `every_s` seconds, with None only when it is told to `refresh`, and holds at most `memory` bytes
+    of views.
+    """
+    tables = Tables(settings.load(Path(project), os.environ).state)
+    connection = Connection(Store(tables, secrets.randbits(64), memory))
+    return connection if every_s is None else connection.follow(every_s)
