@@ -19,8 +19,8 @@ from views.rows import to_rows
 from views.view import View, answer_schema
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+    import polars as pl
 
 
 class ReadFailed(TandemError):
@@ -44,11 +44,11 @@ class Value:
         """The rows as an Arrow table, whose schema says `kind`, `unit` and `doc` of each column."""
         return self.table
 
-    def to_pandas(self) -> "pandas.DataFrame":
+    def to_pandas(self) -> "pd.DataFrame":
         """The rows as a pandas data frame; needs pandas."""
         return self.table.to_pandas()
 
-    def to_polars(self) -> "polars.DataFrame":
+    def to_polars(self) -> "pl.DataFrame":
         """The rows as a Polars data frame; needs Polars."""
         return _to_polars(self.table)
 
@@ -74,11 +74,11 @@ class Absent:
         """See Value."""
         return self.table
 
-    def to_pandas(self) -> "pandas.DataFrame":
+    def to_pandas(self) -> "pd.DataFrame":
         """See Value."""
         return self.table.to_pandas()
 
-    def to_polars(self) -> "polars.DataFrame":
+    def to_polars(self) -> "pl.DataFrame":
         """See Value."""
         return _to_polars(self.table)
 
@@ -105,7 +105,20 @@ def document(outcome: Value | Absent, *, now: datetime) -> dict[str, Any]:
     return {"view": outcome.view.name, "rows": outcome.rows(), "provenance": outcome.provenance.to_json(now=now)}
 
 
-def _to_polars(table: pa.Table) -> "polars.DataFrame":
-    import polars  # noqa: PLC0415  only who asks for it has to have it
+def _to_polars(table: pa.Table) -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415  only who asks for it has to have it
 
-    return polars.DataFrame(table)
+    return pl.DataFrame(pa.Table.from_arrays([_narrow(table, field) for field in table.schema], names=table.column_names))
+
+
+def _narrow(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """A column in a type that Polars has: its decimals hold 38 digits."""
+    column = table[field.name]
+    if not pa.types.is_decimal256(field.type):
+        return column
+    try:
+        return column.cast(pa.decimal128(38, field.type.scale))
+    except pa.ArrowInvalid as error:
+        raise TandemError(
+            f"column {field.name!r} has a number of more than 38 digits, which Polars cannot hold; to_arrow() and rows() can"
+        ) from error

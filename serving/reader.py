@@ -139,7 +139,6 @@ class Reader:
         return self._answer_at(snapshot, view, selected(view), layer, limit)
 
     def _answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
-        name = view.name
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]

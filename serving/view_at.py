@@ -113,7 +113,8 @@ class ViewAt:
         """The window's start in microseconds, None of all time. Raises BadSelection."""
         if not self._nameable:
             raise BadSelection(
-                f"windows of view {self.view.name!r} follow the order of the log, so no time names one: scan(keys) gives those of a key"
+                f"windows of view {self.view.name!r} follow the order of the log, so no time names one; "
+                "scan(keys) gives all of a key"
             )
         if isinstance(self.view.window, AllTime):
             if window is not None:

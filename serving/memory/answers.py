@@ -1,7 +1,7 @@
 """Answers from a view in memory: one row in microseconds, the rows of many keys, or all that a selection asks for.
 
-They are what `present(merge(...))` gives, since that is what the layers keep; only the labels of windows are put to rows as they are
-given, because the watermark moves with every commit.
+They are what `present(merge(...))` gives, since that is what the layers keep; only the labels of windows are put to rows as they
+are given, because the watermark moves with every commit.
 """
 
 from collections.abc import Callable, Sequence

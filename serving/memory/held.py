@@ -17,7 +17,7 @@ from serving.snapshot import Tail
 from serving.tail_states import states_of
 
 
-class OutgrowsMemory(Exception):  # noqa: N818  it is no error: the view is then read from its files
+class OutgrowsMemory(Exception):
     """A view needs more bytes than it may have."""
 
 

@@ -36,8 +36,8 @@ class Index:
         bits = max(1, len(self.hashes).bit_length() - 1)
         counts = np.bincount((self.hashes >> np.uint64(64 - bits)).astype(np.int64), minlength=1 << bits)
         buckets = np.concatenate((np.zeros(1, np.int32), np.cumsum(counts).astype(np.int32)))
-        own = {"shift": 64 - bits, "buckets": buckets, "_buckets": memoryview(buckets), "_hashes": memoryview(self.hashes)}
-        own["_starts"] = None if self.starts is None else memoryview(self.starts)
+        own = {"shift": 64 - bits, "buckets": buckets, "_buckets": buckets.data, "_hashes": self.hashes.data}
+        own["_starts"] = None if self.starts is None else self.starts.data
         for name, value in own.items():
             object.__setattr__(self, name, value)
 
@@ -66,13 +66,30 @@ class Index:
 
     def find(self, hashes: Hashes, starts: Numbers | None = None) -> Ranges:
         """The ranges of the rows of many hashes; with `starts`, which come with each hash, of the windows that start then."""
-        return self._bound(hashes, starts, after=False), self._bound(hashes, starts, after=True)
-
-    def _bound(self, hashes: Hashes, starts: Numbers | None, *, after: bool) -> Numbers:
-        """The first row that does not come before what is looked for, or with `after` the first that comes after it."""
         bucket = hashes >> np.uint64(self.shift)
-        low = self.buckets[bucket].astype(np.int64)
-        high = self.buckets[bucket + np.uint64(1)].astype(np.int64)
+        low, most = (self.buckets[place].astype(np.int64) for place in (bucket, bucket + np.uint64(1)))
+        low = self._bound(hashes, starts, low, most, after=False)
+        high = low + self._is(low, hashes, starts)
+        # Most are alone.
+        more = np.flatnonzero(self._is(high, hashes, starts) & (high > low))
+        if len(more):
+            some = None if starts is None else starts[more]
+            high[more] = self._bound(hashes[more], some, high[more], most[more], after=True)
+        return low, high
+
+    def _is(self, places: Numbers, hashes: Hashes, starts: Numbers | None) -> npt.NDArray[np.bool_]:
+        """Whether there are rows at these places that are looked for."""
+        if not len(self):
+            return np.zeros(len(places), dtype=bool)
+        within = np.minimum(places, len(self) - 1)
+        found: npt.NDArray[np.bool_] = (places < len(self)) & (self.hashes[within] == hashes)
+        if starts is not None and self.starts is not None:
+            found &= self.starts[within] == starts
+        return found
+
+    def _bound(self, hashes: Hashes, starts: Numbers | None, low: Numbers, high: Numbers, *, after: bool) -> Numbers:
+        """Of the rows from `low` to `high` the first that is not before what is looked for, or with `after` is past it."""
+        low, high = low.copy(), high.copy()
         open_ = np.flatnonzero(low < high)
         while len(open_):
             middle = (low[open_] + high[open_]) >> 1
@@ -95,4 +112,5 @@ def spread(ranges: Ranges) -> Numbers:
     low, high = ranges
     lengths = high - low
     ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - (ends - lengths), lengths)
+    found: Numbers = np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - (ends - lengths), lengths)
+    return found

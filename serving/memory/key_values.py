@@ -45,12 +45,11 @@ def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -
 def keys_of(view: View, types: Iterable[pa.DataType], given: Iterable[Any]) -> list[tuple[Any, ...]]:
     """The same of many keys, each a mapping by name, or where the view has one key also its bare value."""
     types, names = tuple(types), [*view.keys]
-    only = names[0] if len(names) == 1 else None
     found = []
     for one in given:
-        if not isinstance(one, Mapping) and only is None:
+        if not isinstance(one, Mapping) and len(names) != 1:
             raise BadSelection(
                 f"{one!r} is no key of view {view.name!r}: give a mapping with a value for each of {', '.join(names)}"
             )
-        found.append(key_of(view, types, one if isinstance(one, Mapping) else {only: one}))
+        found.append(key_of(view, types, one if isinstance(one, Mapping) else {names[0]: one}))
     return found

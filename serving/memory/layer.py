@@ -40,7 +40,7 @@ class Layer:
         columns = (*self.states.columns.values(), *self.answers.columns.values())
         buffers = {buffer.address: buffer.size for column in columns for buffer in column.buffers() if buffer is not None}
         indexes = {id(rows.index): rows.index.nbytes for rows in (self.states, self.answers)}
-        return sum(buffers.values()) + sum(indexes.values())
+        return int(sum(buffers.values()) + sum(indexes.values()))
 
 
 def layer_of(layout: Layout, states: pa.Table) -> Layer:
