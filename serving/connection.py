@@ -7,7 +7,7 @@ each `every_s` seconds it looks for commits and publications. Any thread may ask
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Any, Final, Self, TypeVar
 from infra import settings
 from ledger.delta import Unreadable
 from ledger.tables import Tables
+from serving.changes import Changes, Token, changes
 from serving.memory.answers import Row
 from serving.memory.store import MEMORY, Pinned, Store
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
@@ -86,6 +87,7 @@ class Connection:
     def close(self) -> None:
         """Follow no longer; answers stay as they are."""
         self._over.set()
+        self.store.close()
         if self._thread is not None:
             self._thread.join()
 
@@ -179,6 +181,14 @@ class PublishedView:
             return self.scan(keys, between=between, layer=layer, limit=limit)
         except ReadFailed as error:
             return Failed(str(error))
+
+    def changes(self, since: str | None = None) -> Iterator[Changes]:
+        """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
+
+        To know all and then what changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. Raises
+        TokenGone, and ReadFailed where nothing can be said; go on from the last token then.
+        """
+        return changes(self.connection.store, self.name, None if since is None else Token.parse(since))
 
     def at(self, *, publication: int) -> ViewAt:
         """The view as a publication of the past has it below its cut, while that is kept; for one thread at a time.

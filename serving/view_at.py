@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from serving.changes import token_of
 from serving.memory.answers import Key, Row
 from serving.memory.key_values import key_of, keys_of
 from serving.memory.store import InMemory
-from serving.outcome import Absent, Outcome, Value, given
+from serving.outcome import Absent, Outcome, ReadFailed, Value, given
 from serving.provenance import Layer, Provenance
 from serving.selection import ALWAYS, Among, BadSelection, Between, Selection, select
 from views.view import View, bind, state_schema
@@ -42,6 +43,13 @@ class ViewAt:
         if self.memory is not None:
             return self.memory.provenance
         return given(self.files(select(self.view, {}, ALWAYS), self.layer, 0)).provenance
+
+    @property
+    def token(self) -> str:
+        """From where `changes` tells what is otherwise than here. Raises ReadFailed for a view that is not in memory."""
+        if self.memory is None:
+            raise ReadFailed(f"view {self.view.name!r} is read from its files, so its changes cannot be told")
+        return str(token_of(self.memory.answers.held))
 
     def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
         """The one row of a key, each of whose values is named, and of the window that starts at `window`.

@@ -3,6 +3,7 @@
 import resource
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import pyarrow as pa
 
 from bench.serving.published import VIEW, Tail, files, page, publish
 from ledger.tables import Tables
-from serving import connect
+from serving import Connection
+from serving.memory.store import Store
 
 _ROOM: Final = 8 * 2**30
 _MANY: Final = 1_000
@@ -95,7 +97,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     """Questions to a connection."""
     process = psutil.Process()
     before, started = process.memory_info().rss, time.perf_counter()
-    connection = connect(folder, every_s=None, memory=_ROOM)
+    connection = Connection(Store(Tables(str(folder / ".tandem")), seed=1, memory=_ROOM))
     view = connection.view(VIEW)
     memory = view.now().memory
     assert memory is not None  # there is room for every size
@@ -132,6 +134,7 @@ def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
         listed = ", ".join(f"'{name}'" for name in names)
         return connection.execute(f"EXECUTE many([{listed}])").to_arrow_table()
 
+    warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
     row = _timed([lambda name=name: one(name) for name in some[: scale.duckdb]])
     lookup = _timed([lambda names=names: several(names) for names in many[: scale.duckdb]])
     bytes_of = [int(found[2]) for name in some[: scale.duckdb] for found in one(name)]

@@ -89,7 +89,7 @@ class Answers:
             if wanted is not None:
                 same |= np.array([key in wanted for key in _keys(layer.answers, [*view.keys], places)], dtype=bool)
             found.append(_at(layer.answers.table, places[same]))
-        return self._answer(found, None)[0]
+        return self.labelled(found)[0]
 
     def select(self, selection: Selection, *, limit: int | None = None) -> tuple[pa.Table, int]:
         """The rows that are asked for, in order, the first `limit` of them, and how many there are; not a range as one window."""
@@ -105,9 +105,10 @@ class Answers:
             places = rows.table.append_column(_ROW, numbers).filter(expression)[_ROW]
             chosen = arrays.integers(arrays.whole(places))
             found.append(_at(rows.table, chosen[seen[chosen]]))
-        return self._answer(found, limit)
+        return self.labelled(found, limit=limit)
 
-    def _answer(self, found: Sequence[pa.Table], limit: int | None) -> tuple[pa.Table, int]:
+    def labelled(self, found: Sequence[pa.Table], *, limit: int | None = None) -> tuple[pa.Table, int]:
+        """Rows as layers keep them as an answer: in order, the first `limit`, with their labels; and how many there are."""
         layout = self.held.layout
         rows = whole([pa.Table.from_batches([], layout.kept), *found])
         some = ordered(layout.view, rows).slice(0, limit)

@@ -14,6 +14,7 @@ from typing import Final
 
 from ledger.delta import Unreadable
 from ledger.parts import BatchView
+from ledger.positions import Position
 from ledger.tables import Tables
 from serving.memory.answers import Answers
 from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded
@@ -71,7 +72,7 @@ class Store:
     _used: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._uses = count()
+        self._uses, self._news, self._closed = count(), threading.Condition(), False
         self._following, self._looks = Reader(self.tables), threading.RLock()
         self._files, self._reads = Reader(self.tables), threading.Lock()
 
@@ -99,7 +100,41 @@ class Store:
                     self._pinned = replace(pinned, views=self._all_brought(pinned))
             else:
                 self._pinned = found
+            with self._news:
+                self._news.notify_all()
             return self._pinned
+
+    def after(self, pinned: Pinned) -> Pinned | None:
+        """What is found next at another snapshot than this, once it is; None once this is closed. Raises ReadFailed."""
+
+        def other() -> bool:
+            newest = self._pinned
+            return self._closed or not isinstance(newest, Pinned) or newest.snapshot is not pinned.snapshot
+
+        with self._news:
+            self._news.wait_for(other)
+        return None if self._closed else self.pinned()
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        self._closed = True
+        with self._news:
+            self._news.notify_all()
+
+    @property
+    def outgrown(self) -> frozenset[str]:
+        """The views that need more memory than there is."""
+        return frozenset(self._outgrown)
+
+    def earlier(self, pinned: Pinned, view: View, held: Held, end: Position) -> Held | None:
+        """What is held of a view as it was at an earlier end over the same cut; None if no commit ends there."""
+        tail = pinned.snapshot.tails[view.source.name]
+        if end != tail.cut and all(commit.end != end for commit in tail.commits):
+            return None
+        number = next((n for n, commit in enumerate(tail.commits, 1) if commit.end == end), 0)
+        below = replace(held, end=held.cut, tail=())
+        place = Place(self.tables, held.release, self.memory)
+        return followed(place, below, held.batch, replace(tail, end=end, commits=tail.commits[:number]))
 
     def in_memory(self, pinned: Pinned, view: View) -> InMemory | None:
         """The view at that very snapshot; None if it has to be read from its files. Raises ReadFailed, Unreadable."""
@@ -151,7 +186,7 @@ class Store:
         held = self._held.pop(view.name, None)
         try:
             if held is not None and held.batch.fingerprint == batch.fingerprint and held.layout.fits(layout):
-                held = followed(place, replace(held, layout=layout), batch, tail)
+                held = followed(place, held if held.layout.view is view else replace(held, layout=layout), batch, tail)
             else:
                 held = loaded(place, layout, batch, tail)
         except OutgrowsMemory:

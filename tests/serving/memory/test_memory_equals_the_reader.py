@@ -210,7 +210,7 @@ def adopt(world: World, cut: Position, release: int) -> None:
 def check(world: World, connection: Connection) -> None:
     reader, counted = Reader(world.tables), world.values(LOG_START, world.writer.end)
     now = connection.snapshot()
-    for name in VIEWS:
+    for name in world.project.views:
         view, expected = now.view(name), reader.answer(name)
         assert view.memory is not None
         found = view.scan()
@@ -272,6 +272,22 @@ def test_a_view_that_outgrows_memory_is_read_from_its_files_with_the_same_answer
         assert (type(ours), ours.rows(), ours.provenance) == (type(theirs), theirs.rows(), theirs.provenance)
     for page in ("/", "/nowhere"):
         assert small.get(page=page, window=NOON) == large.get(page=page, window=NOON)
+
+
+@pytest.mark.parametrize("looks", [(), (3,), (1, 4)])
+def test_what_compaction_made_one_across_a_readers_position_counts_once(world: World, looks: tuple[int, ...]) -> None:
+    connection = Connection(Store(world.tables, 1))
+    before = connection.view("per_page").now()
+    assert before.memory is not None
+    for number in range(6):
+        world.append(1, hit(f"/{number}", number), hit("/", 1))
+        world.trigger()
+        if number in looks:
+            connection.refresh()
+    assert world.compact()
+    connection.refresh()
+    check(world, connection)
+    assert before.scan().rows() != connection.view("per_page").rows()
 
 
 def test_of_views_that_do_not_fit_together_the_one_asked_last_stays(world: World) -> None:
