@@ -120,8 +120,8 @@ def _at(store: Store, pinned: Pinned, view: View, held: Held, since: Token) -> H
     earlier = store.earlier(pinned, view, held, since.end) if _of_same_batch(token_of(held), since) else None
     if earlier is None:
         raise TokenGone(
-            f"what view {view.name!r} said at the token cannot be told any more: since then a recompute or compaction has made one "
-            "of what was before and after it; scan it anew and go on from the token of that snapshot"
+            f"what view {view.name!r} said at the token cannot be told any more: since then a recompute or compaction has made "
+            "one of what was before and after it; scan it anew and go on from the token of that snapshot"
         )
     return earlier
 

@@ -109,10 +109,7 @@ class Reader:
         made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
         question without a meaning.
         """
-        if self.publication is not None and layer != "batch":
-            raise BadSelection(
-                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
-            )
+        self._refuse_other_than_batch(layer)
 
         def selected(of: View) -> Selection:
             return select(of, keys or {}, between, one=one)
@@ -131,8 +128,15 @@ class Reader:
 
     def answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
         """The same at any snapshot whose release defines the view; what is pinned stays as it is. Raises Unreadable."""
+        self._refuse_other_than_batch(layer)
         self._forget(snapshot.publication)
         return self._answer_at(snapshot, view, selection, layer, limit)
+
+    def _refuse_other_than_batch(self, layer: Layer) -> None:
+        if self.publication is not None and layer != "batch":
+            raise BadSelection(
+                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
+            )
 
     def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
         snapshot, view = self.snapshot(), self.view(name)

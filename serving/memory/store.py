@@ -183,7 +183,7 @@ class Store:
         if self._outgrown.get(view.name) == batch:
             return None
         place, layout = Place(self.tables, snapshot.publication.release, self.memory), Layout(view, self.seed)
-        held = self._held.pop(view.name, None)
+        held = self._held.get(view.name)
         try:
             if held is not None and held.batch.fingerprint == batch.fingerprint and held.layout.fits(layout):
                 held = followed(place, held if held.layout.view is view else replace(held, layout=layout), batch, tail)
@@ -191,6 +191,7 @@ class Store:
                 held = loaded(place, layout, batch, tail)
         except OutgrowsMemory:
             self._outgrown[view.name] = batch
+            self._held.pop(view.name, None)
             return None
         self._held[view.name] = held
         answers = Answers(held, snapshot.watermark(source))
