@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -84,9 +85,10 @@ def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[
         say(f"writing a view of {keys:,} keys")
         place = folder / str(keys)
         publish(place, keys)
-        for side in (by_duckdb, in_process):
+        sides: tuple[Callable[[Path, int, Scale], InProcess | ByDuckDB], ...] = (by_duckdb, in_process)
+        for side in sides:
             with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
-                found: InProcess | ByDuckDB = processes.submit(side, place, keys, scale).result()
+                found = processes.submit(side, place, keys, scale).result()
             say(
                 f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {_MANY:,} ({found.by})"
             )
@@ -104,8 +106,8 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     opened = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
     some, many = _questions(keys, scale.rows), [_questions(keys, _MANY) for _ in range(scale.lookups)]
-    row = _timed([lambda name=name: view.get(page=name) for name in some])
-    lookup = _timed([lambda names=names: view.lookup(names) for names in many])
+    row = _timed([partial(view.get, page=name) for name in some])
+    lookup = _timed([partial(view.lookup, names) for names in many])
     bytes_of = [found["bytes"] for name in some[: scale.duckdb] if (found := view.get(page=name))]
     sums = sum(bytes_of), sum(found["bytes"] for found in view.lookup(many[0]).rows())
     tail, dice, seconds = Tail(folder, Tables(str(folder / ".tandem"))), np.random.default_rng(9), []
@@ -120,7 +122,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
 
 def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
     """The same to DuckDB, with as many threads as there are cores, each statement planned once."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"enable_progress_bar": "false"})
     paths = ", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem"))))
     columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM read_parquet([{paths}])"
     connection.execute(f"PREPARE one AS SELECT {columns} WHERE page = $1")
@@ -135,8 +137,8 @@ def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
         return connection.execute(f"EXECUTE many([{listed}])").to_arrow_table()
 
     warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
-    row = _timed([lambda name=name: one(name) for name in some[: scale.duckdb]])
-    lookup = _timed([lambda names=names: several(names) for names in many[: scale.duckdb]])
+    row = _timed([partial(one, name) for name in some[: scale.duckdb]])
+    lookup = _timed([partial(several, names) for names in many[: scale.duckdb]])
     bytes_of = [int(found[2]) for name in some[: scale.duckdb] for found in one(name)]
     return ByDuckDB(keys, row, lookup, (sum(bytes_of), sum(map(int, several(many[0])["bytes"].to_pylist()))))
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from serving.memory.held import Held
-from serving.memory.index import Numbers, spread
+from serving.memory.index import spread
+from serving.memory.key_hash import Hashes
 from serving.memory.layer import Layer, whole
 from serving.memory.layout import Layout
 from serving.memory.stack import visible
@@ -66,7 +67,7 @@ def _alone(one: Sequence[Layer], other: Sequence[Layer]) -> list[Layer]:
     return [layer for layer in (*one, *other) if (id(layer) in ours) != (id(layer) in theirs)]
 
 
-def _keys_of(layers: Sequence[Layer]) -> Iterator[Numbers]:
+def _keys_of(layers: Sequence[Layer]) -> Iterator[Hashes]:
     """The hashes of the layers' keys, each once, some at a time."""
     if layers:
         hashes = np.unique(np.concatenate([layer.states.index.hashes for layer in layers]))
@@ -74,7 +75,7 @@ def _keys_of(layers: Sequence[Layer]) -> Iterator[Numbers]:
             yield hashes[start : start + PIECE]
 
 
-def _rows(layout: Layout, stack: Sequence[Layer], hashes: Numbers) -> pa.Table:
+def _rows(layout: Layout, stack: Sequence[Layer], hashes: Hashes) -> pa.Table:
     found = [pa.Table.from_batches([], layout.kept)]
     for number, layer in enumerate(stack):
         places = visible(layout, tuple(stack), number, spread(layer.answers.index.find(hashes)))
