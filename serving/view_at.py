@@ -71,7 +71,7 @@ class ViewAt:
         """
         asked = keys_of(self.view, self._types, keys)
         if self.memory is not None:
-            table = self.memory.answers.of_keys(asked) if asked else self.view_nothing
+            table = self.memory.answers.of_keys(asked) if asked else Absent(self.view, self.memory.provenance).table
             return self._outcome(table, table.num_rows, self.memory.provenance)
         among = Among(dict(zip(self.view.keys, self._types, strict=True)), frozenset(asked))
         return given(self.files(replace(select(self.view, {}, ALWAYS), among=among), self.layer, None))
@@ -99,11 +99,6 @@ class ViewAt:
             return self._outcome(found.slice(0, limit), found.num_rows, self.memory.provenance)
         table, total = self.memory.answers.select(selection, limit=limit)
         return self._outcome(table, total, self.memory.provenance)
-
-    @cached_property
-    def view_nothing(self) -> pa.Table:
-        """No rows of the view."""
-        return Absent(self.view, self.provenance).table
 
     @cached_property
     def _types(self) -> tuple[pa.DataType, ...]:

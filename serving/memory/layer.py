@@ -11,7 +11,7 @@ from serving.memory.index import Index, Numbers, spread
 from serving.memory.layout import Layout
 from views import arrays
 from views.kernel import arrange, present_arranged
-from views.windows.placement import COMPLETE
+from views.windows.placement import BOUNDS, COMPLETE
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,7 @@ def layer_of(layout: Layout, states: pa.Table) -> Layer:
     """The layer of merged states, which are all there is of their units."""
     if layout.by_window:
         table, index = _sorted(layout, states, starts=True)
+        table = _lean(layout, table)
         return Layer(Rows(table, index), Rows(_presented(layout, table), index))
     arranged, index = _sorted(layout, arrange(layout.view, states), starts=True)
     return Layer(Rows(*_sorted(layout, states, starts=False)), Rows(_presented(layout, arranged), index))
@@ -56,7 +57,7 @@ def joined(layout: Layout, layers: Sequence[Layer]) -> Layer:
     """Layers of different units as one, none of whose hashes and windows come before those of the layer before."""
     if len(layers) == 1:
         return layers[0]
-    table = whole([layer.states.table for layer in layers])
+    table = _lean(layout, whole([layer.states.table for layer in layers]))
     hashes = np.concatenate([layer.states.index.hashes for layer in layers])
     own = _own(layout)
     answers = whole([layer.answers.table.select(own) for layer in layers])
@@ -74,7 +75,7 @@ def over(layout: Layout, older: Layer, newer: Layer) -> Layer:
     if not layout.by_window:
         return Layer(Rows(*_sorted(layout, table, starts=False)), Rows(*_sorted(layout, answers, starts=True)))
     index, order = _order(layout, table, starts=True)
-    table = _taken(table, order)
+    table = _lean(layout, _taken(table, order))
     return Layer(Rows(table, index), Rows(_with_shared(layout, table, _taken(answers.select(_own(layout)), order)), index))
 
 
@@ -109,6 +110,16 @@ def _presented(layout: Layout, arranged: pa.Table) -> pa.Table:
     if layout.in_order:
         presented = presented.append_column(COMPLETE, arranged[COMPLETE.name])
     return _with_shared(layout, arranged, presented)
+
+
+def _lean(layout: Layout, table: pa.Table) -> pa.Table:
+    """The same rows, with one array for both bounds of windows where they have none."""
+    if layout.timed:
+        return table
+    nothing = pa.nulls(table.num_rows, BOUNDS[0].type)
+    bounds = {column.name for column in BOUNDS}
+    columns = [nothing if field.name in bounds else table[field.name] for field in table.schema]
+    return pa.Table.from_arrays(columns, schema=table.schema)
 
 
 def _own(layout: Layout) -> list[str]:

@@ -93,6 +93,19 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
         for key, start, row in zip(keys * (1 if view.keys else len(whole)), starts, by_row(view, whole), strict=True):
             assert plain([answers.row(key, start) or {}], exact) == plain([row], exact)
             assert answers.row(key, start) == answers.row(key, start)
+        there = set(zip(keys * (1 if view.keys else len(whole)), starts, strict=True))
+        for key, start in places(view, answers) - there:
+            assert answers.row(key, start) is None, "a session that became part of another"
+
+
+def places(view: View, answers: Answers) -> set[tuple[tuple[Any, ...], int | None]]:
+    """The keys and window starts of all rows of all layers."""
+    found = set()
+    for layer in answers.held.stack:
+        table = layer.answers.table
+        own = zip(*(table[name].to_pylist() for name in view.keys), strict=True) if view.keys else [()] * len(table)
+        found |= set(zip(own, table["window_start"].cast(pa.int64()).to_pylist(), strict=True))
+    return found
 
 
 def plain(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -342,3 +342,22 @@ def test_a_commit_is_merged_with_what_it_touches_alone(world: World, monkeypatch
     row = connection.view("per_page").get(page="/7", window=NOON)
     assert row is not None
     assert (row["n"], row["bytes"]) == (2, 8)
+
+
+def test_a_session_that_became_part_of_another_is_no_more(tmp_path: Path) -> None:
+    world = World(tmp_path, definitions=MORE)
+    world.append(0, hit("/a", 1, minute=0), hit("/a", 1, minute=4))
+    world.trigger()
+    world.recompute(world.end)
+    connection = Connection(Store(world.tables, 1))
+    view, later = connection.view("visits"), NOON + timedelta(minutes=4)
+    apart = view.get(page="/a", odd=True, window=later)
+    assert apart is not None
+    assert apart["n"] == 1
+    world.append(1, hit("/a", 1, minute=2))
+    world.trigger()
+    connection.refresh()
+    assert view.get(page="/a", odd=True, window=later) is None
+    joined = view.get(page="/a", odd=True, window=NOON)
+    assert joined is not None
+    assert joined["n"] == 3
