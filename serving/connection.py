@@ -7,6 +7,7 @@ each `every_s` seconds it looks for commits and publications. Any thread may ask
 import os
 import secrets
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,19 +35,24 @@ EVERY_S: Final = 0.2
 _T = TypeVar("_T")
 
 
-@dataclass
+@dataclass(eq=False)
 class Connection:
-    """The published views of one project. `close` it, or use it in a `with`, to end its thread; without one `refresh` looks."""
+    """The published views of one project. `close` it, or use it in a `with`, to end its thread; without one `refresh` looks.
+
+    The thread also ends once nothing has the connection, nor a view of it, any more.
+    """
 
     store: Store
     _over: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
-    _broken: BaseException | None = field(default=None, init=False, repr=False)
-    _asked: dict[str, tuple[Pinned, ViewAt]] = field(default_factory=dict, init=False, repr=False)
+    _broken: list[BaseException] = field(default_factory=list, init=False, repr=False)
+    _asked: tuple[Pinned, dict[str, ViewAt]] | None = field(default=None, init=False, repr=False)
 
     def follow(self, every_s: float) -> Self:
         """Look for what is new about each so many seconds, until it is closed."""
-        self._thread = threading.Thread(target=self._look, args=(every_s,), name="tandem-connection", daemon=True)
+        weakref.finalize(self, self._over.set)
+        how = (self.store, every_s, self._over, self._broken)
+        self._thread = threading.Thread(target=_follow, args=how, name="tandem-connection", daemon=True)
         self._thread.start()
         return self
 
@@ -57,10 +63,10 @@ class Connection:
 
     def pinned(self) -> Pinned:
         """What answers go by now. Raises ReadFailed if nothing can be read."""
-        if self._broken is not None:
+        if self._broken:
             raise ReadFailed(
-                f"the connection follows its tables no longer, for a fault of its own: {self._broken!r}"
-            ) from self._broken
+                f"the connection follows its tables no longer, for a fault of its own: {self._broken[0]!r}"
+            ) from self._broken[0]
         return self.store.pinned()
 
     def snapshot(self) -> "AtOneSnapshot":
@@ -75,13 +81,16 @@ class Connection:
     def view_now(self, name: str) -> ViewAt:
         """A view as it is now. Raises UnknownView, ReadFailed, Unreadable."""
         pinned = self.pinned()
-        known = self._asked.get(name)
-        if known is not None and known[0] is pinned:
+        asked = self._asked
+        if asked is None or asked[0] is not pinned:
+            # What memory had no room for, or is of an earlier snapshot, is let go.
+            asked = self._asked = pinned, {}
+        if (known := asked[1].get(name)) is not None:
             self.store.use(name)
-            return known[1]
+            return known
         view = AtOneSnapshot(self.store, pinned).view(name)
         if view.memory is not None:
-            self._asked[name] = pinned, view
+            asked[1][name] = view
         return view
 
     def close(self) -> None:
@@ -97,12 +106,13 @@ class Connection:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _look(self, every_s: float) -> None:
-        try:
-            while not self._over.wait(every_s):
-                self.store.refresh()
-        except BaseException as error:  # noqa: BLE001  whoever asks next is told
-            self._broken = error
+
+def _follow(store: Store, every_s: float, over: threading.Event, broken: list[BaseException]) -> None:
+    try:
+        while not over.wait(every_s):
+            store.refresh()
+    except BaseException as error:  # noqa: BLE001  whoever asks next is told
+        broken.append(error)
 
 
 @dataclass(frozen=True)

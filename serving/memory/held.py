@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,6 +16,9 @@ from serving.memory.layout import Layout
 from serving.memory.stack import Stack, extended
 from serving.snapshot import Tail
 from serving.tail_states import states_of
+
+_MOST: Final = 2**31 - 1
+"""Rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
 
 
 class OutgrowsMemory(Exception):
@@ -120,11 +124,17 @@ def _added(place: Place, layout: Layout, stack: Stack, batch: BatchView, parts: 
 def _part(place: Place, layout: Layout, address: str, part: Part, later: Sequence[Part]) -> Iterator[pa.Table]:
     """The states of a part that are live, some at a time."""
     handle, files = files_of(place.tables, address, part)
-    left = place.room
+    left, texts, rows = place.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
     for file in files:
         for some in row_groups(handle, file.path, layout.states):
             states = still_live(some, later)
-            left -= states.nbytes
-            if left < 0:
+            left, rows = left - states.nbytes, rows + states.num_rows
+            for name in texts:
+                texts[name] += states[name].nbytes
+            if left < 0 or max(rows, *texts.values(), 0) > _MOST:
                 raise OutgrowsMemory
             yield states
+
+
+def _has_offsets(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow) or pa.types.is_list(arrow))

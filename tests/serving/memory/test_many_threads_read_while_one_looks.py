@@ -1,5 +1,6 @@
 """Any number of threads ask while another looks for what is new: every answer is of one position, and none steps back."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -84,6 +85,20 @@ def test_a_connection_follows_by_itself_until_it_is_closed(tmp_path: Path) -> No
 
 def expected() -> dict[str, object]:
     return {"window_start": None, "window_end": None, "window_state": "open", "pages": 1}
+
+
+def test_the_thread_of_a_connection_that_nobody_has_any_more_ends(tmp_path: Path) -> None:
+    World(tmp_path)
+    connection = connect(tmp_path, every_s=0.01)
+    view, thread = connection.view("ever"), connection._thread
+    assert thread is not None
+    del connection
+    assert view.get() is None
+    assert thread.is_alive()
+    del view
+    gc.collect()
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_a_fault_of_the_thread_is_told_to_whoever_asks_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
