@@ -115,21 +115,29 @@ def _follow(store: Store, every_s: float, over: threading.Event, broken: list[Ba
         broken.append(error)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AtOneSnapshot:
-    """The views of a project at one snapshot."""
+    """The views of a project at one snapshot.
+
+    A view that is first asked for when the connection has gone on is read from its files, at each question anew: then its
+    quantiles, which every merge estimates otherwise, may differ from question to question.
+    """
 
     store: Store
     pinned: Pinned
+    _views: dict[str, ViewAt] = field(default_factory=dict, init=False, repr=False)
 
     def view(self, name: str) -> ViewAt:
         """A view by name. Raises UnknownView, ReadFailed, Unreadable."""
+        if name in self._views:
+            return self._views[name]
         view = self.pinned.view(name)
 
         def files(selection: Selection, layer: Layer, limit: int | None) -> Outcome:
             return self.store.from_files(self.pinned, view, selection, layer, limit)
 
-        return ViewAt(view, self.store.in_memory(self.pinned, view), files)
+        # What memory lets go of later stays with this snapshot.
+        return self._views.setdefault(name, ViewAt(view, self.store.in_memory(self.pinned, view), files))
 
 
 @dataclass(frozen=True)
