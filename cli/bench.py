@@ -14,6 +14,8 @@ from bench.commands import Place
 from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
 from bench.scale import measuring as scaling
+from bench.serving import measuring as asking
+from bench.serving import report as asked
 from bench.stock import report
 from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.call import Call, Output
@@ -28,10 +30,11 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "scale", "evolve", "duplicates"],
+        Literal["stock", "scale", "evolve", "duplicates", "serving"],
         typer.Argument(
             help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; evolve what new "
-            "history and a new release cost; duplicates measures the memory that finding them takes."
+            "history and a new release cost; duplicates measures the memory that finding them takes; serving what questions "
+            "cost, beside DuckDB over the same files."
         ),
     ] = "stock",
     *,
@@ -41,8 +44,7 @@ def run(
 
     All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
     machine that does nothing else. Succeeds only if all answers agreed;
-    interrupted, it shows what it has measured. The others measure Tandem alone, in some minutes; `evolve` fails if an
-    answer is wrong.
+    interrupted, it shows what it has measured. The others take some minutes; `evolve` and `serving` fail if an answer is wrong.
     """
     if what == "duplicates":
         figures = []
@@ -50,7 +52,7 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return {"scale": _scale, "evolve": _evolve, "stock": _stock}[what](call, quick=quick)
+    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "stock": _stock}[what](call, quick=quick)
 
 
 def _scale(call: Call, *, quick: bool) -> Output:
@@ -73,6 +75,13 @@ def _evolve(call: Call, *, quick: bool) -> Output:
             served = applying.measure(place, applying.QUICK if quick else applying.FULL, call.say)
     right = recomputes.equal and not served.wrong
     return Output(evolved.document(recomputes, served), Group(*evolved.tables(recomputes, served)), 0 if right else 1)
+
+
+def _serving(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "serving")
+    with interrupted(), emptied(state, before=lambda: None):
+        found = list(asking.measure(state, asking.QUICK if quick else asking.FULL, call.say))
+    return Output(asked.document(found), Group(*asked.tables(found)), 0 if asked.agree(found) else 1)
 
 
 def _stock(call: Call, *, quick: bool) -> Output:

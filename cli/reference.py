@@ -63,6 +63,8 @@ def _entry(name: str, thing: Any, level: str) -> Iterator[str]:
 
 def _signature(thing: Any) -> str:
     """Names and defaults; docstrings say what they take, and annotations are in the code."""
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        return ""
     found = inspect.signature(thing)
     parameters = [parameter.replace(annotation=parameter.empty) for parameter in found.parameters.values()]
     return str(found.replace(parameters=parameters, return_annotation=found.empty)).replace("'", '"')

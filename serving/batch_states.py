@@ -52,18 +52,20 @@ class BatchStates:
 
     def _read(self, part: Part, selection: Selection) -> pa.Table:
         handle, files = files_of(self.tables, self.address, part)
-        states = (states for file in files for states in self._row_groups(handle, file.path))
+        states = (states for file in files for states in row_groups(handle, file.path, self.schema))
         if sum(file.size for file in files) > HELD_BYTES:
             return self._whole(selection.filter(some) for some in states)
         self._held[part] = self._whole(states)
         return selection.filter(self._held[part])
 
-    def _row_groups(self, handle: DeltaTable, path: str) -> Iterator[pa.Table]:
-        # Not pyarrow.dataset: importing it imports pandas, and the files are not sorted by anything that it could skip by.
-        with file_system(handle).open_input_file(path) as opened:
-            file = pq.ParquetFile(opened, page_checksum_verification=True)
-            for group in range(file.num_row_groups):
-                yield file.read_row_group(group, columns=self.schema.names).select(self.schema.names).cast(self.schema)
-
     def _whole(self, tables: Iterator[pa.Table]) -> pa.Table:
         return pa.concat_tables([pa.Table.from_batches([], self.schema), *tables])
+
+
+def row_groups(handle: DeltaTable, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """The states of one file of a view's table, some at a time."""
+    # Not pyarrow.dataset: importing it imports pandas, and the files are not sorted by anything that it could skip by.
+    with file_system(handle).open_input_file(path) as opened:
+        file = pq.ParquetFile(opened, page_checksum_verification=True)
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=schema.names).select(schema.names).cast(schema)

@@ -1,37 +1,176 @@
-"""Tandem's answers in a Python program: `connect("my_shop").view("sales").rows(keys={"city": "OSLO"})`."""
+"""Tandem's answers in a Python program: `connect("my_shop").view("sales").get(city="OSLO", window=eight)`.
+
+A connection follows the project's tables in a thread of its own, so that questions are answered from memory: about
+each `every_s` seconds it looks for commits and publications. Any thread may ask.
+"""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import secrets
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 from infra import settings
+from ledger.delta import Unreadable
 from ledger.tables import Tables
-from serving.outcome import Outcome, given
+from serving.changes import Changes, Token, changes
+from serving.memory.answers import Row
+from serving.memory.store import MEMORY, Pinned, Store
+from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.provenance import Layer
 from serving.reader import Reader
-from serving.selection import ALWAYS, Between
+from serving.selection import ALWAYS, Between, Selection
+from serving.snapshot import Snapshot
+from serving.view_at import ViewAt
+
+EVERY_S: Final = 0.2
+"""Seconds between two looks of a connection that is told nothing else: less than a micro-batch takes."""
+
+_T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Connection:
-    """The published views of one project, for one thread at a time."""
+    """The published views of one project. `close` it, or use it in a `with`, to end its thread; without one `refresh` looks.
 
-    reader: Reader
+    The thread also ends once nothing has the connection, nor a view of it, any more.
+    """
+
+    store: Store
+    _over: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+    _thread: threading.Thread | None = field(default=None, init=False, repr=False)
+    _broken: list[BaseException] = field(default_factory=list, init=False, repr=False)
+    _asked: tuple[Pinned, dict[str, ViewAt]] | None = field(default=None, init=False, repr=False)
+
+    def follow(self, every_s: float) -> Self:
+        """Look for what is new about each so many seconds, until it is closed."""
+        weakref.finalize(self, self._over.set)
+        how = (self.store, every_s, self._over, self._broken)
+        self._thread = threading.Thread(target=_follow, args=how, name="tandem-connection", daemon=True)
+        self._thread.start()
+        return self
+
+    def refresh(self) -> Snapshot | Failed:
+        """Look for what is new at once."""
+        found = self.store.refresh()
+        return found.snapshot if isinstance(found, Pinned) else found
+
+    def pinned(self) -> Pinned:
+        """What answers go by now. Raises ReadFailed if nothing can be read."""
+        if self._broken:
+            raise ReadFailed(
+                f"the connection follows its tables no longer, for a fault of its own: {self._broken[0]!r}"
+            ) from self._broken[0]
+        return self.store.pinned()
+
+    def snapshot(self) -> "AtOneSnapshot":
+        """All views as they are now: whatever is asked of it counts the log up to the same position. Raises ReadFailed."""
+        return AtOneSnapshot(self.store, self.pinned())
 
     def view(self, name: str) -> "PublishedView":
         """A view by name. Raises UnknownView, and ReadFailed if nothing can be read."""
-        self.reader.view(name)
-        return PublishedView(self.reader, name)
+        self.pinned().view(name)
+        return PublishedView(self, name)
+
+    def view_now(self, name: str) -> ViewAt:
+        """A view as it is now. Raises UnknownView, ReadFailed, Unreadable."""
+        pinned = self.pinned()
+        asked = self._asked
+        if asked is None or asked[0] is not pinned:
+            # What memory had no room for, or is of an earlier snapshot, is let go.
+            asked = self._asked = pinned, {}
+        if (known := asked[1].get(name)) is not None:
+            self.store.use(name)
+            return known
+        view = AtOneSnapshot(self.store, pinned).view(name)
+        if view.memory is not None:
+            asked[1][name] = view
+        return view
+
+    def close(self) -> None:
+        """Follow no longer; answers stay as they are."""
+        self._over.set()
+        self.store.close()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _follow(store: Store, every_s: float, over: threading.Event, broken: list[BaseException]) -> None:
+    try:
+        while not over.wait(every_s):
+            store.refresh()
+    except BaseException as error:  # noqa: BLE001  whoever asks next is told
+        broken.append(error)
+
+
+@dataclass(frozen=True, eq=False)
+class AtOneSnapshot:
+    """The views of a project at one snapshot.
+
+    A view that is first asked for when the connection has gone on is read from its files, at each question anew: then its
+    quantiles, which every merge estimates otherwise, may differ from question to question.
+    """
+
+    store: Store
+    pinned: Pinned
+    _views: dict[str, ViewAt] = field(default_factory=dict, init=False, repr=False)
+
+    def view(self, name: str) -> ViewAt:
+        """A view by name. Raises UnknownView, ReadFailed, Unreadable."""
+        if name in self._views:
+            return self._views[name]
+        view = self.pinned.view(name)
+
+        def files(selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+            return self.store.from_files(self.pinned, view, selection, layer, limit)
+
+        # What memory lets go of later stays with this snapshot.
+        return self._views.setdefault(name, ViewAt(view, self.store.in_memory(self.pinned, view), files))
 
 
 @dataclass(frozen=True)
 class PublishedView:
-    """One published view; every question is answered at the newest position that there is."""
+    """One published view; every question is answered at the newest position that the connection knows."""
 
-    reader: Reader
+    connection: Connection
     name: str
+
+    def now(self) -> ViewAt:
+        """The view at that position, for several questions at one. Raises ReadFailed."""
+        return self._asked(lambda view: view)
+
+    def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
+        """The one row of a key and of the window that starts at `window`; see ViewAt.get."""
+        return self._asked(lambda view: view.get(keys, window=window, **named))
+
+    def lookup(self, keys: Iterable[Any]) -> Value | Absent:
+        """The rows of many keys; see ViewAt.lookup."""
+        asked = [*keys]
+        return self._asked(lambda view: view.lookup(asked))
+
+    def scan(
+        self,
+        keys: Mapping[str, object] | None = None,
+        *,
+        between: Between = ALWAYS,
+        one: bool = False,
+        layer: Layer = "merged",
+        limit: int | None = None,
+    ) -> Value | Absent:
+        """The rows with these values of keys and of windows that start in a range; see ViewAt.scan."""
+        return self._asked(lambda view: view.scan(keys, between=between, one=one, layer=layer, limit=limit))
 
     def rows(
         self,
@@ -40,9 +179,9 @@ class PublishedView:
         between: Between = ALWAYS,
         layer: Layer = "merged",
         limit: int | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Row]:
         """The rows as flat dicts, ordered by window start, then keys; none if nothing was counted. Raises ReadFailed."""
-        return given(self.ask(keys, between=between, layer=layer, limit=limit)).rows()
+        return self.scan(keys, between=between, layer=layer, limit=limit).rows()
 
     def ask(
         self,
@@ -56,10 +195,46 @@ class PublishedView:
 
         `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`.
         """
-        self.reader.refresh()
-        return self.reader.answer(self.name, keys=keys, between=between, layer=layer, limit=limit)
+        try:
+            return self.scan(keys, between=between, layer=layer, limit=limit)
+        except ReadFailed as error:
+            return Failed(str(error))
+
+    def changes(self, since: str | None = None) -> Iterator[Changes]:
+        """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
+
+        To know all and then what changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. Raises
+        TokenGone, and ReadFailed where nothing can be said; go on from the last token then.
+        """
+        return changes(self.connection.store, self.name, None if since is None else Token.parse(since))
+
+    def at(self, *, publication: int) -> ViewAt:
+        """The view as a publication of the past has it below its cut, while that is kept; for one thread at a time.
+
+        Raises ReadFailed where it is not kept, with those that are, and UnknownView.
+        """
+        reader = Reader(self.connection.store.tables, publication)
+        snapshot, view = reader.snapshot(), reader.view(self.name)
+        return ViewAt(view, None, partial(reader.answer_at, snapshot, view), "batch")
+
+    def _asked(self, question: Callable[[ViewAt], _T]) -> _T:
+        try:
+            return question(self.connection.view_now(self.name))
+        except Unreadable:
+            # An older publication's files may have been removed: perhaps another one is live.
+            self.connection.refresh()
+        try:
+            return question(self.connection.view_now(self.name))
+        except Unreadable as error:
+            raise ReadFailed(str(error)) from error
 
 
-def connect(project: str | Path) -> Connection:
-    """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed."""
-    return Connection(Reader(Tables(settings.load(Path(project), os.environ).state)))
+def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int = MEMORY) -> Connection:
+    """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed.
+
+    It looks for what is new each `every_s` seconds, with None only when it is told to `refresh`, and holds at most `memory` bytes
+    of views.
+    """
+    tables = Tables(settings.load(Path(project), os.environ).state)
+    connection = Connection(Store(tables, secrets.randbits(64), memory))
+    return connection if every_s is None else connection.follow(every_s)

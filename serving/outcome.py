@@ -9,14 +9,18 @@ An empty answer is therefore never mistaken for one that could not be given.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from serving.provenance import Provenance
 from views.errors import TandemError
 from views.rows import to_rows
-from views.view import View
+from views.view import View, answer_schema
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+    import polars as pl
 
 
 class ReadFailed(TandemError):
@@ -36,6 +40,18 @@ class Value:
         """The rows as flat dicts, as `query --json` prints them."""
         return to_rows(self.view, self.table)
 
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table, whose schema says `kind`, `unit` and `doc` of each column."""
+        return self.table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The rows as a pandas data frame; needs pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> "pl.DataFrame":
+        """The rows as a Polars data frame; needs Polars."""
+        return _to_polars(self.table)
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -45,9 +61,26 @@ class Absent:
     provenance: Provenance
     total: int = 0
 
+    @property
+    def table(self) -> pa.Table:
+        """No rows, with the columns of those that there are not."""
+        return pa.Table.from_batches([], answer_schema(self.view))
+
     def rows(self) -> list[dict[str, Any]]:
         """No rows."""
         return []
+
+    def to_arrow(self) -> pa.Table:
+        """See Value."""
+        return self.table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """See Value."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> "pl.DataFrame":
+        """See Value."""
+        return _to_polars(self.table)
 
 
 @dataclass(frozen=True)
@@ -70,3 +103,22 @@ def given(outcome: Outcome) -> Value | Absent:
 def document(outcome: Value | Absent, *, now: datetime) -> dict[str, Any]:
     """The answer as the JSON document of `query`: view, rows and provenance."""
     return {"view": outcome.view.name, "rows": outcome.rows(), "provenance": outcome.provenance.to_json(now=now)}
+
+
+def _to_polars(table: pa.Table) -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415  only who asks for it has to have it
+
+    return pl.DataFrame(pa.Table.from_arrays([_narrow(table, field) for field in table.schema], names=table.column_names))
+
+
+def _narrow(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """A column in a type that Polars has: its decimals hold 38 digits."""
+    column = table[field.name]
+    if not pa.types.is_decimal256(field.type):
+        return column
+    try:
+        return column.cast(pa.decimal128(38, field.type.scale))
+    except pa.ArrowInvalid as error:
+        raise TandemError(
+            f"column {field.name!r} has a number of more than 38 digits, which Polars cannot hold; to_arrow() and rows() can"
+        ) from error

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from ledger import releases
 from ledger.commits import Commit
-from ledger.delta import Unreadable, unreadable
-from ledger.gaps import touching
+from ledger.delta import Unreadable
 from ledger.positions import LOG_START, ranges
 from ledger.publications import Publication
 from ledger.releases import NoRelease
@@ -21,17 +20,17 @@ from serving.batch_states import BatchStates
 from serving.following import Following
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.past import Past
-from serving.provenance import Layer, Provenance
+from serving.provenance import Layer
 from serving.runs import Runs, follow
 from serving.selection import ALWAYS, BadSelection, Between, Selection, select
-from serving.snapshot import Snapshot, Tail
+from serving.snapshot import Snapshot, Tail, provenance_of
+from serving.tail_states import states_of
 from views.errors import DefinitionError, TandemError, listed
 from views.fingerprint import fingerprint
 from views.kernel import Partial, arrange, arrange_as_one, merge, present_arranged
 from views.project import Project, load_files
 from views.rows import ordered
-from views.view import View, approximations, state_schema
-from views.wire import from_ipc
+from views.view import View, state_schema
 
 
 class UnknownView(TandemError):
@@ -60,12 +59,15 @@ class Reader:
         """Pin the newest snapshot; see Following.refresh."""
         self._pinned = self._following.refresh()
         if isinstance(self._pinned, Snapshot):
-            live = self._pinned.publication
-            self._projects = {release: project for release, project in self._projects.items() if release == live.release}
-            fingerprints = {(name, batch.fingerprint) for name, batch in live.views.items()}
-            self._batches = {key: states for key, states in self._batches.items() if key in fingerprints}
-            self._runs = {key: runs for key, runs in self._runs.items() if key[0] == live.release}
+            self._forget(self._pinned.publication)
         return self._pinned
+
+    def _forget(self, live: Publication) -> None:
+        """Let go of what this publication does not need."""
+        self._projects = {release: project for release, project in self._projects.items() if release == live.release}
+        fingerprints = {(name, batch.fingerprint) for name, batch in live.views.items()}
+        self._batches = {key: states for key, states in self._batches.items() if key in fingerprints}
+        self._runs = {key: runs for key, runs in self._runs.items() if key[0] == live.release}
 
     def snapshot(self) -> Snapshot:
         """The pinned snapshot, the newest if none is pinned yet. Raises ReadFailed."""
@@ -107,10 +109,7 @@ class Reader:
         made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
         question without a meaning.
         """
-        if self.publication is not None and layer != "batch":
-            raise BadSelection(
-                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
-            )
+        self._refuse_other_than_batch(layer)
 
         def selected(of: View) -> Selection:
             return select(of, keys or {}, between, one=one)
@@ -127,23 +126,33 @@ class Reader:
         except (ReadFailed, Unreadable) as error:
             return Failed(str(error))
 
+    def answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+        """The same at any snapshot whose release defines the view; what is pinned stays as it is. Raises Unreadable."""
+        self._refuse_other_than_batch(layer)
+        self._forget(snapshot.publication)
+        return self._answer_at(snapshot, view, selection, layer, limit)
+
+    def _refuse_other_than_batch(self, layer: Layer) -> None:
+        if self.publication is not None and layer != "batch":
+            raise BadSelection(
+                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
+            )
+
     def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
         snapshot, view = self.snapshot(), self.view(name)
-        selection = selected(view)
+        return self._answer_at(snapshot, view, selected(view), layer, limit)
+
+    def _answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+        if (problem := refusal(snapshot, view)) is not None:
+            return Failed(problem)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
-        if tail.problem is not None:
-            return Failed(f"view {name!r} cannot be answered exactly: {tail.problem}")
-        if fingerprint(view) != publication.views[name].fingerprint:
-            return Failed(
-                f"view {name!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`"
-            )
         partials = []
         if layer != "speed":
             partials.append(self._below_the_cut(view, publication, tail, selection))
         if layer != "batch":
             partials += self._from_the_cut_on(view, publication, tail, selection)
         merged = merge(view, partials)
-        provenance = _provenance(view, snapshot, layer, merged.rejected)
+        provenance = provenance_of(snapshot, view, layer, merged.rejected)
         rows = _rows(view, merged.states, selection)
         if not rows.num_rows:
             return Absent(view, provenance)
@@ -162,15 +171,21 @@ class Reader:
         place, live = (publication.release, view.name), publication.views[view.name]
 
         def decode(commit: Commit) -> Partial:
-            try:
-                states = from_ipc(commit.partials[live.fingerprint])
-            except (KeyError, pa.ArrowException) as error:
-                what = f"{self.tables.realtime(publication.release, view.source.name)}: [{commit.start}, {commit.end})"
-                unreadable(what, error)
+            states = states_of(self.tables, publication.release, view, live.fingerprint, commit)
             return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(live.fingerprint, {}))
 
         runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
         return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
+
+
+def refusal(snapshot: Snapshot, view: View) -> str | None:
+    """Why a view has no answer at a snapshot, in a sentence for the user; None if it has."""
+    problem = snapshot.tails[view.source.name].problem
+    if problem is not None:
+        return f"view {view.name!r} cannot be answered exactly: {problem}"
+    if fingerprint(view) != snapshot.publication.views[view.name].fingerprint:
+        return f"view {view.name!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`"
+    return None
 
 
 def _rows(view: View, states: pa.Table, selection: Selection) -> pa.Table:
@@ -178,28 +193,3 @@ def _rows(view: View, states: pa.Table, selection: Selection) -> pa.Table:
     if selection.one and selection.start is not None and selection.end is not None:
         return arrange_as_one(view, states, selection.start, selection.end)
     return selection.rows(arrange(view, states))
-
-
-def _provenance(view: View, snapshot: Snapshot, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
-    publication, source = snapshot.publication, view.source.name
-    live, tail = publication.views[view.name], snapshot.tails[source]
-    start = tail.cut if layer == "speed" else LOG_START
-    end = tail.cut if layer == "batch" else tail.end
-    newest = {"batch": publication.newest.get(source), "speed": tail.newest, "merged": snapshot.newest(source)}[layer]
-    return Provenance(
-        layer=layer,
-        publication=publication.number,
-        release=publication.release,
-        fingerprint=live.fingerprint,
-        batch_version=live.version,
-        cut=tail.cut,
-        realtime=end,
-        newest=newest,
-        horizon=view.source.horizon if view.source.identity and layer != "batch" and tail.end != tail.cut else None,
-        watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
-        after_final=snapshot.after_final(view.name, source, layer=layer),
-        approximate=approximations(view),
-        rejected=rejected,
-        gaps=touching(snapshot.gaps, source, start, end),
-        compacted=view.source.compacted,
-    )

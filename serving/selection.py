@@ -11,11 +11,12 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from operator import and_
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views import python_values
 from views.errors import TandemError, listed
 from views.event import TIMESTAMP
 from views.python_values import exact_decimal
@@ -42,11 +43,33 @@ class BadSelection(TandemError):
 
 
 @dataclass(frozen=True)
+class Among:
+    """Keys of a view: `keys` as Arrow gives their values in Python, whose columns have these names and types."""
+
+    columns: Mapping[str, pa.DataType]
+    keys: frozenset[tuple[Any, ...]]
+
+    def terms(self) -> list[pc.Expression]:
+        """What every state of such a key meets, and few others do."""
+        values = zip(*self.keys, strict=True) if self.keys else ((),) * len(self.columns)
+        return [
+            pc.field(name).isin(python_values.array(list(set(some)), arrow))
+            for (name, arrow), some in zip(self.columns.items(), values, strict=True)
+        ]
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """The rows of a table that are of such a key."""
+        there = zip(*(table[name].to_pylist() for name in self.columns), strict=True)
+        return table.filter(python_values.array([key in self.keys for key in there], pa.bool_())) if self.columns else table
+
+
+@dataclass(frozen=True)
 class Selection:
     """Rows whose keys equal the given values and whose window starts in `[start, end)`.
 
     A NULL scalar asks for the rows whose key is NULL. A bound of None is open. A row is made of states that begin from
     its window's start to `reach` after it; of any if that is None. `one` asks for everything in the range as one window.
+    `among` are the keys, all values of each in the view's order, of which rows may be; any if it is None.
     """
 
     keys: Mapping[str, pa.Scalar] = field(default_factory=dict)
@@ -54,10 +77,13 @@ class Selection:
     end: datetime | None = None
     reach: timedelta | None = timedelta(0)
     one: bool = False
+    among: "Among | None" = None
 
     def expression(self) -> pc.Expression | None:
         """What states are needed, as a filter over a table of them; None when all are."""
         terms = [pc.field(name) == value if value.is_valid else pc.field(name).is_null() for name, value in self.keys.items()]
+        if self.among is not None:
+            terms += self.among.terms()
         if self.reach is not None:
             terms += _starting(self.start, None if self.end is None else _later(self.end, self.reach))
         return reduce(and_, terms) if terms else None
@@ -70,7 +96,8 @@ class Selection:
     def rows(self, arranged: pa.Table) -> pa.Table:
         """The rows of an answer that are asked for."""
         terms = [] if self.reach == timedelta(0) else _starting(self.start, self.end)
-        return arranged.filter(reduce(and_, terms)) if terms else arranged
+        found = arranged.filter(reduce(and_, terms)) if terms else arranged
+        return found if self.among is None else self.among.rows(found)
 
 
 def select(view: View, keys: Mapping[str, object], between: Between, *, one: bool = False) -> Selection:

@@ -1,16 +1,19 @@
 """What a reader has pinned: one publication, and per source the realtime commits that tile the log from its cut on."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from ledger.commits import Commit
 from ledger.counts import Counts, plus
-from ledger.gaps import Gap
-from ledger.positions import Position
+from ledger.gaps import Gap, touching
+from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from ledger.tiling import boundary, chain
-from serving.provenance import Layer
+from serving.provenance import Layer, Provenance
+from views.expressions import REASONS
+from views.view import View, approximations
 from views.watermark import later
 
 
@@ -94,3 +97,38 @@ def tail(commits: Sequence[Commit], cut: Position) -> Tail:
     if problem:
         return Tail(cut, cut, problem=problem)
     return Tail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)
+
+
+def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
+    """Where an answer of a view comes from that counts a layer of the snapshot; `rejected` is what that has of the view."""
+    publication, source = snapshot.publication, view.source.name
+    live, tail = publication.views[view.name], snapshot.tails[source]
+    start = tail.cut if layer == "speed" else LOG_START
+    end = tail.cut if layer == "batch" else tail.end
+    newest = {"batch": publication.newest.get(source), "speed": tail.newest, "merged": snapshot.newest(source)}[layer]
+    return Provenance(
+        layer=layer,
+        publication=publication.number,
+        release=publication.release,
+        fingerprint=live.fingerprint,
+        batch_version=live.version,
+        cut=tail.cut,
+        realtime=end,
+        newest=newest,
+        horizon=view.source.horizon if view.source.identity and layer != "batch" and tail.end != tail.cut else None,
+        watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
+        after_final=snapshot.after_final(view.name, source, layer=layer),
+        approximate=approximations(view),
+        rejected=rejected,
+        gaps=touching(snapshot.gaps, source, start, end),
+        compacted=view.source.compacted,
+    )
+
+
+def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
+    """By reason the events up to the snapshot's positions that the view could not look at."""
+    publication, tail = snapshot.publication, snapshot.tails[view.source.name]
+    counted = Counter(publication.rejected.get(view.name, {}))
+    for commit in tail.commits:
+        counted.update(commit.rejected.get(publication.views[view.name].fingerprint, {}))
+    return {reason: counted[reason] for reason in REASONS if counted[reason]}

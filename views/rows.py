@@ -16,7 +16,10 @@
 
 from base64 import b64encode
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import islice
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +32,8 @@ from views.view import View, answer_schema, group_columns
 from views.windows import WINDOW_COLUMNS
 
 Values = list[Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def ordered(view: View, answer: pa.Table) -> pa.Table:
@@ -49,6 +54,40 @@ def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
     table = ordered(view, answer.select(schema.names))
     columns = [written(table[field.name].combine_chunks(), field) for field in schema]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def writer(field: pa.Field) -> Callable[[Any], Any]:
+    """What writes one value of a column, as Arrow gives it in Python, like `written` does all of them."""
+    if pa.types.is_list(field.type):
+        element = writer(field.type.value_field)
+        return lambda value: None if value is None else [element(one) for one in value]
+    if pa.types.is_struct(field.type):
+        parts = [(part.name, writer(part)) for part in field.type]
+        return lambda value: None if value is None else {name: write(value[name]) for name, write in parts}
+    write = _VALUE[_kind(field)]
+    return lambda value: None if value is None else write(value)
+
+
+def time_text(microseconds: int) -> str:
+    """A time since 1970 as rows have it."""
+    return _time_text(_EPOCH + timedelta(microseconds=microseconds))
+
+
+def _kind(field: pa.Field) -> str:
+    named = (field.metadata or {}).get(b"kind")
+    return named.decode() if named is not None else str(kind_of(field.type))
+
+
+def _decimal_text(value: Decimal) -> str:
+    return format(value, "f")
+
+
+def _binary_text(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _time_text(value: datetime) -> str:
+    return value.isoformat().replace("+00:00", "Z")
 
 
 def _plain(column: pa.Array) -> Values:
@@ -103,18 +142,27 @@ def written(column: pa.Array, field: pa.Field) -> Values:
         return _lists(column, field.type)
     if pa.types.is_struct(field.type):
         return _structs(column, field.type)
-    named = (field.metadata or {}).get(b"kind")
-    kind = named.decode() if named is not None else kind_of(field.type)
-    return _VALUES[str(kind)](column)
+    return _VALUES[_kind(field)](column)
 
 
 _VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
     "boolean": _plain,
     "integer": _integers,
-    "decimal": _each(lambda value: format(value, "f")),
+    "decimal": _each(_decimal_text),
     "float": _floats,
     "text": _plain,
-    "binary": _each(lambda value: b64encode(value).decode()),
-    "date": _each(lambda value: value.isoformat()),
+    "binary": _each(_binary_text),
+    "date": _each(date.isoformat),
     "time": _times,
+}
+
+_VALUE: Final[dict[str, Callable[[Any], Any]]] = {
+    "boolean": bool,
+    "integer": int,
+    "decimal": _decimal_text,
+    "float": lambda value: value if isfinite(value) else None,
+    "text": str,
+    "binary": _binary_text,
+    "date": date.isoformat,
+    "time": _time_text,
 }

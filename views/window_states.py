@@ -43,3 +43,10 @@ def _labels(view: View, arranged: pa.Table, watermark: int | None) -> npt.NDArra
     final = final_until(view.source, watermark, placement.grace)
     labels = np.where(ends <= watermark, np.where(ends <= final, _FINAL, _ON_TIME), _OPEN)
     return np.where(ended, labels, _OPEN)
+
+
+def window_state(end: int | None, watermark: int | None, final: int | None) -> WindowState:
+    """The label of one row whose window ends by time, or never if `end` is None; `final` is `final_until` of the watermark."""
+    if end is None or watermark is None or final is None or end > watermark:
+        return "open"
+    return "final" if end <= final else "on_time"

@@ -208,6 +208,31 @@ MUTANTS = (
         "for run in runs) - self.span + 1\n",
         "tests/speed/test_identities.py::test_an_identity_is_held_to_the_end_of_its_span",
     ),
+    Mutant(
+        "stale-session",
+        "memory gives a session that has become part of another, from an older layer that knows no better",
+        "serving/memory/answers.py",
+        "            if low < high or (not layout.by_window and reader.knows(found)):",
+        "            if False:",
+        "tests/serving/memory/test_memory_equals_the_reader.py::test_a_session_that_became_part_of_another_is_no_more",
+    ),
+    Mutant(
+        "lost-in-compaction",
+        "a commit that holds what memory has counted and what it has not is taken for known",
+        "serving/memory/held.py",
+        "            held, after = replace(held, end=held.cut, tail=()), 0",
+        "            after = len(tail.commits)",
+        "tests/serving/memory/test_memory_equals_the_reader.py"
+        "::test_what_compaction_made_one_across_a_readers_position_counts_once",
+    ),
+    Mutant(
+        "hash-believed",
+        "a row is taken for the asked one because the hashes of their keys are the same",
+        "serving/memory/answers.py",
+        "                if reader.key(place) == key:",
+        "                if reader.key(place) is not None:",
+        "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_are_the_kernels",
+    ),
 )
 
 HEAD = f"""\

@@ -151,7 +151,8 @@ def test_a_gap_is_shown_in_every_answer_that_it_touches(tmp_path: Path) -> None:
 
 
 def test_a_python_program_asks_with_three_words(world: World) -> None:
-    view = connect(world.folder).view("per_page")
-    assert view.rows() == value(world).rows()
-    assert view.rows({"page": "/b"}, limit=1) == value(world, keys={"page": "/b"}).rows()[:1]
-    assert isinstance(view.ask({"page": "/nowhere"}), Absent)
+    with connect(world.folder) as connection:
+        view = connection.view("per_page")
+        assert view.rows() == value(world).rows()
+        assert view.rows({"page": "/b"}, limit=1) == value(world, keys={"page": "/b"}).rows()[:1]
+        assert isinstance(view.ask({"page": "/nowhere"}), Absent)

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.views.logged import decoded
 from views.event import Event, Scale
 from views.kernel import merge, partial, present
 from views.measures import count, maximum, mean, minimum, quantiles, total
 from views.ranges import EMPTY
-from views.rows import ordered, to_rows
+from views.rows import ordered, time_text, to_rows, writer, written
 from views.source import Source
 from views.view import View, answer_schema
 from views.windows import all_time, tumbling
@@ -45,6 +47,39 @@ def rows(view: View, *values: bytes) -> list[dict[str, Any]]:
     events = decoded(view.source, *values).events
     assert events.num_rows == len(values)
     return to_rows(view, present(view, merge(view, [partial(view, events, EMPTY)])))
+
+
+KINDS = [
+    (pa.field("v", pa.bool_()), [True, None]),
+    (pa.field("v", pa.int64()), [-(2**63), 0, None]),
+    (pa.field("v", pa.decimal128(38, 0), metadata={"kind": "integer"}), [Decimal(2) ** 90, Decimal(7), None]),
+    (pa.field("v", pa.decimal128(10, 2)), [Decimal("-0.10"), Decimal("12345678.90"), None]),
+    (pa.field("v", pa.float64()), [1.5, float("inf"), float("nan"), None]),
+    (pa.field("v", pa.string()), ["", "ä", None]),
+    (pa.field("v", pa.binary()), [b"", b"\xff\0", None]),
+    (pa.field("v", pa.date32()), [date(1, 1, 1), date(9999, 12, 31), None]),
+    (
+        pa.field("v", pa.timestamp("us", "UTC")),
+        [datetime(1, 1, 1, tzinfo=UTC), datetime(2026, 11, 1, 8, 0, 0, 10, tzinfo=UTC), datetime(2026, 11, 1, tzinfo=UTC), None],
+    ),
+    (pa.field("v", pa.list_(pa.timestamp("us", "UTC"))), [[datetime(2026, 11, 1, tzinfo=UTC), None], [], None]),
+    (
+        pa.field("v", pa.struct([("a", pa.float64()), ("b", pa.list_(pa.binary()))])),
+        [{"a": 1.0, "b": [b"x"]}, {"a": None, "b": None}, None],
+    ),
+]
+
+
+@pytest.mark.parametrize(("field", "values"), KINDS, ids=[str(field.type) for field, _ in KINDS])
+def test_one_value_is_written_as_it_is_among_all_of_its_column(field: pa.Field, values: list[Any]) -> None:
+    column = pa.array(values, field.type)
+    assert [writer(field)(one.as_py()) for one in column] == written(column, field)
+
+
+@given(st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999))
+def test_a_time_in_microseconds_is_written_as_in_a_column(microseconds: int) -> None:
+    column = pa.array([microseconds], pa.timestamp("us", "UTC"))
+    assert [time_text(microseconds)] == written(column, pa.field("v", column.type))
 
 
 def test_rows_are_flat_and_ordered_by_window_then_keys() -> None:

@@ -1,0 +1,24 @@
+"""The view that is asked: what is known of each page, over all time."""
+
+from datetime import datetime
+
+from views import Event, Source, View, count, maximum, mean, total
+
+
+class Request(Event):
+    """One request."""
+
+    at: datetime
+    page: str
+    bytes: int
+
+
+requests = Source(topic="requests", event=Request, event_time="at")
+pages = View(
+    source=requests,
+    keys={"page": "page"},
+    measures={"hits": count(), "bytes": total("bytes"), "largest": maximum("bytes"), "mean": mean("bytes")},
+)
+
+SOURCES = (requests,)
+VIEWS = (pages,)

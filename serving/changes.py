@@ -1,0 +1,141 @@
+"""Rows of a view as they change from snapshot to snapshot, and the token from which one goes on later.
+
+A token names a position over one batch view. From it, in whatever process, come just the rows that answers have otherwise since,
+each as it is now. Where the tables no longer tell what a view said at a token, since a recompute or compaction has made one of
+what was before and after it, `TokenGone` says so: nothing is left out or sent again in silence.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ledger.positions import Position
+from serving.memory.differences import differences
+from serving.memory.held import Held
+from serving.memory.store import InMemory, Pinned, Store
+from serving.outcome import Absent, ReadFailed, Value
+from serving.provenance import Provenance
+from views.errors import TandemError
+from views.view import View
+
+
+class TokenGone(TandemError):
+    """A token from which nobody can tell any more what has changed; `scan` anew, and go on from the token of that snapshot."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """Where in a view's changes somebody stands: what its answers counted."""
+
+    release: int
+    fingerprint: str
+    version: int
+    cut: Position
+    end: Position
+
+    def __str__(self) -> str:
+        document = [self.release, self.fingerprint, self.version, self.cut.to_json(), self.end.to_json()]
+        return urlsafe_b64encode(json.dumps(document, separators=(",", ":")).encode()).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> "Token":
+        """Inverse of `str`. Raises TandemError for a text that is no token."""
+        try:
+            release, fingerprint, version, cut, end = json.loads(urlsafe_b64decode(text.encode()))
+            return cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))
+        except (ValueError, TypeError, AttributeError, TandemError) as error:
+            raise TandemError(f"{text!r} is no token of a view's changes: take one from ViewAt.token or Changes.token") from error
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What has changed up to a snapshot: rows as they are there, and the keys and windows of rows that are no more.
+
+    `gone` has the keys and the window's start, or its number where windows follow the order of the log. Go on from `token`.
+    """
+
+    rows: Value | Absent
+    gone: pa.Table
+    token: str
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the rows come from."""
+        return self.rows.provenance
+
+
+def token_of(held: Held) -> Token:
+    """Where somebody stands who knows what is held."""
+    return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.end)
+
+
+def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
+    """The changes of a view from a token, or from now on, as snapshots come; waits for them, and ends when the store is closed.
+
+    Raises TokenGone, UnknownView, ReadFailed, Unreadable.
+    """
+    pinned = store.pinned()
+    view, memory = _memory(store, pinned, name)
+    held = memory.answers.held
+    return _changes_since(store, name, pinned, held if since is None else _at(store, pinned, view, held, since))
+
+
+def _changes_since(store: Store, name: str, pinned: Pinned, before: Held) -> Iterator[Changes]:
+    while True:
+        view, memory = _memory(store, pinned, name)
+        held = memory.answers.held
+        if held.batch.fingerprint != before.batch.fingerprint:
+            raise TokenGone(f"view {name!r} means something else since publication {memory.provenance.publication}; scan it anew")
+        if held is not before:
+            found = _changes(view, memory, before)
+            if found.rows.total or found.gone.num_rows:
+                yield found
+            before = held
+        newer = store.after(pinned)
+        if newer is None:
+            return
+        pinned = newer
+
+
+def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
+    view = pinned.view(name)
+    memory = store.in_memory(pinned, view)
+    while memory is None:
+        if name in store.outgrown:
+            raise ReadFailed(f"view {name!r} needs more memory than the {store.memory} bytes that there are to tell its changes")
+        pinned = store.pinned()
+        view = pinned.view(name)
+        memory = store.in_memory(pinned, view)
+    return view, memory
+
+
+def _at(store: Store, pinned: Pinned, view: View, held: Held, since: Token) -> Held:
+    """What was held at a token."""
+    if since == token_of(held):
+        return held
+    earlier = store.earlier(pinned, view, held, since.end) if _of_same_batch(token_of(held), since) else None
+    if earlier is None:
+        raise TokenGone(
+            f"what view {view.name!r} said at the token cannot be told any more: since then a recompute or compaction has made "
+            "one of what was before and after it; scan it anew and go on from the token of that snapshot"
+        )
+    return earlier
+
+
+def _of_same_batch(one: Token, other: Token) -> bool:
+    def batch(token: Token) -> tuple[Any, ...]:
+        return token.release, token.fingerprint, token.version, token.cut
+
+    return batch(one) == batch(other)
+
+
+def _changes(view: View, memory: InMemory, before: Held) -> Changes:
+    held = memory.answers.held
+    found = differences(before, held)
+    table, total = memory.answers.labelled([found.changed])
+    rows = Value(view, table, total, memory.provenance) if total else Absent(view, memory.provenance)
+    return Changes(rows, found.gone, str(token_of(held)))

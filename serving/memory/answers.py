@@ -1,0 +1,194 @@
+"""Answers from a view in memory: one row in microseconds, the rows of many keys, or all that a selection asks for.
+
+They are what `present(merge(...))` gives, since that is what the layers keep; only the labels of windows are put to rows as they
+are given, because the watermark moves with every commit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from serving.memory.held import Held
+from serving.memory.index import Numbers, spread
+from serving.memory.layer import Layer, Rows, whole
+from serving.memory.stack import all_visible, visible
+from serving.selection import Selection
+from views import arrays, python_values
+from views.rows import ordered, time_text, writer
+from views.view import bind
+from views.watermark import final_until
+from views.window_states import window_state, window_states
+from views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+"""The values of all keys of a view, in their order, as Arrow gives them in Python."""
+
+_ROW = "_row"
+_written_time = lru_cache(maxsize=1 << 16)(time_text)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a view says at a watermark, in microseconds since 1970; None is before every event."""
+
+    held: Held
+    watermark: int | None
+    _readers: tuple["_Reader", ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        view = self.held.layout.view
+        final = None if self.watermark is None else final_until(view.source, self.watermark, bind(view).placement.grace)
+        readers = (_Reader(self.held, layer, self.watermark, final) for layer in reversed(self.held.stack))
+        object.__setattr__(self, "_readers", tuple(readers))
+
+    def row(self, key: Key, start: int | None) -> Row | None:
+        """The row of a key and of the window that starts then, in microseconds, as `query --json` has it; None if there is none.
+
+        `start` is None where windows have no bounds.
+        """
+        layout = self.held.layout
+        found = layout.hash.of_key(key)
+        for reader in self._readers:
+            low, high = reader.rows_at(found, start)
+            for place in range(low, high):
+                if reader.key(place) == key:
+                    return reader.row(place)
+            if low < high or (not layout.by_window and reader.knows(found)):
+                return None
+        return None
+
+    def of_keys(self, keys: Sequence[Key]) -> pa.Table:
+        """The rows of all windows of some keys, in the order of an answer."""
+        layout, view = self.held.layout, self.held.layout.view
+        columns = [
+            python_values.array(list(values), arrow)
+            for values, arrow in zip(zip(*keys, strict=True), layout.hash.types, strict=True)
+        ]
+        asked = pa.Table.from_arrays(columns, names=[*view.keys])
+        hashes, firsts = np.unique(
+            layout.hashes(asked) if view.keys else layout.hashes(pa.table({"": [None]})), return_index=True
+        )
+        wanted = set(keys) if len(hashes) < len(set(keys)) else None
+        found = []
+        for number, layer in enumerate(self.held.stack):
+            low, high = layer.answers.index.find(hashes)
+            places = spread((low, high))
+            if not len(places):
+                continue
+            of = np.repeat(firsts, high - low)
+            seen = np.isin(places, visible(layout, self.held.stack, number, places), assume_unique=True)
+            places, of = places[seen], of[seen]
+            same = _same(layer.answers, places, asked, of)
+            if wanted is not None:
+                same |= np.array([key in wanted for key in _keys(layer.answers, [*view.keys], places)], dtype=bool)
+            found.append(_at(layer.answers.table, places[same]))
+        return self.labelled(found)[0]
+
+    def select(self, selection: Selection, *, limit: int | None = None) -> tuple[pa.Table, int]:
+        """The rows that are asked for, in order, the first `limit` of them, and how many there are; not a range as one window."""
+        layout, stack = self.held.layout, self.held.stack
+        expression = replace(selection, reach=timedelta(0)).expression()
+        found = []
+        for number, layer in enumerate(stack):
+            rows, seen = layer.answers, all_visible(layout, stack, number)
+            if expression is None:
+                found.append(rows.table if seen.all() else _at(rows.table, np.flatnonzero(seen)))
+                continue
+            numbers = arrays.from_numpy(np.arange(len(rows.index)), pa.int64())
+            places = rows.table.append_column(_ROW, numbers).filter(expression)[_ROW]
+            chosen = arrays.integers(arrays.whole(places))
+            found.append(_at(rows.table, chosen[seen[chosen]]))
+        return self.labelled(found, limit=limit)
+
+    def labelled(self, found: Sequence[pa.Table], *, limit: int | None = None) -> tuple[pa.Table, int]:
+        """Rows as layers keep them as an answer: in order, the first `limit`, with their labels; and how many there are."""
+        layout = self.held.layout
+        rows = whole([pa.Table.from_batches([], layout.kept), *found])
+        some = ordered(layout.view, rows).slice(0, limit)
+        labels = window_states(layout.view, some, self.watermark)
+        columns = [labels if name == WINDOW_STATE.name else some[name] for name in layout.answer.names]
+        return pa.Table.from_arrays(columns, schema=layout.answer), rows.num_rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Takes single rows out of a layer."""
+
+    held: Held
+    layer: Layer
+    watermark: int | None
+    final: int | None
+
+    @cached_property
+    def rows_at(self) -> Callable[[int, int | None], tuple[int, int]]:
+        return self.layer.answers.index.rows_at
+
+    def knows(self, found: int) -> bool:
+        """Whether the layer says all about the unit of this hash."""
+        low, high = self.layer.states.index.rows(found)
+        return low < high
+
+    @cached_property
+    def _keys(self) -> tuple[pa.Array, ...]:
+        return tuple(self.layer.answers.columns[name] for name in self.held.layout.view.keys)
+
+    def key(self, place: int) -> Key:
+        return tuple(column[place].as_py() for column in self._keys)
+
+    @cached_property
+    def _cells(self) -> list[tuple[str, Callable[[int], Any]]]:
+        """By name what gives the value of a column in a row."""
+        columns = self.layer.answers.columns
+        return [
+            (one.name, self._label if one.name == WINDOW_STATE.name else _cell(columns[one.name], one))
+            for one in self.held.layout.answer
+        ]
+
+    def row(self, place: int) -> Row:
+        return {name: cell(place) for name, cell in self._cells}
+
+    def _label(self, place: int) -> str:
+        columns = self.layer.answers.columns
+        if self.held.layout.in_order:
+            return "final" if columns[COMPLETE.name][place].as_py() else "open"
+        return window_state(columns[WINDOW_COLUMNS[1]][place].value, self.watermark, self.final)
+
+
+def _cell(column: pa.Array, described: pa.Field) -> Callable[[int], Any]:
+    if pa.types.is_timestamp(described.type):
+
+        def time(place: int) -> str | None:
+            microseconds = column[place].value
+            return None if microseconds is None else _written_time(microseconds)
+
+        return time
+    write = writer(described)
+    return lambda place: write(column[place].as_py())
+
+
+def _same(rows: Rows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.Mask:
+    """Whether rows, by place, have the keys that are asked for, each of one row of those."""
+    same = np.ones(len(places), dtype=bool)
+    for name in asked.column_names:
+        have = rows.columns[name].take(arrays.from_numpy(places, pa.int64()))
+        want = arrays.whole(asked[name]).take(arrays.from_numpy(of, pa.int64()))
+        equal = pc.fill_null(pc.equal(have, want), False).cast(pa.uint8())
+        both_null = ~arrays.validity(have) & ~arrays.validity(want)
+        same &= (np.frombuffer(equal.buffers()[1] or b"", np.uint8)[equal.offset : equal.offset + len(equal)] == 1) | both_null
+    return same
+
+
+def _keys(rows: Rows, names: Sequence[str], places: Numbers) -> list[Key]:
+    taken = (rows.columns[name].take(arrays.from_numpy(places, pa.int64())).to_pylist() for name in names)
+    return list(zip(*taken, strict=True))
+
+
+def _at(table: pa.Table, places: Numbers) -> pa.Table:
+    return table.take(arrays.from_numpy(places, pa.int64()))

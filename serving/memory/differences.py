@@ -1,0 +1,83 @@
+"""What an answer says otherwise at one snapshot than at an earlier one: rows that changed, and rows that are no more.
+
+Every change of a view makes a new layer, so only units of layers that one snapshot has and the other has not are looked at.
+Labels of windows move with time and are no changes; a quantile that another merge estimates otherwise is one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from serving.memory.held import Held
+from serving.memory.index import spread
+from serving.memory.key_hash import Hashes
+from serving.memory.layer import Layer, whole
+from serving.memory.layout import Layout
+from serving.memory.stack import visible
+from views import arrays
+from views.compare import pairs
+from views.view import bind
+from views.windows import WINDOW_COLUMNS
+from views.windows.placement import BOUNDS
+
+PIECE: Final = 1 << 16
+"""Keys whose rows are compared at once."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Rows as the later snapshot has them, and what told those apart that it has no more; in no order, without labels."""
+
+    changed: pa.Table
+    gone: pa.Table
+
+
+def identity(layout: Layout) -> list[str]:
+    """The columns that tell which row of an earlier answer a row is: its key, and its window's start or place in the log."""
+    placement = bind(layout.view).placement
+    bounds = {column.name for column in BOUNDS}
+    own = [column.name for column in placement.answers if column.name not in bounds] if layout.in_order else [WINDOW_COLUMNS[0]]
+    return [*layout.view.keys, *own]
+
+
+def differences(before: Held, after: Held) -> Differences:
+    """What `after` says otherwise than `before`, of views that mean the same."""
+    layout, group = after.layout, identity(after.layout)
+    compared = [name for name in layout.kept.names if name not in group]
+    changed, gone = [pa.Table.from_batches([], layout.kept)], [pa.Table.from_batches([], layout.kept).select(group)]
+    for hashes in _keys_of(_alone(before.stack, after.stack)):
+        earlier, later = (_rows(layout, held.stack, hashes) for held in (before, after))
+        both = pairs(group, earlier, later)
+        was, is_ = both.there
+        other = pc.and_(is_, pc.invert(was))
+        for name in compared:
+            other = pc.or_(other, pc.and_(is_, both.unequal(name)))
+        changed.append(both.sides[1].filter(other))
+        gone.append(both.sides[0].filter(pc.invert(is_)).select(group))
+    return Differences(whole(changed), whole(gone))
+
+
+def _alone(one: Sequence[Layer], other: Sequence[Layer]) -> list[Layer]:
+    """The layers that only one of two stacks has."""
+    ours, theirs = {id(layer) for layer in one}, {id(layer) for layer in other}
+    return [layer for layer in (*one, *other) if (id(layer) in ours) != (id(layer) in theirs)]
+
+
+def _keys_of(layers: Sequence[Layer]) -> Iterator[Hashes]:
+    """The hashes of the layers' keys, each once, some at a time."""
+    if layers:
+        hashes = np.unique(np.concatenate([layer.states.index.hashes for layer in layers]))
+        for start in range(0, len(hashes), PIECE):
+            yield hashes[start : start + PIECE]
+
+
+def _rows(layout: Layout, stack: Sequence[Layer], hashes: Hashes) -> pa.Table:
+    found = [pa.Table.from_batches([], layout.kept)]
+    for number, layer in enumerate(stack):
+        places = visible(layout, tuple(stack), number, spread(layer.answers.index.find(hashes)))
+        found.append(layer.answers.table.take(arrays.from_numpy(places, pa.int64())))
+    return whole(found)

@@ -1,0 +1,116 @@
+"""Where rows stand that are sorted by a hash, and within one hash by the start of their windows.
+
+A table over the top bits of the hash, of about one entry a row, says between which rows a hash can be: a look-up reads two or
+three places of memory, however many rows there are.
+"""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from serving.memory.key_hash import Hashes
+
+Numbers = npt.NDArray[np.int64]
+Ranges = tuple[Numbers, Numbers]
+"""Half-open ranges of rows, one for each thing looked for: their firsts and their ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Over `hashes` in ascending order; `starts`, in microseconds, ascend within a hash, None where no time tells rows apart.
+
+    At most 2**31 - 1 rows.
+    """
+
+    hashes: Hashes = field(repr=False)
+    starts: Numbers | None = field(repr=False)
+    shift: int = field(init=False)
+    buckets: npt.NDArray[np.int32] = field(init=False, repr=False)
+    _hashes: memoryview = field(init=False, repr=False)
+    _starts: memoryview | None = field(init=False, repr=False)
+    _buckets: memoryview = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        bits = max(1, len(self.hashes).bit_length() - 1)
+        counts = np.bincount((self.hashes >> np.uint64(64 - bits)).astype(np.int64), minlength=1 << bits)
+        buckets = np.concatenate((np.zeros(1, np.int32), np.cumsum(counts).astype(np.int32)))
+        own = {"shift": 64 - bits, "buckets": buckets, "_buckets": buckets.data, "_hashes": self.hashes.data}
+        own["_starts"] = None if self.starts is None else self.starts.data
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds beside the rows; `starts` are the rows' own."""
+        return int(self.hashes.nbytes + self.buckets.nbytes)
+
+    def rows(self, hash_: int) -> tuple[int, int]:
+        """The range of the rows of one hash."""
+        bucket = hash_ >> self.shift
+        low, high = self._buckets[bucket], self._buckets[bucket + 1]
+        low = bisect_left(self._hashes, hash_, low, high)
+        return low, bisect_right(self._hashes, hash_, low, high)
+
+    def rows_at(self, hash_: int, start: int | None) -> tuple[int, int]:
+        """The range of the rows of one hash whose windows start then; where no time tells rows apart, of the hash."""
+        low, high = self.rows(hash_)
+        if self._starts is None or start is None or low == high:
+            return low, high
+        low = bisect_left(self._starts, start, low, high)
+        return low, bisect_right(self._starts, start, low, high)
+
+    def find(self, hashes: Hashes, starts: Numbers | None = None) -> Ranges:
+        """The ranges of the rows of many hashes; with `starts`, which come with each hash, of the windows that start then."""
+        bucket = hashes >> np.uint64(self.shift)
+        low, most = (self.buckets[place].astype(np.int64) for place in (bucket, bucket + np.uint64(1)))
+        low = self._bound(hashes, starts, low, most, after=False)
+        high = low + self._is(low, hashes, starts)
+        # Most are alone.
+        more = np.flatnonzero(self._is(high, hashes, starts) & (high > low))
+        if len(more):
+            some = None if starts is None else starts[more]
+            high[more] = self._bound(hashes[more], some, high[more], most[more], after=True)
+        return low, high
+
+    def _is(self, places: Numbers, hashes: Hashes, starts: Numbers | None) -> npt.NDArray[np.bool_]:
+        """Whether there are rows at these places that are looked for."""
+        if not len(self):
+            return np.zeros(len(places), dtype=bool)
+        within = np.minimum(places, len(self) - 1)
+        found: npt.NDArray[np.bool_] = (places < len(self)) & (self.hashes[within] == hashes)
+        if starts is not None and self.starts is not None:
+            found &= self.starts[within] == starts
+        return found
+
+    def _bound(self, hashes: Hashes, starts: Numbers | None, low: Numbers, high: Numbers, *, after: bool) -> Numbers:
+        """Of the rows from `low` to `high` the first that is not before what is looked for, or with `after` is past it."""
+        low, high = low.copy(), high.copy()
+        open_ = np.flatnonzero(low < high)
+        while len(open_):
+            middle = (low[open_] + high[open_]) >> 1
+            there, wanted = self.hashes[middle], hashes[open_]
+            before = there < wanted
+            same = there == wanted
+            if starts is None or self.starts is None:
+                before |= same & after
+            elif same.any():
+                at, start = self.starts[middle], starts[open_]
+                before |= same & ((at <= start) if after else (at < start))
+            low[open_] = np.where(before, middle + 1, low[open_])
+            high[open_] = np.where(before, high[open_], middle)
+            open_ = open_[low[open_] < high[open_]]
+        return low
+
+
+def spread(ranges: Ranges) -> Numbers:
+    """The rows of the ranges, one after the other."""
+    low, high = ranges
+    lengths = high - low
+    ends = np.cumsum(lengths)
+    found: Numbers = np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - (ends - lengths), lengths)
+    return found

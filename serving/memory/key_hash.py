@@ -1,0 +1,162 @@
+"""A keyed 64-bit hash of key values: of whole Arrow columns with numpy, of one key in Python integers, the same of both.
+
+Only places are found by it. Whoever finds a row compares its key, so two keys of one hash cost time and never an answer; and
+nobody outside knows the seed, by which such keys could be looked for.
+
+Each value is words of 64 bits: a number one (a decimal two), a text or bytes their length and their bytes by eight, the last
+padded with zeros; NULL is a word of its own. A hash begins as the seed and takes in word after word by the finaliser of
+SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number generators, OOPSLA, with Stafford's constants).
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from views import arrays
+
+Hashes = npt.NDArray[np.uint64]
+
+_ALL: Final = 2**64 - 1
+_NULL: Final = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_PIECE: Final = 1 << 15
+"""Rows that are hashed at once: their words stay in a core's cache."""
+_LONG: Final = 64
+"""Values of more words are taken in one by one, since few are that long."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_DAY_0: Final = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True)
+class KeyHash:
+    """Hashes of keys whose values have these types, in this order; the types are those that keys of views have."""
+
+    seed: int
+    types: tuple[pa.DataType, ...]
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> Hashes:
+        """The hash of each row of the key columns, which are of the types and equally long. There is at least one."""
+        rows = len(columns[0])
+        hashes = np.full(rows, self.seed & _ALL, np.uint64)
+        for start in range(0, rows, _PIECE):
+            piece = hashes[start : start + _PIECE]
+            for column in columns:
+                _take_in(piece, column.slice(start, _PIECE))
+            piece[:] = _mixed(piece)
+        return hashes
+
+    def of_key(self, values: Sequence[Any]) -> int:
+        """The hash of one key, given as Arrow would give its values back; what the types cannot hold has no meaning here."""
+        found = self.seed & _ALL
+        for value, arrow in zip(values, self.types, strict=True):
+            for word in (_NULL,) if value is None else words_of(arrow)(value):
+                found = _mix(found ^ word)
+        return _mix(found)
+
+
+def words_of(arrow: pa.DataType) -> Callable[[Any], Sequence[int]]:
+    """What gives the words of a value of the type."""
+    if pa.types.is_string(arrow):
+        return _text_words
+    if pa.types.is_binary(arrow):
+        return _binary_words
+    if pa.types.is_decimal(arrow):
+        return lambda value: _decimal_words(value, arrow.scale)
+    return _NUMBERS[arrow.id]
+
+
+def _text_words(value: str) -> Sequence[int]:
+    return _binary_words(value.encode())
+
+
+def _binary_words(value: bytes) -> Sequence[int]:
+    return [len(value), *(int.from_bytes(value[start : start + 8], "little") for start in range(0, len(value), 8))]
+
+
+def _decimal_words(value: Decimal, scale: int) -> Sequence[int]:
+    sign, digits, exponent = value.as_tuple()
+    unscaled = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
+    unscaled = -unscaled if sign else unscaled
+    return (unscaled & _ALL, unscaled >> 64 & _ALL)
+
+
+_NUMBERS: Final[dict[int, Callable[[Any], Sequence[int]]]] = {
+    pa.bool_().id: lambda value: (int(value),),
+    pa.int64().id: lambda value: (value & _ALL,),
+    pa.float64().id: lambda value: struct.unpack("<Q", struct.pack("<d", value + 0.0)),  # -0.0 + 0.0 is 0.0
+    pa.date32().id: lambda value: (value.toordinal() - _DAY_0 & _ALL,),
+    pa.timestamp("us", "UTC").id: lambda value: ((value - _EPOCH) // _MICROSECOND & _ALL,),
+}
+
+
+def _mix(word: int) -> int:
+    word = (word ^ word >> 30) * _FIRST & _ALL
+    word = (word ^ word >> 27) * _SECOND & _ALL
+    return word ^ word >> 31
+
+
+def _mixed(words: Hashes) -> Hashes:
+    words = (words ^ words >> np.uint64(30)) * np.uint64(_FIRST)
+    words = (words ^ words >> np.uint64(27)) * np.uint64(_SECOND)
+    return words ^ words >> np.uint64(31)
+
+
+def _take_in(hashes: Hashes, column: pa.Array) -> None:
+    """Take the words of a column into the hashes of its rows, in place."""
+    there = arrays.validity(column)
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        _take_in_bytes(hashes, column, there)
+        return
+    before = hashes if there.all() else hashes.copy()
+    for word in _number_words(column):
+        hashes[:] = _mixed(hashes ^ word)
+    if before is not hashes:
+        hashes[~there] = _mixed(before[~there] ^ np.uint64(_NULL))
+
+
+def _number_words(column: pa.Array) -> Iterator[Hashes]:
+    if pa.types.is_decimal(column.type):
+        yield from arrays.decimal_words(column).view(np.uint64).T
+    elif pa.types.is_floating(column.type):
+        yield (arrays.doubles(column) + 0.0).view(np.uint64)
+    elif pa.types.is_boolean(column.type) or pa.types.is_date(column.type):
+        narrow = column.cast(pa.int32())
+        values = np.frombuffer(narrow.buffers()[1] or b"", np.int32)[narrow.offset : narrow.offset + len(narrow)]
+        yield values.astype(np.int64).view(np.uint64)
+    else:
+        yield arrays.integers(column).view(np.uint64)
+
+
+def _take_in_bytes(hashes: Hashes, column: pa.Array, there: arrays.Mask) -> None:
+    _, places, content = column.buffers()
+    offsets = np.frombuffer(places or b"\0\0\0\0", np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    # Eight bytes more, so that the last word of every value can be read whole; what is beyond the value is masked.
+    data = np.zeros(last - first + 8, np.uint8)
+    data[: last - first] = np.frombuffer(content or b"", np.uint8)[first:last]
+    unaligned = np.ndarray((last - first + 1,), "<u8", data, strides=(1,))
+    starts, lengths = offsets[:-1] - first, np.diff(offsets)
+    hashes[:] = _mixed(hashes ^ np.where(there, lengths.astype(np.uint64), np.uint64(_NULL)))
+    lengths = np.where(there, lengths, 0)
+    long = lengths > 8 * _LONG
+    for row in np.flatnonzero(long).tolist():
+        found = int(hashes[row])
+        for word in _binary_words(data[starts[row] : starts[row] + lengths[row]].tobytes())[1:]:
+            found = _mix(found ^ word)
+        hashes[row] = found
+    left = np.where(long, 0, lengths)
+    rows = np.flatnonzero(left)
+    while len(rows):
+        words = unaligned[starts[rows]]
+        words &= np.uint64(_ALL) >> (np.uint64(64) - np.minimum(left[rows], 8).astype(np.uint64) * np.uint64(8))
+        hashes[rows] = _mixed(hashes[rows] ^ words)
+        starts, left = starts + 8, left - 8
+        rows = rows[left[rows] > 0]

@@ -1,0 +1,55 @@
+"""Values of a view's keys as a program gives them, made what Arrow would give back, so that they can be hashed and compared.
+
+What is of its key's very type, as nearly all are, passes without a detour; anything else is judged by `selection.select`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from serving.selection import ALWAYS, BadSelection, select
+from views.errors import listed
+from views.view import View
+
+_FITS: Final[dict[int, Callable[[Any], bool]]] = {
+    pa.string().id: lambda value: type(value) is str and value.isascii(),
+    pa.int64().id: lambda value: type(value) is int and -(2**63) <= value < 2**63,
+    pa.bool_().id: lambda value: type(value) is bool,
+    pa.binary().id: lambda value: type(value) is bytes,
+    pa.date32().id: lambda value: type(value) is date,
+    pa.timestamp("us", "UTC").id: lambda value: type(value) is datetime and value.tzinfo is not None,
+}
+
+
+def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of all keys of the view, in its order; `types` are theirs. Raises BadSelection, also where one is missing."""
+    if given.keys() != view.keys.keys():
+        select(view, given, ALWAYS)
+        missing = [name for name in view.keys if name not in given]
+        raise BadSelection(
+            f"a row of view {view.name!r} is of one value of each key, None being NULL, and {', '.join(missing)} is missing; "
+            f"keys: {listed('', view.keys)}"
+        )
+    found = []
+    for name, arrow in zip(view.keys, types, strict=True):
+        value = given[name]
+        fits = _FITS.get(arrow.id)
+        if value is not None and not (fits is not None and fits(value)):
+            value = select(view, {name: value}, ALWAYS).keys[name].as_py()
+        found.append(value)
+    return tuple(found)
+
+
+def keys_of(view: View, types: Iterable[pa.DataType], given: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The same of many keys, each a mapping by name, or where the view has one key also its bare value."""
+    types, names = tuple(types), [*view.keys]
+    found = []
+    for one in given:
+        if not isinstance(one, Mapping) and len(names) != 1:
+            raise BadSelection(
+                f"{one!r} is no key of view {view.name!r}: give a mapping with a value for each of {', '.join(names)}"
+            )
+        found.append(key_of(view, types, one if isinstance(one, Mapping) else {names[0]: one}))
+    return found

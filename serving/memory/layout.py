@@ -1,0 +1,92 @@
+"""How a view's states and answers lie in memory, and which of them belong together.
+
+The *unit* is what is replaced as a whole when something of it changes. Where a state is an answer's row and no two windows have
+to do with each other (tumbling, calendar, all time) it is a key and window; else (hopping, sessions, windows in the order of
+the log) a key with all its windows. A unit is known by its hash, so two keys of one hash are one unit: they are merged and
+presented together, each for itself, and nothing has to be compared until an answer is given.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from serving.memory.index import Numbers
+from serving.memory.key_hash import Hashes, KeyHash
+from views import arrays
+from views.measures.measure import only
+from views.view import View, answer_schema, bind, state_schema
+from views.windows import WINDOW_COLUMNS, AllTime
+from views.windows.placement import COMPLETE, WINDOW_STATE
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Of one view; `seed` is the key of its hashes."""
+
+    view: View
+    seed: int = field(repr=False)
+
+    @cached_property
+    def hash(self) -> KeyHash:
+        """The hash of the view's keys."""
+        return KeyHash(self.seed, tuple(self.states.field(name).type for name in self.view.keys))
+
+    @cached_property
+    def states(self) -> pa.Schema:
+        """The columns of states."""
+        return state_schema(self.view)
+
+    @cached_property
+    def answer(self) -> pa.Schema:
+        """The columns of an answer as it is given."""
+        return answer_schema(self.view)
+
+    @cached_property
+    def kept(self) -> pa.Schema:
+        """The columns of answers as they are kept: without the label, which moves with the watermark; with what decides it."""
+        fields = [column for column in self.answer if column.name != WINDOW_STATE.name]
+        return pa.schema([*fields, *([COMPLETE] if self.in_order else [])])
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether windows follow the order of the log."""
+        return bind(self.view).placement.in_order
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether windows have bounds."""
+        return not isinstance(self.view.window, AllTime)
+
+    @cached_property
+    def by_window(self) -> bool:
+        """Whether a unit is a key and window, rather than a key with all its windows."""
+        placement = bind(self.view).placement
+        return placement.alone and placement.arrange is None
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The columns of answers that are columns of states, so that they are in memory once; only where rows are the same."""
+        if not self.by_window:
+            return frozenset()
+        own = {one.name for one in bind(self.view).measures if one.aggregate.present is not only}
+        return frozenset(
+            column.name
+            for column in self.kept
+            if column.name not in own and column.name in self.states.names and self.states.field(column.name).type == column.type
+        )
+
+    def fits(self, other: "Layout") -> bool:
+        """Whether what lies in memory by this layout lies so by the other, whose view means the same under other labels."""
+        return self.seed == other.seed and self.states.equals(other.states) and self.kept.equals(other.kept)
+
+    def hashes(self, table: pa.Table) -> Hashes:
+        """The hash of each row's key."""
+        if not self.view.keys:
+            return np.full(table.num_rows, self.hash.of_key(()), np.uint64)
+        return self.hash.of_columns([arrays.whole(table[name]) for name in self.view.keys])
+
+    def starts(self, table: pa.Table) -> Numbers | None:
+        """When each row's window starts, in microseconds; None where that tells no rows apart."""
+        return arrays.integers(arrays.whole(table[WINDOW_COLUMNS[0]])) if self.timed else None

@@ -1,0 +1,102 @@
+"""A stack of layers, the oldest first: of a unit the newest layer that has it says everything.
+
+States that come are merged with what the stack has of their units, and become one more layer. A layer is more than twice as large
+as the next, so that a commit costs what it touches, and a look-up looks into a handful of layers.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from serving.memory.index import Numbers, spread
+from serving.memory.key_hash import Hashes
+from serving.memory.layer import Layer, Rows, joined, layer_of, over, shadowed, whole
+from serving.memory.layout import Layout
+from views import arrays
+from views.kernel import merge_states
+
+PIECE: Final = 1 << 17
+"""States that are merged and presented at once, of whole units: what that takes does not grow with the view."""
+
+Stack = tuple[Layer, ...]
+
+
+def extended(layout: Layout, stack: Stack, tables: Iterable[pa.Table], *, below: Stack = ()) -> Stack:
+    """The stack with states that come on top of what it has, and what is `below` it; neither has an event of theirs.
+
+    Of a unit that comes the new layer has all; layers below the stack stay as they are. At its peak this holds what comes
+    twice, if the tables are made one by one and held by nobody else.
+    """
+    states = whole([pa.Table.from_batches([], layout.states), *tables])
+    if not states.num_rows:
+        return stack
+    found = [_merged(layout, (*below, *stack), piece, units) for piece, units in _pieces(layout, states)]
+    del states
+    newest = joined(layout, found)
+    while stack and stack[-1].states.table.num_rows <= 2 * newest.states.table.num_rows:
+        newest = over(layout, stack[-1], newest)
+        stack = stack[:-1]
+    return (*stack, newest)
+
+
+def visible(layout: Layout, stack: Stack, number: int, places: Numbers) -> Numbers:
+    """Of places of answers in a layer those that no newer layer says anything about."""
+    index = stack[number].answers.index
+    for newer in stack[number + 1 :]:
+        starts = index.starts[places] if layout.by_window and index.starts is not None else None
+        low, high = newer.states.index.find(index.hashes[places], starts)
+        places = places[low == high]
+    return places
+
+
+def all_visible(layout: Layout, stack: Stack, number: int) -> arrays.Mask:
+    """Of all answers in a layer, whether no newer layer says anything about them."""
+    rows = stack[number].answers
+    seen = np.ones(len(rows.index), dtype=bool)
+    for newer in stack[number + 1 :]:
+        seen[shadowed(layout, rows, newer)] = False
+    return seen
+
+
+def _merged(layout: Layout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:
+    """The layer of some whole units: what comes, merged with what there is."""
+    known = [*_states_of(stack, *units)]
+    if layout.by_window and not known and len(units[0]) == states.num_rows:
+        return layer_of(layout, states)
+    return layer_of(layout, merge_states(layout.view, [*known, states]))
+
+
+def _states_of(stack: Stack, hashes: Hashes, starts: Numbers | None) -> Iterator[pa.Table]:
+    """All states of some units, each from the newest layer that has it."""
+    for layer in reversed(stack):
+        low, high = layer.states.index.find(hashes, starts)
+        there = low < high
+        if there.any():
+            yield _at(layer.states, spread((low[there], high[there])))
+            hashes, starts = hashes[~there], None if starts is None else starts[~there]
+
+
+def _at(rows: Rows, places: Numbers) -> pa.Table:
+    return rows.table.take(arrays.from_numpy(places, pa.int64()))
+
+
+def _pieces(layout: Layout, states: pa.Table) -> Iterator[tuple[pa.Table, tuple[Hashes, Numbers | None]]]:
+    """The states by unit, cut between units into tables of about PIECE rows, each with its different units."""
+    hashes, starts = layout.hashes(states), layout.starts(states) if layout.by_window else None
+    order = np.argsort(hashes, kind="stable") if starts is None else np.lexsort((starts, hashes))
+    hashes, starts = hashes[order], None if starts is None else starts[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = hashes[1:] != hashes[:-1]
+    if starts is not None:
+        new[1:] |= starts[1:] != starts[:-1]
+    firsts = np.flatnonzero(new)
+    start = 0
+    while start < len(order):
+        cut = int(np.searchsorted(firsts, start + PIECE))
+        end = int(firsts[cut]) if cut < len(firsts) else len(order)
+        units = firsts[np.searchsorted(firsts, start) : cut]
+        piece = states.take(arrays.from_numpy(order[start:end], pa.int64()))
+        yield piece, (hashes[units], None if starts is None else starts[units])
+        start = end

@@ -1,0 +1,206 @@
+"""What a connection holds in memory: the newest snapshot, and of its views those that were asked for last.
+
+One thread at a time looks for what is new, any number read. All that readers see is one `Pinned` after another, each put in place
+of the last by one assignment and never changed but by views that are read later, at the very positions it stands at: no reader
+waits for another, and no answer mixes two publications. What is new is made beside what is held, which stays as it is for those
+who still read it.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final
+
+from ledger.delta import Unreadable
+from ledger.parts import BatchView
+from ledger.positions import Position
+from ledger.tables import Tables
+from serving.memory.answers import Answers
+from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded
+from serving.memory.layout import Layout
+from serving.outcome import Failed, Outcome, ReadFailed
+from serving.provenance import Layer, Provenance
+from serving.reader import Reader, UnknownView, refusal
+from serving.selection import Selection
+from serving.snapshot import Snapshot, provenance_of, rejected
+from views.errors import listed
+from views.project import Project
+from views.view import View
+
+MEMORY: Final = 2**30
+"""How many bytes of views are held unless a connection is told otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """A view of a snapshot that is in memory, with the provenance of all its answers."""
+
+    answers: Answers
+    provenance: Provenance
+
+
+@dataclass(frozen=True, eq=False)
+class Pinned:
+    """A snapshot, the definitions that it goes by, and those of its views that are in memory."""
+
+    snapshot: Snapshot
+    project: Project
+    views: Mapping[str, InMemory] = field(default_factory=dict, repr=False)
+
+    def view(self, name: str) -> View:
+        """A view by name. Raises UnknownView."""
+        if name not in self.project.views:
+            raise UnknownView(f"no view {name!r} is published; views: {listed(name, self.project.views)}")
+        return self.project.views[name]
+
+
+@dataclass
+class Store:
+    """Follows a project's tables with at most `memory` bytes of views; `seed` is the key of the hashes by which rows are found.
+
+    A view that alone needs more is read from its files at each question. While a view is built anew beside the one that is held,
+    both are there.
+    """
+
+    tables: Tables
+    seed: int = field(repr=False)
+    memory: int = MEMORY
+    _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
+    _held: dict[str, Held] = field(default_factory=dict, init=False, repr=False)
+    _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)
+    _used: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._uses, self._news, self._closed = count(), threading.Condition(), False
+        self._following, self._looks = Reader(self.tables), threading.RLock()
+        self._files, self._reads = Reader(self.tables), threading.Lock()
+
+    def pinned(self) -> Pinned:
+        """What was found last; the first time this looks. Raises ReadFailed."""
+        pinned = self._pinned
+        if pinned is None:
+            pinned = self.refresh()
+        if isinstance(pinned, Failed):
+            raise ReadFailed(pinned.reason)
+        return pinned
+
+    def refresh(self) -> Pinned | Failed:
+        """Look for what is new, and bring the views in memory to it; see Following.refresh."""
+        with self._looks:
+            found = self._following.refresh()
+            if isinstance(found, Snapshot):
+                if isinstance(self._pinned, Pinned) and self._pinned.snapshot == found:
+                    return self._pinned
+                try:
+                    pinned = Pinned(found, self._following.project())
+                except (ReadFailed, Unreadable) as error:
+                    self._pinned = Failed(str(error))
+                else:
+                    self._pinned = replace(pinned, views=self._all_brought(pinned))
+            else:
+                self._pinned = found
+            with self._news:
+                self._news.notify_all()
+            return self._pinned
+
+    def after(self, pinned: Pinned) -> Pinned | None:
+        """What is found next at another snapshot than this, once it is; None once this is closed. Raises ReadFailed."""
+
+        def other() -> bool:
+            newest = self._pinned
+            return self._closed or not isinstance(newest, Pinned) or newest.snapshot is not pinned.snapshot
+
+        with self._news:
+            self._news.wait_for(other)
+        return None if self._closed else self.pinned()
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        self._closed = True
+        with self._news:
+            self._news.notify_all()
+
+    @property
+    def outgrown(self) -> frozenset[str]:
+        """The views that need more memory than there is."""
+        return frozenset(self._outgrown)
+
+    def earlier(self, pinned: Pinned, view: View, held: Held, end: Position) -> Held | None:
+        """What is held of a view as it was at an earlier end over the same cut; None if no commit ends there."""
+        tail = pinned.snapshot.tails[view.source.name]
+        if end != tail.cut and all(commit.end != end for commit in tail.commits):
+            return None
+        number = next((n for n, commit in enumerate(tail.commits, 1) if commit.end == end), 0)
+        below = replace(held, end=held.cut, tail=())
+        place = Place(self.tables, held.release, self.memory)
+        return followed(place, below, held.batch, replace(tail, end=end, commits=tail.commits[:number]))
+
+    def in_memory(self, pinned: Pinned, view: View) -> InMemory | None:
+        """The view at that very snapshot; None if it has to be read from its files. Raises ReadFailed, Unreadable."""
+        self.use(view.name)
+        if (there := pinned.views.get(view.name)) is not None:
+            return there
+        if (problem := refusal(pinned.snapshot, view)) is not None:
+            raise ReadFailed(problem)
+        with self._looks:
+            newest = self._pinned
+            if not isinstance(newest, Pinned) or newest.snapshot is not pinned.snapshot:
+                return None
+            if view.name not in newest.views and (brought := self._brought(newest, view)) is not None:
+                newest = self._pinned = replace(newest, views=self._within({**newest.views, view.name: brought}, view.name))
+            return newest.views.get(view.name)
+
+    def use(self, view: str) -> None:
+        """Note that a view is asked: of those that memory has no room for, the ones go that nobody asked for longest."""
+        self._used[view] = next(self._uses)
+
+    def from_files(self, pinned: Pinned, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+        """What the kernel makes of the view's tables at that very snapshot, one question at a time. Raises Unreadable."""
+        with self._reads:
+            return self._files.answer_at(pinned.snapshot, view, selection, layer, limit)
+
+    def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
+        """The views that are held, at a new snapshot. One that cannot be read is tried again by who asks for it."""
+        brought: dict[str, InMemory] = {}
+        live = pinned.snapshot.publication.views
+        self._held = {name: one for name, one in self._held.items() if name in live and name in pinned.project.views}
+        for name in [*self._held]:
+            try:
+                view = self._brought(pinned, pinned.project.views[name])
+            except Unreadable:
+                continue
+            if view is not None:
+                brought[name] = view
+        return self._within(brought, None)
+
+    def _brought(self, pinned: Pinned, view: View) -> InMemory | None:
+        """The view at a snapshot, from what is held of it or anew; None where it has no answer or outgrows memory."""
+        snapshot, source = pinned.snapshot, view.source.name
+        if refusal(snapshot, view) is not None:
+            return None
+        batch, tail = snapshot.publication.views[view.name], snapshot.tails[source]
+        if self._outgrown.get(view.name) == batch:
+            return None
+        place, layout = Place(self.tables, snapshot.publication.release, self.memory), Layout(view, self.seed)
+        held = self._held.get(view.name)
+        try:
+            if held is not None and held.batch.fingerprint == batch.fingerprint and held.layout.fits(layout):
+                held = followed(place, held if held.layout.view is view else replace(held, layout=layout), batch, tail)
+            else:
+                held = loaded(place, layout, batch, tail)
+        except OutgrowsMemory:
+            self._outgrown[view.name] = batch
+            self._held.pop(view.name, None)
+            return None
+        self._held[view.name] = held
+        answers = Answers(held, snapshot.watermark(source))
+        return InMemory(answers, provenance_of(snapshot, view, "merged", rejected(snapshot, view)))
+
+    def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
+        """Those that are within the bytes, without those that were asked for longest ago; `newest` stays."""
+        while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > self.memory:
+            oldest = min((name for name in self._held if name != newest), key=lambda name: self._used.get(name, -1))
+            del self._held[oldest]
+            views.pop(oldest, None)
+        return views

@@ -1,0 +1,17 @@
+"""The states of a view in a commit of a realtime table."""
+
+import pyarrow as pa
+
+from ledger.commits import Commit
+from ledger.delta import unreadable
+from ledger.tables import Tables
+from views.view import View
+from views.wire import from_ipc
+
+
+def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:
+    """What the commit has of the view. Raises Unreadable if that is missing or damaged."""
+    try:
+        return from_ipc(commit.partials[fingerprint])
+    except (KeyError, pa.ArrowException) as error:
+        unreadable(f"{tables.realtime(release, view.source.name)}: [{commit.start}, {commit.end})", error)

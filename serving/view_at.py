@@ -1,0 +1,148 @@
+"""One view at one snapshot: rows by key, by range, and of many keys, each with where it comes from.
+
+However often it is asked it says the same, whatever is committed or published meanwhile, and it may be asked by any thread.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from serving.changes import token_of
+from serving.memory.answers import Key, Row
+from serving.memory.key_values import key_of, keys_of
+from serving.memory.store import InMemory
+from serving.outcome import Absent, Outcome, ReadFailed, Value, given
+from serving.provenance import Layer, Provenance
+from serving.selection import ALWAYS, Among, BadSelection, Between, Selection, select
+from views.view import View, bind, state_schema
+from views.windows import AllTime, Hopping
+
+Files = Callable[[Selection, Layer, int | None], Outcome]
+"""What answers a selection of a layer from the view's tables, the first rows up to a limit."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewAt:
+    """`view` at a snapshot: what `memory` has, and what only its files tell; `layer` is what is counted unless it is asked."""
+
+    view: View
+    memory: InMemory | None
+    files: Files = field(repr=False)
+    layer: Layer = "merged"
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Where every answer of the layer comes from. Raises ReadFailed, Unreadable."""
+        if self.memory is not None:
+            return self.memory.provenance
+        return given(self.files(select(self.view, {}, ALWAYS), self.layer, 0)).provenance
+
+    @property
+    def token(self) -> str:
+        """From where `changes` tells what is otherwise than here. Raises ReadFailed for a view that is not in memory."""
+        if self.memory is None:
+            raise ReadFailed(f"view {self.view.name!r} is read from its files, so its changes cannot be told")
+        return str(token_of(self.memory.answers.held))
+
+    def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
+        """The one row of a key, each of whose values is named, and of the window that starts at `window`.
+
+        None is the certainty that nothing was counted. Views of all time take no window. Raises BadSelection where that names no
+        row, ReadFailed and Unreadable where nothing can be said.
+        """
+        key = key_of(self.view, self._types, named if keys is None else {**keys, **named})
+        start = self._start(window)
+        found = self.memory.answers.row(key, start) if self.memory is not None else self._from_files(key, window)
+        if found is None:
+            self._refuse_no_window(window)
+        return found
+
+    def lookup(self, keys: Iterable[Any]) -> Value | Absent:
+        """The rows of all windows of many keys, in the order of any answer; a key that has none is not there.
+
+        Each key is a mapping with a value for every key of the view, or its bare value where the view has one.
+        """
+        asked = keys_of(self.view, self._types, keys)
+        if self.memory is not None:
+            table = self.memory.answers.of_keys(asked) if asked else Absent(self.view, self.memory.provenance).table
+            return self._outcome(table, table.num_rows, self.memory.provenance)
+        among = Among(dict(zip(self.view.keys, self._types, strict=True)), frozenset(asked))
+        return given(self.files(replace(select(self.view, {}, ALWAYS), among=among), self.layer, None))
+
+    def scan(
+        self,
+        keys: Mapping[str, object] | None = None,
+        *,
+        between: Between = ALWAYS,
+        one: bool = False,
+        layer: Layer | None = None,
+        limit: int | None = None,
+    ) -> Value | Absent:
+        """The rows with these values of some keys, None for NULL, and of windows that start in `between`, `[from, to)`.
+
+        With `one` the range is one window; a `limit` keeps the first rows. Raises BadSelection for a question without a meaning,
+        ReadFailed and Unreadable where nothing can be said.
+        """
+        selection, layer = select(self.view, keys or {}, between, one=one), layer or self.layer
+        if self.memory is None or layer != "merged" or one:
+            return given(self.files(selection, layer, limit))
+        if self.view.keys and selection.keys.keys() == self.view.keys.keys():
+            rows = self.memory.answers.of_keys([tuple(selection.keys[name].as_py() for name in self.view.keys)])
+            found = replace(selection, reach=None).rows(rows)
+            return self._outcome(found.slice(0, limit), found.num_rows, self.memory.provenance)
+        table, total = self.memory.answers.select(selection, limit=limit)
+        return self._outcome(table, total, self.memory.provenance)
+
+    @cached_property
+    def _types(self) -> tuple[pa.DataType, ...]:
+        states = state_schema(self.view)
+        return tuple(states.field(name).type for name in self.view.keys)
+
+    @cached_property
+    def _nameable(self) -> bool:
+        return not bind(self.view).placement.in_order
+
+    def _outcome(self, table: pa.Table, total: int, provenance: Provenance) -> Value | Absent:
+        return Value(self.view, table, total, provenance) if total else Absent(self.view, provenance)
+
+    def _start(self, window: datetime | None) -> int | None:
+        """The window's start in microseconds, None of all time. Raises BadSelection."""
+        if not self._nameable:
+            raise BadSelection(
+                f"windows of view {self.view.name!r} follow the order of the log, so no time names one; "
+                "scan(keys) gives all of a key"
+            )
+        if isinstance(self.view.window, AllTime):
+            if window is not None:
+                select(self.view, {}, (window, None))
+            return None
+        if window is None:
+            raise BadSelection(
+                f"a row of view {self.view.name!r} is of one window, which window= names by its start; scan(keys) gives all"
+            )
+        if type(window) is not datetime or window.tzinfo is None:
+            select(self.view, {}, (window, None))
+        return (window - _EPOCH) // _MICROSECOND
+
+    def _from_files(self, key: Key, window: datetime | None) -> Row | None:
+        between = ALWAYS if window is None else (window, window + _MICROSECOND)
+        chosen = select(self.view, dict(zip(self.view.keys, key, strict=True)), between)
+        rows = given(self.files(chosen, self.layer, None)).rows()
+        return rows[0] if rows else None
+
+    def _refuse_no_window(self, window: datetime | None) -> None:
+        """Raise BadSelection for a time at which no window of the view starts."""
+        begins = bind(self.view).placement.begins
+        if window is None or begins is None:
+            return
+        of = self.view.window
+        if begins(window) and not (isinstance(of, Hopping) and (window - _EPOCH) % of.every):
+            return
+        raise BadSelection(f"no window of view {self.view.name!r} starts at {window.isoformat()}: its windows are {of}")

@@ -1,0 +1,178 @@
+"""What cannot be read fails in memory with the reader's own sentence, and is answered again once it can be read."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ledger import delta
+from serving.connection import Connection
+from serving.memory.store import Store
+from serving.outcome import Absent, Failed, ReadFailed, Value
+from serving.reader import Reader, UnknownView
+from serving.selection import BadSelection
+from tests.serving.test_failed_is_not_absent import handle_and_paths, tamper
+from tests.serving.world import DEFINITIONS, NOON, World, hit, position
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Three commits: [0, 3), [3, 6), [6, 9); the first two are below the cut of a publication."""
+    made = World(tmp_path)
+    made.append(0, *(hit("/", n) for n in range(1, 10)))
+    for end in (3, 6, 9):
+        made.trigger(position(end))
+    made.recompute(position(3))
+    return made
+
+
+def lose_a_commit(world: World) -> None:
+    handle, paths = handle_and_paths(world)
+    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+
+
+def lose_the_batch_files(world: World) -> None:
+    table = Path(world.tables.view("per_page", world.live.views["per_page"].fingerprint))
+    for file in table.glob("batch_version=1/*.parquet"):
+        file.unlink()
+
+
+def tear_the_batch_files(world: World) -> None:
+    table = Path(world.tables.view("per_page", world.live.views["per_page"].fingerprint))
+    for file in table.glob("batch_version=1/*.parquet"):
+        file.write_bytes(b"PAR1 no more")
+
+
+DAMAGES: list[Callable[[World], None]] = [
+    lose_a_commit,
+    lose_the_batch_files,
+    tear_the_batch_files,
+    lambda world: tamper(world, "partial", b"not arrow"),
+    lambda world: tamper(world, "fingerprint", "another"),
+    lambda world: tamper(world, "end_position", '{"T": {"0": -1}}'),
+    lambda world: shutil.rmtree(world.tables.realtime(1, "hits")),
+    lambda world: shutil.rmtree(world.tables.control("publications")),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_new_connection_fails_as_a_new_reader_does(world: World, damage: Callable[[World], None]) -> None:
+    damage(world)
+    expected = Reader(world.tables).answer("per_page")
+    assert isinstance(expected, Failed)
+    connection = Connection(Store(world.tables, 1))
+    try:
+        found = connection.view("per_page").ask()
+    except ReadFailed as error:
+        found = Failed(str(error))
+    assert found == expected
+
+
+@pytest.mark.parametrize("damage", DAMAGES[3:5])
+def test_a_damaged_commit_fails_its_view_until_another_is_in_its_place(world: World, damage: Callable[[World], None]) -> None:
+    connection = Connection(Store(world.tables, 1))
+    pages, ever = connection.view("per_page"), connection.view("ever")
+    before = pages.now()
+    assert before.memory is not None
+    handle, paths = handle_and_paths(world)
+    whole = delta.read_file(handle, paths[6])
+    damage(world)
+    fresh = Connection(Store(world.tables, 2)).view("per_page")
+    assert isinstance(fresh.ask(), Failed)
+    with pytest.raises(ReadFailed, match="cannot read table"):
+        fresh.get(page="/", window=NOON)
+    handle, paths = handle_and_paths(world)
+    delta.conditional_replace(handle, [paths[6]], [whole], at=NOON)
+    fresh.connection.refresh()
+    assert fresh.rows() == before.scan().rows() == pages.rows()
+    assert ever.get() == fresh.connection.view("ever").get()
+
+
+def test_a_source_that_cannot_be_tiled_for_a_moment_goes_on_from_memory(world: World) -> None:
+    connection = Connection(Store(world.tables, 1))
+    view = connection.view("per_page")
+    before = view.now()
+    handle, paths = handle_and_paths(world)
+    lost = delta.read_file(handle, paths[3])
+    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+    connection.refresh()
+    with pytest.raises(ReadFailed, match="cannot be answered exactly"):
+        view.get(page="/", window=NOON)
+    assert before.get(page="/", window=NOON) == before.scan().rows()[0]
+    handle, _ = handle_and_paths(world)
+    delta.conditional_replace(handle, [], [lost], at=NOON)
+    connection.refresh()
+    assert view.rows() == before.scan().rows()
+
+
+def test_a_snapshot_that_is_held_answers_for_views_that_nobody_had_asked(world: World) -> None:
+    connection = Connection(Store(world.tables, 1))
+    before = connection.snapshot()
+    expected = Reader(world.tables).answer("ever")
+    world.append(0, hit("/later", 7))
+    world.trigger()
+    world.recompute(world.end)
+    connection.refresh()
+    assert isinstance(expected, Value)
+    assert before.view("ever").memory is None
+    assert before.view("ever").scan().rows() == expected.rows()
+    assert [before.view("ever").get()] == expected.rows()
+    assert connection.view("ever").get() != expected.rows()[0]
+
+
+def test_a_publication_of_the_past_answers_what_is_below_its_cut(world: World) -> None:
+    view = Connection(Store(world.tables, 1)).view("per_page")
+    past = view.at(publication=2)
+    expected = Reader(world.tables, 2).answer("per_page", layer="batch")
+    assert isinstance(expected, Value)
+    assert past.scan().rows() == expected.rows() == past.lookup(["/", None]).rows()
+    assert past.get(page="/", window=NOON) == expected.rows()[0]
+    assert past.provenance == expected.provenance
+    assert isinstance(view.at(publication=1).scan(), Absent)
+    with pytest.raises(BadSelection, match=r"publication 2 .* not merged"):
+        past.scan(layer="merged")
+    with pytest.raises(ReadFailed, match="publication 7 cannot be asked"):
+        view.at(publication=7)
+
+
+def test_a_question_without_a_meaning_raises_one_sentence(tmp_path: Path) -> None:
+    more = DEFINITIONS.replace("import Event,", "import every_events, hopping, calendar, Event,").replace(
+        "VIEWS = (per_page,",
+        """
+from datetime import timedelta
+pairs = View(source=hits, keys={"page": "page"}, window=every_events(2), measures={"n": count()})
+hops = View(source=hits, window=hopping(timedelta(minutes=6), every=timedelta(minutes=2)), measures={"n": count()})
+days = View(source=hits, window=calendar("day", zone="Europe/Berlin"), measures={"n": count()})
+both = View(source=hits, keys={"page": "page", "size": "bytes"}, measures={"n": count()})
+VIEWS = (pairs, hops, days, both, per_page,""",
+    )
+    connection = Connection(Store(World(tmp_path, definitions=more).tables, 1))
+    with pytest.raises(UnknownView, match="no view 'per_pag' is published; views: per_page"):
+        connection.view("per_pag")
+    questions: list[tuple[str, dict[str, object], str]] = [
+        ("per_page", {"page": "/"}, "is of one window, which window= names by its start"),
+        ("per_page", {"window": NOON}, "page is missing; keys: page"),
+        ("per_page", {"pge": "/", "window": NOON}, "no key 'pge'; keys: page"),
+        ("per_page", {"page": 5, "window": NOON}, "5 is no value of key 'page'"),
+        ("per_page", {"page": "\ud800", "window": NOON}, "is no value of key 'page'"),
+        ("per_page", {"page": "/", "window": NOON.replace(tzinfo=None)}, "names no zone"),
+        ("per_page", {"page": "/", "window": "noon"}, "'noon' is not a time"),
+        (
+            "per_page",
+            {"page": "/", "window": NOON.replace(minute=1)},
+            r"no window .* starts at .*: its windows are tumbling\(hours=1\)",
+        ),
+        ("hops", {"window": NOON.replace(minute=1)}, "no window .* its windows are hopping"),
+        ("days", {"window": NOON}, "no window .* its windows are calendar"),
+        ("pairs", {"page": "/", "window": NOON}, "follow the order of the log, so no time names one"),
+        ("ever", {"window": NOON}, "view 'ever' counts all time"),
+        ("both", {"page": "/"}, "size is missing; keys: page, size"),
+    ]
+    for name, question, says in questions:
+        with pytest.raises(BadSelection, match=says):
+            connection.view(name).get(**question)  # type: ignore[arg-type]
+    with pytest.raises(BadSelection, match="'/' is no key of view 'both': give a mapping with a value for each of page, size"):
+        connection.view("both").lookup(["/"])
+    assert connection.view("hops").get(window=NOON) is None
+    assert connection.view("both").lookup([{"page": None, "size": 1}]).rows() == []

@@ -1,0 +1,141 @@
+"""A stack of layers says what one merge and present says of the same states, for any view, in any order, whatever the hash."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.parts import BatchView
+from ledger.positions import LOG_START
+from serving.memory import layout as layouts
+from serving.memory import stack as stacks
+from serving.memory.answers import Answers
+from serving.memory.held import Held
+from serving.memory.key_hash import Hashes, KeyHash
+from serving.memory.layout import Layout
+from serving.memory.stack import Stack, extended
+from serving.selection import ALWAYS, select
+from tests.agreement.drawn import counting, drawn, logs
+from tests.agreement.test_layers_agree import folds, splits, vector
+from tests.agreement.windows import WINDOWS
+from tests.samples import SAMPLES, share
+from views.kernel import merge_states, present, settle
+from views.partial import Partial
+from views.rows import to_rows
+from views.view import View, approximations, bind
+
+
+class FewBits(KeyHash):
+    """One that nearly every two keys share."""
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> Hashes:
+        return super().of_columns(columns) & np.uint64(2**63)
+
+    def of_key(self, values: Sequence[Any]) -> int:
+        return super().of_key(values) & 2**63
+
+
+@pytest.fixture(params=[KeyHash, FewBits])
+def any_hash(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layouts, "KeyHash", request.param)
+
+
+@pytest.mark.usefixtures("any_hash")
+@pytest.mark.parametrize("kind", WINDOWS)
+@share(40, quick=3)
+@given(st.data())
+def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataObject) -> None:
+    log = data.draw(logs(), label="log")
+    view = drawn(data, kind).view
+    end = {partition: len(events) for partition, events in log.items()}
+    nothing = dict.fromkeys(log, 0)
+    cut = {partition: data.draw(st.integers(0, most), label=f"cut {partition}") for partition, most in end.items()}
+    below = [one.states for one in folds(view, counting(SAMPLES, log, []), [vector(nothing, cut)], splits(data, nothing, cut))]
+    after = [one.states for one in folds(view, log, [vector(cut, end)], splits(data, cut, end))]
+    if data.draw(st.booleans(), label="settled"):
+        below = [settle(view, merge_states(view, below))]
+    watermark = data.draw(st.none() | st.integers(-(10**15), 4 * 10**15), label="watermark")
+
+    layout = Layout(view, seed=data.draw(st.integers(0, 2**64 - 1), label="seed"))
+    base: Stack = ()
+    for states in below:
+        base = extended(layout, base, [states])
+    tail: Stack = ()
+    for states in after:
+        tail = extended(layout, tail, [states], below=base)
+    answers = Answers(Held(layout, 1, BatchView("f"), LOG_START, LOG_START, base, tail), watermark)
+
+    whole = present(view, Partial(merge_states(view, [*below, *after])), watermark)
+    expected = to_rows(view, whole)
+    exact = [name for name in layout.answer.names if name not in approximations(view)]
+    table, total = answers.select(select(view, {}, ALWAYS))
+    assert (total, plain(to_rows(view, table), exact)) == (len(expected), plain(expected, exact))
+    assert table.schema.equals(layout.answer, check_metadata=True)
+
+    keys = list(zip(*(whole[name].to_pylist() for name in view.keys), strict=True)) if view.keys else [()]
+    some = data.draw(st.lists(st.sampled_from(keys), max_size=4) if keys else st.just([]), label="keys")
+    strangers = [tuple(None for _ in view.keys)] if data.draw(st.booleans(), label="stranger") else []
+    asked = {*some, *strangers}
+    chosen = [row for row, key in zip(whole.to_pylist(), keys * (1 if view.keys else len(whole)), strict=True) if key in asked]
+    mine = to_rows(view, pa.Table.from_pylist(chosen, layout.answer))
+    assert plain(to_rows(view, answers.of_keys([*some, *strangers])) if asked else [], exact) == plain(mine, exact)
+
+    for key in some:
+        of_key = select(view, dict(zip(view.keys, key, strict=True)), ALWAYS)
+        found, _ = answers.select(of_key)
+        assert plain(to_rows(view, found), exact) == plain(to_rows(view, answers.of_keys([key])), exact)
+    if not bind(view).placement.in_order:
+        starts = whole["window_start"].cast(pa.int64()).to_pylist()
+        for key, start, row in zip(keys * (1 if view.keys else len(whole)), starts, by_row(view, whole), strict=True):
+            assert plain([answers.row(key, start) or {}], exact) == plain([row], exact)
+            assert answers.row(key, start) == answers.row(key, start)
+        there = set(zip(keys * (1 if view.keys else len(whole)), starts, strict=True))
+        for key, start in places(view, answers) - there:
+            assert answers.row(key, start) is None, "a session that became part of another"
+
+
+def places(view: View, answers: Answers) -> set[tuple[tuple[Any, ...], int | None]]:
+    """The keys and window starts of all rows of all layers."""
+    found = set()
+    for layer in answers.held.stack:
+        table = layer.answers.table
+        own = zip(*(table[name].to_pylist() for name in view.keys), strict=True) if view.keys else [()] * len(table)
+        found |= set(zip(own, table["window_start"].cast(pa.int64()).to_pylist(), strict=True))
+    return found
+
+
+def plain(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def by_row(view: View, table: pa.Table) -> list[dict[str, Any]]:
+    return [to_rows(view, table.slice(n, 1))[0] for n in range(len(table))]
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "session"])
+@share(20, quick=3)
+@given(st.data())
+def test_pieces_of_states_join_without_a_seam(kind: str, data: st.DataObject) -> None:
+    log = data.draw(logs(), label="log")
+    view = drawn(data, kind).view
+    whole = vector(dict.fromkeys(log, 0), {partition: len(events) for partition, events in log.items()})
+    (states,) = [one.states for one in folds(view, log, [whole], [whole])]
+    layout = Layout(view, 5)
+    piece = stacks.PIECE
+    stacks.PIECE = 2
+    try:
+        (small,) = extended(layout, (), [states]) or (None,)
+    finally:
+        stacks.PIECE = piece
+    (large,) = extended(layout, (), [states]) or (None,)
+    if small is None or large is None:
+        assert small is large
+        return
+    exact = [name for name in layout.kept.names if name not in approximations(view)]
+    rows = [layer.answers.table.select(exact).to_pylist() for layer in (small, large)]
+    assert sorted(map(repr, rows[0])) == sorted(map(repr, rows[1]))
+    assert small.answers.index.hashes.tolist() == large.answers.index.hashes.tolist()

@@ -1,0 +1,363 @@
+"""Answers from memory are the reader's, row for row, after every commit, compaction, recompute, promotion, refresh and fault."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import commit_files, delta, publications, releases
+from ledger.commits import Commit
+from ledger.parts import Part, starting_within
+from ledger.positions import LOG_START, Position
+from ledger.publications import Publication
+from ledger.realtime import Writer
+from serving.connection import Connection
+from serving.memory import stack
+from serving.memory.store import MEMORY, Store
+from serving.outcome import Absent, Value
+from serving.reader import Reader
+from tests.serving import oracle
+from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
+from views.wire import from_ipc
+
+MORE = (
+    DEFINITIONS.replace("import Event,", "import hopping, session, every_events, last_events, calendar, all_time, Event,")
+    .replace(
+        "VIEWS = (per_page, ever, inverse)",
+        """
+n = {"n": count(), "bytes": total("bytes"), "mean": mean("bytes")}
+five, two = timedelta(minutes=5), timedelta(minutes=2)
+hops = View(source=hits, keys={"page": "page"}, window=hopping(five, every=two), measures=n)
+visits = View(source=hits, keys={"page": "page", "odd": "bytes % 2 = 1"}, window=session(minutes=3), measures=n)
+pairs = View(source=hits, keys={"page": "page"}, window=every_events(2), measures=n)
+lasts = View(source=hits, keys={"price": "price"}, window=last_events(2), measures=n)
+days = View(source=hits, keys={"page": "page"}, window=calendar("day", zone="Europe/Berlin"), measures=n)
+minutes = View(source=hits, window=tumbling(minutes=1), measures=n)
+
+VIEWS = (per_page, ever, inverse, hops, visits, pairs, lasts, days, minutes)
+""",
+    )
+    .replace("from datetime import datetime\n", "from datetime import datetime, timedelta\n")
+)
+VIEWS = ("per_page", "ever", "inverse", "hops", "visits", "pairs", "lasts", "days", "minutes")
+SLICED = ("per_page", "hops", "days", "minutes")
+IN_ORDER = ("pairs", "lasts")
+ORACLES = {"per_page": oracle.per_page, "ever": oracle.ever, "inverse": oracle.inverse}
+
+events = st.builds(
+    hit,
+    st.sampled_from(["/a", "/b", "/ä", None]),
+    st.integers(0, 3),
+    minute=st.integers(-3, 65),
+    price=st.sampled_from(["0.10", "7.00"]),
+)
+some = st.lists(events | st.just(b"{"), min_size=1, max_size=4)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), st.integers(0, 1), some),
+        st.tuples(st.just("commit"), st.integers(0, 1), some),
+        st.tuples(st.just("recompute"), st.integers(0, 2)),
+        st.tuples(st.just("extend"), st.integers(0, 2)),
+        st.tuples(st.just("mend"), st.integers(-1, 0)),
+        st.tuples(st.just("compact")),
+        st.tuples(st.just("promote")),
+        st.tuples(st.just("blind"), st.integers(0, 1), some),
+    ),
+    min_size=3,
+    max_size=9,
+)
+
+
+@settings(max_examples=10)
+@given(steps, st.integers(0, 2**64 - 1))
+def test_after_every_step_memory_reader_and_oracle_say_the_same(steps: list[tuple[Any, ...]], seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder), definitions=MORE)
+        played = Played(world)
+        connection = Connection(Store(world.tables, seed))
+        for step in steps:
+            if played.play(step):
+                connection.refresh()
+                check(world, connection)
+
+
+class Played:
+    """A world to which steps happen; its readers look after those for which `play` says so."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.cut, self.release = world, LOG_START, 1
+        self.boundaries = [LOG_START]
+        self.parts: tuple[int, ...] = ()
+
+    def play(self, step: tuple[Any, ...]) -> bool:
+        match step:
+            case ("commit" | "blind" as what, int(partition), list(values)):
+                self.world.append(partition, *values)
+                self.world.trigger()
+                self.boundaries.append(self.world.writer.end)
+                return what == "commit"
+            case ("recompute", int(back)):
+                self.cut = self._ahead(back)
+                self.world.recompute(self.cut)
+            case ("extend", int(back)):
+                extend(self.world, self.cut, self._ahead(back), self.release)
+                self.cut = self._ahead(back)
+            case ("mend", int(hour)):
+                mend(self.world, self.cut, (NOON + timedelta(hours=hour), NOON + timedelta(hours=hour + 1)))
+            case ("compact",):
+                self.world.compact()
+                self.boundaries = [self.cut, self.world.writer.end]
+            case ("promote",):
+                self.cut = self.world.writer.end
+                self.release += 1
+                adopt(self.world, self.cut, self.release)
+                self.boundaries = [self.cut]
+        return True
+
+    def _ahead(self, back: int) -> Position:
+        ahead = [boundary for boundary in self.boundaries if self.cut.at_or_below(boundary)]
+        return ahead[max(0, len(ahead) - 1 - back)]
+
+
+def extend(world: World, start: Position, cut: Position, release: int) -> None:
+    """Publish what lies from one cut to the next as one more part of each view, as an incremental recompute does."""
+    if start == cut:
+        return
+    world._version += 1
+    folded, whole = world.fold(start, cut), world.fold(LOG_START, cut)
+    states = {name: from_ipc(folded.partials[view.fingerprint]) for name, view in world.live.views.items()}
+    parts = {name: Part(world._version, write(world, name, some), cut) for name, some in states.items()}
+
+    def derive(parent: Publication | None) -> Publication:
+        assert parent is not None
+        return replace(
+            parent,
+            kind="recompute",
+            release=release,
+            cuts={SOURCE: cut},
+            views={name: replace(view, parts=(*view.parts, parts[name])) for name, view in parent.views.items()},
+            rejected={name: dict(whole.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
+            newest={SOURCE: whole.newest} if whole.newest else {},
+            counts={SOURCE: whole.counts},
+            maxima={SOURCE: whole.maxima},
+            watermarks={} if world.watermark is None else {SOURCE: world.watermark},
+        )
+
+    assert publications.publish(world.tables, derive)
+
+
+def mend(world: World, cut: Position, windows: tuple[datetime, datetime]) -> None:
+    """Publish some windows anew, as a recompute of a range of time does."""
+    world._version += 1
+    folded = world.fold(LOG_START, cut)
+    parts = {}
+    for name in SLICED:
+        states = starting_within(from_ipc(folded.partials[world.live.views[name].fingerprint]), windows)
+        parts[name] = Part(world._version, write(world, name, states), cut, windows)
+
+    def derive(parent: Publication | None) -> Publication:
+        assert parent is not None
+        views = {
+            name: replace(view, parts=(*view.parts, *([parts[name]] if name in parts else [])))
+            for name, view in parent.views.items()
+        }
+        return replace(parent, kind="recompute", views=views)
+
+    assert publications.publish(world.tables, derive)
+
+
+def write(world: World, name: str, states: pa.Table) -> int:
+    """Append a batch version of a view; how many rows it has."""
+    rows = states.append_column("batch_version", pa.array([world._version] * len(states), pa.int64()))
+    address = world.tables.view(name, world.live.views[name].fingerprint)
+    write_deltalake(address, rows, mode="append", partition_by=["batch_version"])
+    return len(rows)
+
+
+def adopt(world: World, cut: Position, release: int) -> None:
+    """The same definitions as the next release, all of the log below its cut, and from there on a realtime table of its own."""
+    old = releases.load(world.tables, release - 1)
+    files = {**old.files, "tandem.toml": b"# changed" * release}
+    stored = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON)
+    assert stored.number == release
+    handle = commit_files.open_or_create(world.tables, release, SOURCE)
+    if cut != LOG_START:
+        delta.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
+    world._version += 1
+    parts = {name: Part(world._version, world.write_version(name, world._version, cut), cut) for name in world.project.views}
+    whole = world.fold(LOG_START, cut)
+
+    def derive(parent: Publication | None) -> Publication:
+        assert parent is not None
+        views = {name: replace(view, parts=(parts[name],)) for name, view in parent.views.items()}
+        rejected = {name: dict(whole.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()}
+        watermarks = {} if world.watermark is None else {SOURCE: world.watermark}
+        return replace(
+            parent, kind="promote", release=release, cuts={SOURCE: cut}, views=views, rejected=rejected, watermarks=watermarks
+        )
+
+    assert publications.publish(world.tables, derive)
+    world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
+
+
+def check(world: World, connection: Connection) -> None:
+    reader, counted = Reader(world.tables), world.values(LOG_START, world.writer.end)
+    now = connection.snapshot()
+    for name in world.project.views:
+        view, expected = now.view(name), reader.answer(name)
+        assert view.memory is not None
+        found = view.scan()
+        assert isinstance(expected, Value | Absent)
+        assert type(found) is type(expected)
+        assert found.rows() == expected.rows()
+        assert (found.total, found.provenance) == (expected.total, expected.provenance)
+        assert found.to_arrow().schema.equals(expected.table.schema, check_metadata=True)
+        if name in ORACLES:
+            assert oracle.unlabelled(found.rows()) == oracle.unlabelled(ORACLES[name](counted))
+        assert view.scan(limit=1).rows() == expected.rows()[:1]
+        keys = [dict(zip(view.view.keys, key, strict=True)) for key in asked(view.view.keys, expected)]
+        for key in keys[:2]:
+            assert view.scan(key).rows() == given_rows(reader, name, key)
+        if view.view.keys:
+            in_all = view.lookup(keys[:2]).rows()
+            assert sorted(map(repr, in_all)) == sorted(repr(row) for key in keys[:2] for row in given_rows(reader, name, key))
+        if name not in IN_ORDER and isinstance(expected, Value):
+            starts = expected.table["window_start"].to_pylist()
+            every = asked(view.view.keys, expected, distinct=False)
+            for key, start, row in list(zip(every, starts, expected.rows(), strict=True))[:5]:
+                assert view.get(dict(zip(view.view.keys, key, strict=True)), window=start) == row
+
+
+def asked(keys: Any, answer: Value | Absent, *, distinct: bool = True) -> list[tuple[Any, ...]]:
+    """The keys of an answer's rows."""
+    found = [tuple(row[name] for name in keys) for row in answer.table.to_pylist()]
+    return list(dict.fromkeys(found)) if distinct else found
+
+
+def given_rows(reader: Reader, name: str, key: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = reader.answer(name, keys=key)
+    assert isinstance(answer, Value | Absent)
+    return answer.rows()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    made.append(0, *(hit("/", n) for n in range(1, 10)))
+    for end in (3, 6, 9):
+        made.trigger(position(end))
+    return made
+
+
+def test_a_view_that_outgrows_memory_is_read_from_its_files_with_the_same_answers(world: World) -> None:
+    world.recompute(position(6))
+    small, large = (Connection(Store(world.tables, 1, memory)).view("per_page").now() for memory in (10, MEMORY))
+    assert small.memory is None
+    assert large.memory is not None
+    for question in (
+        lambda view: view.scan(),
+        lambda view: view.scan({"page": "/"}),
+        lambda view: view.lookup(["/", "/nowhere", None]),
+        lambda view: view.lookup(["/nowhere"]),
+        lambda view: view.scan(between=(NOON, None), limit=1),
+    ):
+        ours, theirs = question(small), question(large)
+        assert (type(ours), ours.rows(), ours.provenance) == (type(theirs), theirs.rows(), theirs.provenance)
+    for page in ("/", "/nowhere"):
+        assert small.get(page=page, window=NOON) == large.get(page=page, window=NOON)
+
+
+@pytest.mark.parametrize("looks", [(), (3,), (1, 4)])
+def test_what_compaction_made_one_across_a_readers_position_counts_once(world: World, looks: tuple[int, ...]) -> None:
+    connection = Connection(Store(world.tables, 1))
+    before = connection.view("per_page").now()
+    assert before.memory is not None
+    for number in range(6):
+        world.append(1, hit(f"/{number}", number), hit("/", 1))
+        world.trigger()
+        if number in looks:
+            connection.refresh()
+    assert world.compact()
+    connection.refresh()
+    check(world, connection)
+    assert before.scan().rows() != connection.view("per_page").rows()
+
+
+def test_of_views_that_do_not_fit_together_the_one_asked_last_stays(world: World) -> None:
+    probe = Connection(Store(world.tables, 1))
+    sizes = {}
+    for name in ("per_page", "inverse"):
+        view = probe.view(name).now()
+        assert view.memory is not None
+        sizes[name] = view.memory.answers.held.nbytes
+    store = Store(world.tables, 1, max(sizes.values()) + min(sizes.values()) // 2)
+    connection = Connection(store)
+    for name in ("per_page", "inverse", "per_page"):
+        assert connection.view(name).now().memory is not None
+        assert [*store._held] == [name]
+        assert [*store.pinned().views] == [name]
+    connection.refresh()
+    assert [*store.pinned().views] == ["per_page"]
+
+
+def test_one_snapshot_answers_twice_with_the_same_bytes_whatever_comes(tmp_path: Path) -> None:
+    quantiles = DEFINITIONS.replace("import Event,", "import quantiles, Event,").replace(
+        '"pages": distinct("page")', '"pages": distinct("page"), "q": quantiles("bytes", (0.5,))'
+    )
+    world = World(tmp_path, definitions=quantiles)
+    for start in range(0, 3000, 1000):
+        world.append(0, *(hit("/", n % 977) for n in range(start, start + 1000)))
+        world.trigger()
+    connection = Connection(Store(world.tables, 1))
+    before = connection.snapshot()
+    first = before.view("ever").scan().to_arrow()
+    world.append(0, hit("/", 1))
+    world.trigger()
+    world.recompute(world.end)
+    connection.refresh()
+    assert before.view("ever").scan().to_arrow().equals(first)
+    assert connection.view("ever").get() != before.view("ever").get()
+
+
+def test_a_commit_is_merged_with_what_it_touches_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.append(1, *(hit(f"/{n}", n) for n in range(1, 200)))
+    world.trigger()
+    world.recompute(world.end)
+    connection = Connection(Store(world.tables, 1))
+    connection.view("per_page").now()
+    merged: list[int] = []
+    real = stack.merge_states
+    monkeypatch.setattr(stack, "merge_states", lambda view, some: (merged.append(sum(map(len, some))), real(view, some))[1])
+    world.append(0, hit("/7", 1))
+    world.trigger()
+    connection.refresh()
+    assert merged == [2]
+    row = connection.view("per_page").get(page="/7", window=NOON)
+    assert row is not None
+    assert (row["n"], row["bytes"]) == (2, 8)
+
+
+def test_a_session_that_became_part_of_another_is_no_more(tmp_path: Path) -> None:
+    world = World(tmp_path, definitions=MORE)
+    world.append(0, hit("/a", 1, minute=0), hit("/a", 1, minute=4))
+    world.trigger()
+    world.recompute(world.end)
+    connection = Connection(Store(world.tables, 1))
+    view, later = connection.view("visits"), NOON + timedelta(minutes=4)
+    apart = view.get(page="/a", odd=True, window=later)
+    assert apart is not None
+    assert apart["n"] == 1
+    world.append(1, hit("/a", 1, minute=2))
+    world.trigger()
+    connection.refresh()
+    assert view.get(page="/a", odd=True, window=later) is None
+    joined = view.get(page="/a", odd=True, window=NOON)
+    assert joined is not None
+    assert joined["n"] == 3

@@ -1,0 +1,148 @@
+"""Who knows an answer and takes in what changes knows every later answer: nothing is lost, and no row comes that was known."""
+
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serving.changes import Changes, Token, TokenGone
+from serving.connection import Connection
+from serving.memory.differences import identity
+from serving.memory.layout import Layout
+from serving.memory.store import Store
+from serving.outcome import ReadFailed
+from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
+from tests.serving.world import World, hit
+from views.errors import TandemError
+from views.view import View
+
+Known = dict[tuple[Any, ...], dict[str, Any]]
+
+
+def known(view: View, rows: list[dict[str, Any]]) -> Known:
+    """Rows by what tells them apart, without labels."""
+    place = identity(Layout(view, 0))
+    found = {tuple(row[name] for name in place): {n: v for n, v in row.items() if n != "window_state"} for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def taken_in(view: View, before: Known, change: Changes) -> Known:
+    changed, gone = known(view, change.rows.to_arrow().to_pylist()), {tuple(row.values()) for row in change.gone.to_pylist()}
+    assert all(before.get(place) != row for place, row in changed.items()), "sent again"
+    assert gone <= before.keys()
+    assert not gone & changed.keys()
+    return {place: row for place, row in {**before, **changed}.items() if place not in gone}
+
+
+def pending(connection: Connection, name: str, token: str) -> list[Changes]:
+    """What there is from a token on, without waiting for more."""
+    connection.close()
+    return list(connection.view(name).changes(token))
+
+
+@settings(max_examples=8)
+@given(steps, st.integers(0, 2**64 - 1))
+def test_what_was_known_and_the_changes_are_what_is_now(steps: list[tuple[Any, ...]], seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder), definitions=MORE)
+        played, connection = Played(world), Connection(Store(world.tables, seed))
+        views = {name: connection.view(name).now() for name in VIEWS}
+        live = {name: known(view.view, view.scan().to_arrow().to_pylist()) for name, view in views.items()}
+        streams = {name: connection.view(name).changes(view.token) for name, view in views.items()}
+        for step in steps:
+            before = connection.snapshot()
+            if not played.play(step):
+                continue
+            connection.refresh()
+            after = connection.snapshot()
+            for name in VIEWS:
+                view, then = after.view(name), before.view(name)
+                wanted = known(view.view, view.scan().to_arrow().to_pylist())
+                if wanted != live[name]:
+                    live[name] = taken_in(view.view, live[name], next(streams[name]))
+                assert live[name] == wanted
+                # Another process, which has nothing but the token.
+                try:
+                    found = pending(Connection(Store(world.tables, seed + 1)), name, then.token)
+                except TokenGone:
+                    assert step[0] != "commit"
+                    continue
+                known_then = known(view.view, then.scan().to_arrow().to_pylist())
+                for change in found:
+                    known_then = taken_in(view.view, known_then, change)
+                    assert change.token == view.token
+                assert known_then == wanted
+                assert len(found) <= 1
+
+
+def test_a_reader_of_changes_waits_for_them_until_the_connection_closes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    connection = Connection(Store(world.tables, 1))
+    found: list[Changes] = []
+    thread = threading.Thread(target=lambda: found.extend(connection.view("ever").changes()))
+    token = connection.view("ever").now().token
+    stream = connection.view("ever").changes(token)
+    thread.start()
+    for number in (1, 2):
+        world.append(0, hit("/a", number))
+        world.trigger()
+        connection.refresh()
+        (row,) = next(stream).rows.rows()
+        assert row["n"] == number
+    connection.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert list(stream) == []
+    assert all(change.provenance.publication == 1 for change in found)
+
+
+def test_a_token_before_what_compaction_made_one_is_gone_and_says_what_to_do(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    tokens = []
+    for number in range(6):
+        world.append(0, hit("/a", number))
+        world.trigger()
+        tokens.append(Connection(Store(world.tables, 1)).view("ever").now().token)
+    assert world.compact()
+    fates = []
+    for token in tokens:
+        try:
+            pending(Connection(Store(world.tables, 1)), "ever", token)
+            fates.append(True)
+        except TokenGone:
+            fates.append(False)
+    assert fates[-1]
+    with pytest.raises(TokenGone, match="scan it anew and go on from the token of that snapshot"):
+        pending(Connection(Store(world.tables, 1)), "ever", tokens[fates.index(False)])
+
+
+@pytest.mark.parametrize("text", ["", "x", "bnVsbA==", "WzFd", "ä", str(Token.__doc__)])
+def test_what_is_no_token_is_refused(tmp_path: Path, text: str) -> None:
+    world = World(tmp_path)
+    with pytest.raises(TandemError, match="no token of a view's changes"):
+        Connection(Store(world.tables, 1)).view("ever").changes(text)
+
+
+def test_a_token_is_a_text_that_says_where_it_stands(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, hit("/a", 1))
+    world.trigger()
+    token = Connection(Store(world.tables, 1)).view("ever").now().token
+    assert Token.parse(token).end == world.end
+    assert str(Token.parse(token)) == token
+
+
+def test_a_view_that_outgrows_memory_has_no_changes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, hit("/a", 1))
+    world.trigger()
+    view = Connection(Store(world.tables, 1, memory=10)).view("ever")
+    with pytest.raises(ReadFailed, match="changes cannot be told"):
+        _ = view.now().token
+    with pytest.raises(ReadFailed, match="needs more memory than the 10 bytes"):
+        next(view.changes())
