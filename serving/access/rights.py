@@ -12,7 +12,7 @@ from views.errors import TandemError, listed
 from views.view import View
 
 Verb = Literal["read", "sql", "ingest", "admin"]
-"""read: rows of views; sql: statements over them; ingest: write events; admin: promote, rollback, accept a gap. None holds another."""
+"""read: rows of views; sql: statements on them; ingest: write events; admin: promote and the like. None implies another."""
 
 VERBS: Final = get_args(Verb)
 

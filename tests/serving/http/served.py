@@ -1,0 +1,65 @@
+"""A server of a test project: its application, a clock, tokens, and clients that need no network."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import msgspec
+import structlog
+from fastapi import FastAPI
+
+from infra.settings import Serving, Settings
+from serving.access import tokens
+from serving.access.rights import VERBS, Rights
+from serving.http.app import application
+from serving.http.server import Server
+from serving.http.starting import of_project
+from tests.serving.world import NOON, World
+
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Served:
+    """`lines` are those of the access log; `seconds` is what the clock shows."""
+
+    world: World
+    change: dict[str, Any] = field(default_factory=dict)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        def heard(_: Any, __: str, event: Any) -> Any:
+            self.lines.append(dict(event))
+            raise structlog.DropEvent
+
+        log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
+        serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
+        settings = Settings(state=self.world.tables.root, serving=serving)
+        self.now = NOON
+        self.server: Server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
+        self.app: FastAPI = application(self.server)
+        self.file = tokens.file_of(settings.folder)
+
+    def token(self, name: str, *, may: tuple[str, ...] = ("read",), days: int = 1, **rights: Any) -> str:
+        """The secret of a new token."""
+        made = NOON - 10 * DAY
+        return tokens.create(
+            self.file, name, Rights.of(may=may, **rights), expires=NOON + days * DAY, now=made, random=os.urandom
+        )[1]
+
+    @asynccontextmanager
+    async def client(self, secret: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+        """A client that shows a secret, of a server that runs until the context ends."""
+        async with self.server.asking.open(), self.another(secret or self.token("client", may=VERBS)) as client:
+            yield client
+
+    def another(self, secret: str | None) -> httpx.AsyncClient:
+        """One more client of a server that runs."""
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://served", headers=headers)
