@@ -42,7 +42,6 @@ def application(server: Server) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        max_body_size=server.settings.body_kb << 10,
     )
     app.state.server = server
     app.router.route_class = Gated

@@ -48,9 +48,6 @@ async def of_http(request: Request, error: Exception) -> Response:
         detail = f"there is nothing at {request.url.path}; /openapi.json says what there is"
     elif not isinstance(error, Problem) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         detail = f"{request.method} is not for {request.url.path}; {(error.headers or {}).get('Allow', 'another method')} is"
-    elif error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        most = request.app.state.server.settings.body_kb
-        detail = f"the body is larger than {most} KB, which is all that is taken"
     return response(error.status_code, detail, error.headers)
 
 

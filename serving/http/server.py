@@ -18,7 +18,10 @@ from serving.http.metrics import Metrics
 
 @dataclass(frozen=True)
 class Server:
-    """One server: whom it knows, whom it asks, its limits and its clocks. `access` gets a line for each request, `log` what else there is."""
+    """One server: whom it knows, whom it asks, its limits and its clocks.
+
+    `access` gets a line for each request, `log` what else there is to say.
+    """
 
     settings: Serving
     identities: Identities

@@ -41,11 +41,11 @@ class Wire:
         try:
             refused = _too_much(scope)
             if refused is None:
-                await self._app(scope, receive, sent)
+                await self._app(scope, _bounded(receive, server.settings.body_kb << 10), sent)
             else:
                 await response(refused.status_code, refused.detail)(scope, receive, sent)
         except Exception as error:
-            server.log.error("a request failed", path=scope["path"][:500], exc_info=error)
+            server.log.exception("a request failed", path=scope["path"][:500], exc_info=error)
             raise
         finally:
             seconds = server.clock() - began
@@ -72,3 +72,18 @@ def _too_much(scope: Scope) -> Problem | None:
     if headers > _HEADERS:
         return Problem(431, f"the headers have {headers} bytes; at most {_HEADERS} are taken")
     return None
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """The body as it comes, until it is too large: the framework's own bound is no problem document."""
+    got = 0
+
+    async def received() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > most:
+            raise Problem(413, f"the body has more than {most} bytes, which is all that is taken")
+        return message
+
+    return received

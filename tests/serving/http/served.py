@@ -1,8 +1,9 @@
 """A server of a test project: its application, a clock, tokens, and clients that need no network."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import httpx
 import msgspec
 import structlog
-from fastapi import FastAPI
 
 from infra.settings import Serving, Settings
 from serving.access import tokens
@@ -42,7 +42,7 @@ class Served:
         settings = Settings(state=self.world.tables.root, serving=serving)
         self.now = NOON
         self.server: Server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
-        self.app: FastAPI = application(self.server)
+        self.app = application(self.server)
         self.file = tokens.file_of(settings.folder)
 
     def token(self, name: str, *, may: tuple[str, ...] = ("read",), days: int = 1, **rights: Any) -> str:
@@ -55,11 +55,39 @@ class Served:
     @asynccontextmanager
     async def client(self, secret: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
         """A client that shows a secret, of a server that runs until the context ends."""
-        async with self.server.asking.open(), self.another(secret or self.token("client", may=VERBS)) as client:
+        async with self.server.asking.open(), self.another(secret or self._any()) as client:
             yield client
+
+    def _any(self) -> str:
+        return self.token(f"client {len(tokens.read(self.file))}", may=VERBS)
+
+    @contextmanager
+    def asker(self, secret: str | None = None) -> Iterator["Asker"]:
+        """The same for tests that do not await."""
+        with asyncio.Runner() as runner:
+            context = self.client(secret)
+            client = runner.run(context.__aenter__())
+            try:
+                yield Asker(runner, client)
+            finally:
+                runner.run(context.__aexit__(None, None, None))
 
     def another(self, secret: str | None) -> httpx.AsyncClient:
         """One more client of a server that runs."""
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         return httpx.AsyncClient(transport=transport, base_url="http://served", headers=headers)
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A client whose server runs while a request does."""
+
+    runner: asyncio.Runner
+    client: httpx.AsyncClient
+
+    def get(self, path: str, **how: Any) -> httpx.Response:
+        return self.runner.run(self.client.get(path, **how))
+
+    def post(self, path: str, **how: Any) -> httpx.Response:
+        return self.runner.run(self.client.post(path, **how))
