@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -15,8 +16,9 @@ import structlog
 from infra.settings import Serving, Settings
 from serving.access import tokens
 from serving.access.rights import VERBS, Rights
+from serving.http import running
 from serving.http.app import application
-from serving.http.server import Server
+from serving.http.running import Tls
 from serving.http.starting import of_project
 from tests.serving.world import NOON, World
 
@@ -41,7 +43,7 @@ class Served:
         serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
         settings = Settings(state=self.world.tables.root, serving=serving)
         self.now = NOON
-        self.server: Server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
+        self.server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
         self.app = application(self.server)
         self.file = tokens.file_of(settings.folder)
 
@@ -91,3 +93,21 @@ class Asker:
 
     def post(self, path: str, **how: Any) -> httpx.Response:
         return self.runner.run(self.client.post(path, **how))
+
+
+@contextmanager
+def serving(served: Served, tls: Tls | None = None) -> Iterator[str]:
+    """The address of a server in this process, on a free port."""
+    bound = running.listening("127.0.0.1", 0, tls=tls)
+    stop, ready = threading.Event(), threading.Event()
+    thread = threading.Thread(
+        target=running.serve, args=(served.app, bound), kwargs={"tls": tls, "ready": ready.set, "stop": stop}
+    )
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield running.address_of(bound, tls=tls)
+    finally:
+        stop.set()
+        thread.join()
+        bound.close()

@@ -59,7 +59,7 @@ class Question:
                 for name, value in self.keys.items()
                 if value is not None
             },
-            **{"null": name for name, value in self.keys.items() if value is None},
+            **({"null": key} if None in self.keys.values() else {}),
             **({"from": self.start.isoformat()} if self.start else {}),
             **({"to": self.end.isoformat()} if self.end else {}),
             **({"measures": ",".join(named)} if named else {}),

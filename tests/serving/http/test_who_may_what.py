@@ -127,7 +127,7 @@ async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served,
                     absent = await asked(client, method, path, authorizations[who], "evil")
                     assert forbidden.status_code == absent.status_code == 404
                     assert forbidden.text.replace("ever", "evil") == absent.text
-                    assert {name: value for name, value in forbidden.headers.items()} == dict(absent.headers)
+                    assert dict(forbidden.headers.items()) == dict(absent.headers)
         views = (await asked(client, "GET", "/views", authorizations["other view"])).json()["views"]
         assert [view["name"] for view in views] == ["inverse"]
         status = (await asked(client, "GET", "/status", authorizations["bound"])).json()
