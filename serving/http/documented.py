@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from serving.http import problem
-from serving.http.formats import ARROW, CSV, NDJSON
+from serving.http.media import ARROW, CSV, NDJSON
 from serving.http.models import Problem
 
 _WHY: Final = {

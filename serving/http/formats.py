@@ -19,15 +19,11 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from serving.http.media import ARROW, CSV, JSON, MEDIA, NDJSON
 from serving.http.problem import Problem
 from serving.provenance import Provenance
 from views.rows import written
 
-JSON: Final = "application/json"
-NDJSON: Final = "application/x-ndjson"
-CSV: Final = "text/csv"
-ARROW: Final = "application/vnd.apache.arrow.stream"
-MEDIA: Final = (JSON, NDJSON, CSV, ARROW)
 _LONGEST_ACCEPT: Final = 1000
 _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

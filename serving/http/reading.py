@@ -17,8 +17,9 @@ from serving.access.rights import Principal
 from serving.http import cursor as cursors
 from serving.http.answers import Answer, Answers
 from serving.http.cursor import Cursor
-from serving.http.formats import JSON, Page, accepted, headers_of, provenance, rendered
+from serving.http.formats import Page, accepted, headers_of, provenance, rendered
 from serving.http.gate import KEYS
+from serving.http.media import JSON
 from serving.http.problem import Problem
 from serving.http.question import Question, columns, parse_measures, parse_order, restricted
 from serving.http.server import Server, principal_of, server_of

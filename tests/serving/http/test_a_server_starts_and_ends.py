@@ -157,7 +157,13 @@ def test_what_cannot_be_served_is_one_sentence(world: World, tls: Tls, capsys: p
         assert "another --port may be free" in refused("--port", str(taken.getsockname()[1]))
 
 
-def test_a_reader_in_process_needs_none_of_it() -> None:
-    heavy = ("fastapi", "uvicorn", "httpx", "joserfc", "pandas", "polars")
-    code = f"import sys, serving; print([name for name in {heavy} if name in sys.modules])"
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("serving", ("fastapi", "uvicorn", "httpx", "joserfc", "pandas", "polars")),
+        ("serving.client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
+    ],
+)
+def test_who_only_reads_imports_no_server(module: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ledger.positions import LOG_START, Position
 from ledger.realtime import Writer
-from serving.http.formats import ARROW, CSV, JSON, NDJSON
+from serving.http.media import ARROW, CSV, JSON, NDJSON
 from serving.outcome import Value
 from serving.reader import Reader
 from tests.serving import oracle

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from infra.jars import ROOT
 from serving.access.oidc import provider
 from serving.http.gate import gated
 from tests.documented import DOCS, Command, steps
-from tests.serving.http.served import Served
+from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, World, hit
 
 PAGE = (DOCS / "serve.md").read_text("utf-8")
@@ -78,6 +79,14 @@ def test_what_is_asked_is_answered(world: World) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_its_python_runs(world: World) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    served = Served(world)
+    with serving(served) as address:
+        known = {"token": served.token("python"), "datetime": datetime, "UTC": UTC}
+        exec(code.replace("http://127.0.0.1:8640", address), known)
 
 
 def test_its_settings_are_settings(tmp_path: Path) -> None:
