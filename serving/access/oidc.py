@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import ip_address
+from math import inf
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ _KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _LARGEST: Final = 1 << 20
 _FETCH_S: Final = 5.0
 _REFRESH_S: Final = 60.0
+_RETRY_S: Final = 5.0
 
 
 class OidcError(TandemError):
@@ -87,15 +89,15 @@ def fetch(address: str) -> bytes:
 class Oidc:
     """Says who shows a provider's token; keeps the provider's keys and asks for them anew for one that it does not know.
 
-    That is at most once a minute, however many unknown ones are shown. `clock` gives seconds that never step back. For any
-    number of threads.
+    That is at most once a minute, however many unknown ones are shown, and every five seconds while it fails. `clock` gives
+    seconds that never step back. For any number of threads.
     """
 
     provider: Provider
     clock: Callable[[], float]
     fetch: Callable[[str], bytes] = fetch
     _keys: dict[str | None, jwk.Key] = field(default_factory=dict, init=False, repr=False)
-    _asked: float | None = field(default=None, init=False, repr=False)
+    _next: float = field(default=-inf, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
@@ -131,17 +133,23 @@ class Oidc:
         return next((rights for value, rights in self.provider.rights.items() if value in values), None)
 
     def _key(self, kid: str | None) -> jwk.Key | None:
-        """The provider's key of this id; of one without id its only key."""
-        with self._lock:
-            if not self._has(kid) and (self._asked is None or self.clock() - self._asked >= _REFRESH_S):
-                self._asked = self.clock()
-                self._keys = _read(self.fetch(self.provider.keys), self.provider)
-            if kid is not None:
-                return self._keys.get(kid)
-            return next(iter(self._keys.values())) if len(self._keys) == 1 else None
+        """The provider's key of this id; of one without id its only key. Who shows a known one waits for nobody."""
+        found = self._known(kid)
+        if found is None:
+            with self._lock:
+                if self._known(kid) is None and self.clock() >= self._next:
+                    self._next = self.clock() + _RETRY_S
+                    self._keys = _read(self.fetch(self.provider.keys), self.provider)
+                    self._next = self.clock() + _REFRESH_S
+            found = self._known(kid)
+        if not self._keys:
+            raise OidcError(f"the keys at {self.provider.keys} are not there yet; try again in a few seconds")
+        return found
 
-    def _has(self, kid: str | None) -> bool:
-        return bool(self._keys) if kid is None else kid in self._keys
+    def _known(self, kid: str | None) -> jwk.Key | None:
+        if kid is not None:
+            return self._keys.get(kid)
+        return next(iter(self._keys.values())) if len(self._keys) == 1 else None
 
 
 def _read(content: bytes, expected: Provider) -> dict[str | None, jwk.Key]:

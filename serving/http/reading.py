@@ -77,10 +77,10 @@ def readable(views: Mapping[str, View], principal: Principal) -> dict[str, View]
 
 def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View:
     """A view that the principal may read. Raises Problem 404, the same for one that is forbidden and one that there is not."""
-    known = readable(views, principal)
-    if name not in known:
-        raise Problem(404, f"there is no view {name!r}; views: {listed(name, known)}")
-    return known[name]
+    found = views.get(name)
+    if found is None or principal.rights.bound(found) is None:
+        raise Problem(404, f"there is no view {name!r}; views: {listed(name, readable(views, principal))}")
+    return found
 
 
 async def find(request: Request, asked: Asked) -> Found:

@@ -2,6 +2,7 @@
 
 import hmac
 import json
+import threading
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 from datetime import timedelta
@@ -140,6 +141,54 @@ def test_without_keys_nobody_can_be_told(issuing: Issuing) -> None:
         Oidc(found, Clock(), lambda _: b"{}").whose(issuing.signed(), now=NOON)
     with pytest.raises(OidcError, match="cannot be had"):
         oidc.fetch("http://127.0.0.1:9/keys")
+
+
+def test_keys_that_could_not_be_had_are_asked_for_again_soon(issuing: Issuing) -> None:
+    clock, found = Clock(), provider(SETTINGS)
+    assert found is not None
+    down = [True]
+
+    def fetch(address: str) -> bytes:
+        if down[0]:
+            raise OidcError("the provider is down")
+        return issuing.fetch(address)
+
+    oidc_ = Oidc(found, clock, fetch)
+    with pytest.raises(OidcError, match="is down"):
+        oidc_.whose(issuing.signed(), now=NOON)
+    down[0] = False
+    clock.now = 4.9
+    with pytest.raises(OidcError, match="not there yet"):  # which is no word on the token
+        oidc_.whose(issuing.signed(), now=NOON)
+    clock.now = 5
+    assert oidc_.whose(issuing.signed(), now=NOON)
+    clock.now = 12
+    assert oidc_.whose(issuing.signed(key=new_key("k9")), now=NOON) is None
+    assert issuing.asked == 1
+
+
+def test_who_has_a_known_key_does_not_wait_for_who_has_not(issuing: Issuing) -> None:
+    clock, found = Clock(), provider(SETTINGS)
+    assert found is not None
+    asked, go_on = threading.Event(), threading.Event()
+    go_on.set()
+
+    def fetch(address: str) -> bytes:
+        asked.set()
+        assert go_on.wait(60)
+        return issuing.fetch(address)
+
+    oidc_ = Oidc(found, clock, fetch)
+    assert oidc_.whose(issuing.signed(), now=NOON)
+    go_on.clear()
+    asked.clear()
+    clock.now = 60
+    stranger = threading.Thread(target=oidc_.whose, args=(issuing.signed(key=new_key("k9")),), kwargs={"now": NOON})
+    stranger.start()
+    assert asked.wait(60)
+    assert oidc_.whose(issuing.signed(), now=NOON)
+    go_on.set()
+    stranger.join()
 
 
 @pytest.mark.parametrize(
