@@ -1,32 +1,29 @@
 """From what a request says to an answer, and from an answer to a response: what all routes that read rows share."""
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-import msgspec
 from fastapi import Request, Response
 
 from ledger import publications
-from ledger.positions import Position
 from serving.access.rights import Principal
 from serving.http import cursor as cursors
 from serving.http.answers import Answer, Answers
 from serving.http.cursor import Cursor
 from serving.http.formats import Page, accepted, headers_of, provenance, rendered
+from serving.http.freshness import wait
 from serving.http.gate import KEYS
 from serving.http.media import JSON
 from serving.http.problem import Problem
 from serving.http.question import Question, columns, parse_measures, parse_order, restricted
-from serving.http.server import Server, principal_of, server_of
+from serving.http.server import principal_of, server_of
 from serving.provenance import Layer
-from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_span, parse_time, select
-from serving.snapshot import Snapshot
-from views.errors import TandemError, listed
+from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
+from views.errors import listed
 from views.view import View
 from views.windows import AllTime
 
@@ -94,7 +91,10 @@ async def find(request: Request, asked: Asked) -> Found:
     if not past:
         server.asking.snapshot()
     if asked.min_position or asked.max_age:
-        await _fresh(server, principal, asked)
+        view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal))
+        await wait(
+            server, view.source.name, min_position=asked.min_position, max_age=asked.max_age, at_the_cut=asked.layer == "batch"
+        )
     return await server.asking.ask(lambda answers: _answered(answers, principal, asked))
 
 
@@ -168,40 +168,6 @@ def _live_at(answers: Answers, time: datetime) -> int:
         first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
         raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
     return found.number
-
-
-async def _fresh(server: Server, principal: Principal, asked: Asked) -> None:
-    """Wait until the answer is as fresh as is asked, at most as long as the settings say. Raises Problem 504."""
-    position = None if asked.min_position is None else _position(asked.min_position)
-    most = None if asked.max_age is None else parse_span(asked.max_age)
-    view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal))
-    source = view.source.name
-
-    def holds(snapshot: Snapshot) -> bool:
-        tail = snapshot.tails.get(source)
-        if tail is None or tail.problem is not None:
-            return True  # the answer says so
-        stands = tail.cut if asked.layer == "batch" else tail.end
-        newest = snapshot.newest(source)
-        young = most is None or (newest is not None and server.now() - newest <= most)
-        return young and (position is None or position.at_or_below(stands))
-
-    seconds = server.settings.wait_s
-    if not await server.asking.until(holds, seconds=seconds):
-        snapshot = server.asking.snapshot()
-        newest = snapshot.newest(source)
-        raise Problem(
-            504,
-            f"not as fresh as asked within {seconds} s: answers stand at {json.dumps(snapshot.tails[source].end.to_json())}, "
-            f"and the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}",
-        )
-
-
-def _position(text: str) -> Position:
-    try:
-        return Position.from_json(msgspec.json.decode(text, type=dict[str, dict[str, int]]))
-    except (ValueError, TandemError, msgspec.MsgspecError):
-        raise BadSelection(f'{text!r} is no position: a JSON object as {{"TOPIC ID": {{"0": 31}}}} is') from None
 
 
 async def responded(
