@@ -145,6 +145,45 @@ class Airflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_s: Annotated[Positive, Meta(description="Seconds before the first retry; the next ones wait longer.")] = 30
 
 
+class Oidc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[serving.oidc]`: an identity provider whose tokens are taken beside the project's own; none without an issuer."""
+
+    issuer: Annotated[str, Meta(description="The `iss` of the tokens that are taken; empty takes none.")] = ""
+    audience: Annotated[str, Meta(description="The `aud` that they have to be for.")] = ""
+    keys: Annotated[str, Meta(description="Address of the provider's JWK set, https or on loopback; no other is asked.")] = ""
+    algorithm: Annotated[
+        Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"],
+        Meta(description="The one signature algorithm that is taken."),
+    ] = "RS256"
+    leeway_s: Annotated[int, Meta(ge=0, le=300, description="Seconds by which clocks may differ, for expiry and not-before.")] = (
+        30
+    )
+    claim: Annotated[str, Meta(description="The claim that rights go by: a text or a list of texts.")] = "groups"
+    rights: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(description="By value of the claim a list of verbs, `view:NAME` and `row:NAME=VALUE`; the first that fits counts."),
+    ] = {}
+
+
+class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[serving]`: answers over HTTP."""
+
+    port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 takes a free one.")] = 8640
+    poll_ms: Annotated[Positive, Meta(description="Milliseconds between two looks for new commits and publications.")] = 50
+    rate: Annotated[Positive, Meta(description="Requests a second that one token may go on with.")] = 1000
+    burst: Annotated[Positive, Meta(description="Requests that one token may begin at once.")] = 2000
+    concurrent: Annotated[Positive, Meta(description="Requests of one token that run at a time.")] = 64
+    max_rows: Annotated[Positive, Meta(description="Most rows of one response, and most keys of one lookup.")] = 10_000
+    body_kb: Annotated[Positive, Meta(description="Largest body of a request, in kilobytes.")] = 1024
+    response_mb: Annotated[Positive, Meta(description="Largest response before it is compressed, in megabytes.")] = 64
+    wait_s: Annotated[Positive, Meta(description="Seconds that a request waits, at most, to be as fresh as it asks.")] = 10
+    timeout_s: Annotated[Positive, Meta(description="Seconds that a request may take.")] = 30
+    held_mb: Annotated[
+        Positive, Meta(description="Megabytes of answers that are kept, so that pages and repetitions stay on their snapshot.")
+    ] = 256
+    oidc: Oidc = Oidc()
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` is absolute once loaded."""
 
@@ -157,6 +196,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     logs: Logs = Logs()
     lineage: Lineage = Lineage()
     airflow: Airflow = Airflow()
+    serving: Serving = Serving()
 
     @property
     def folder(self) -> Path:
@@ -185,8 +225,10 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
     _refuse_unknown_variables(environ)
     for key in keys():
         if (text := environ.get(key.variable)) is not None:
-            section, _, name = key.name.rpartition(".")
-            place = document.setdefault(section, {}) if section else document
+            *sections, name = key.name.split(".")
+            place = document
+            for section in sections:
+                place = place.setdefault(section, {})
             place[name] = _from_variable(key, text)
     try:
         settings = msgspec.convert(document, Settings, strict=True)
@@ -199,12 +241,15 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
 
 def keys() -> Iterator[Key]:
     """Every key, in the order of the file."""
-    for field in msgspec.structs.fields(Settings):
+    return _keys(Settings, "")
+
+
+def _keys(struct: type[msgspec.Struct], section: str) -> Iterator[Key]:
+    for field in msgspec.structs.fields(struct):
         if isinstance(field.default, msgspec.Struct):
-            for inner in msgspec.structs.fields(type(field.default)):
-                yield _key(inner, f"{field.name}.")
+            yield from _keys(type(field.default), f"{section}{field.name}.")
         else:
-            yield _key(field, "")
+            yield _key(field, section)
 
 
 def effective(settings: Settings) -> dict[str, Any]:
@@ -253,7 +298,7 @@ def _refuse_unknown(document: Mapping[str, Any], struct: type[msgspec.Struct], f
             raise SettingsError(f"{where}{_line(file, name)}: unknown key '{name}'; keys: {listed(name, fields)}")
         default = fields[name].default
         if isinstance(default, msgspec.Struct) and isinstance(value, dict):
-            _refuse_unknown(value, type(default), file, name)
+            _refuse_unknown(value, type(default), file, f"{section}.{name}" if section else name)
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
 """tandem.toml and TANDEM_... variables: defaults, overrides, and one clear sentence for whatever cannot be used."""
 
 import re
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -
     in_file, in_variable, expected = values["schedule" if "*" in str(key.default) else key.type]
     text = f"[{section}]\n{name} = {in_file}\n" if section else f"{name} = {in_file}\n"
     found = effective(load(written(tmp_path, text), {key.variable: in_variable}))
-    value = found[section][name] if section else found[name]
+    value = reduce(lambda within, part: within[part], key.name.split("."), found)
     if name == "state":
         assert value == str(tmp_path / "2g")
     else:
@@ -43,8 +44,13 @@ def test_every_key_has_a_variable_that_wins_over_the_file(tmp_path: Path, key) -
 
 
 def test_choices_and_tables_have_variables_too(tmp_path: Path) -> None:
-    environ = {"TANDEM_KAFKA_SECURITY": "sasl_ssl", "TANDEM_SPARK_CONF": '{"spark.x": "y"}'}
+    environ = {
+        "TANDEM_KAFKA_SECURITY": "sasl_ssl",
+        "TANDEM_SPARK_CONF": '{"spark.x": "y"}',
+        "TANDEM_SERVING_OIDC_RIGHTS": '{"staff": ["read"]}',
+    }
     settings = load(tmp_path, environ)
+    assert settings.serving.oidc.rights == {"staff": ("read",)}
     assert (settings.kafka.security, settings.spark.conf) == ("sasl_ssl", {"spark.x": "y"})
 
 
@@ -65,6 +71,8 @@ def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
         ("[kafka]\nmemory = 'much'\n", {}, "{file}:2: kafka.memory = 'much' is not valid: expected str matching regex"),
         ("[kafka]\nsecurity = 'tls'\n", {}, "kafka.security = 'tls' is not valid: choose one of plaintext / "),
         ("kafka = 3\n", {}, "{file}:1: kafka = 3 is not valid: expected object, got int"),
+        ("[serving.oidc]\nisuer = 'x'\n", {}, "[serving.oidc] of {file}:2: unknown key 'isuer'; keys: issuer, "),
+        ("[serving.oidc]\nleeway_s = 900\n", {}, "{file}:2: serving.oidc.leeway_s = 900 is not valid: expected int <= 300"),
         ("[kafka\n", {}, "{file}: not valid TOML: expected ']' at the end of a table declaration (at line 1, column 7)"),
         ("", {"TANDEM_KAFKA_PARTITIONS": "two"}, "variable TANDEM_KAFKA_PARTITIONS = 'two' is not valid: expected int, got str"),
         (

@@ -1,0 +1,85 @@
+"""`tandem serve`: answers over HTTP until it is stopped."""
+
+import json
+import os
+import secrets
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import signals
+from cli.call import Call
+from cli.part_log import part_log
+from infra.logs import telling
+from serving.access import tokens
+from serving.access.oidc import provider
+from serving.access.rights import VERBS, Rights
+from serving.http import running
+from serving.http.app import application
+from serving.http.running import CannotServe, Tls
+from serving.http.starting import of_project
+
+_FIRST = "first"
+_FIRST_DAYS = 365
+
+
+def run(
+    call: Call,
+    *,
+    host: Annotated[str, typer.Option(help="The address to listen at; one that others reach needs a certificate.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one. Else what serving.port says.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate and its chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key, PEM.")] = None,
+) -> None:
+    """Answer over HTTP until Ctrl-C or a plain kill: rows, look-ups, views, status, figures. docs/serve.md shows how.
+
+    Nobody may anything without a token (`tandem token`) or one of the identity provider of [serving.oidc]. The first start makes
+    a token with all rights and says in which file it is. With `--json` a line with the address is printed once answers are given.
+    """
+    settings = call.settings()
+    if (tls_cert is None) != (tls_key is None):
+        raise CannotServe("--tls-cert and --tls-key go together: a certificate is of no use without its key")
+    tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
+    bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
+    try:
+        address = running.address_of(bound, tls=tls)
+        with part_log(call, settings, "serve") as log, signals.stopping() as stop:
+            if provider(settings.serving.oidc) is None and (first := _first_token(settings.folder)):
+                log.info("made the first token, which has all rights; its secret is in no other file", file=str(first))
+
+            def ready() -> None:
+                log.info("serving", url=address)
+                if call.json:
+                    sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
+                    sys.stdout.flush()
+
+            access = telling.filed(settings, "access", now=_now)
+            server = of_project(settings, log=log, access=access, now=_now, clock=time.monotonic)
+            running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
+    finally:
+        bound.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _first_token(state: Path) -> Path | None:
+    """Where the secret of a new token is, which is made where there never was one; None if there was."""
+    file, now = tokens.file_of(state), _now()
+    if file.exists():
+        return None
+    _, secret = tokens.create(
+        file, _FIRST, Rights.of(may=VERBS), expires=now + timedelta(days=_FIRST_DAYS), now=now, random=secrets.token_bytes
+    )
+    shown = file.with_name(f"{_FIRST}.token")
+    shown.unlink(missing_ok=True)
+    with os.fdopen(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        opened.write(f"{secret}\n")
+    return shown

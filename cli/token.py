@@ -1,0 +1,97 @@
+"""`tandem token`: make, list and revoke what `tandem serve` lets somebody in by."""
+
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cli.call import Call, Output
+from cli.listing import listing
+from serving.access import tokens
+from serving.access.rights import Rights
+from serving.access.tokens import Token
+from views.errors import TandemError, listed
+
+
+def run(
+    call: Call,
+    what: Annotated[Literal["create", "list", "revoke"], typer.Argument(metavar="create|list|revoke", help="What to do.")],
+    name: Annotated[str | None, typer.Argument(help="The token's name; `list` takes none.")] = None,
+    *,
+    may: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VERB", help="What its holder may: read, sql, ingest or admin; may be repeated. `create` needs one."
+        ),
+    ] = None,
+    view: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only of this view; may be repeated. All views without it.")
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only rows with this value of a key; NAME alone is NULL. Once for each key."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="For how many days it is valid.")] = 90,
+) -> Output:
+    """Make, list and revoke the tokens of `tandem serve`.
+
+    A token's secret is printed when it is made and never again: the state folder has its hash. `--view` and `--row` narrow what
+    it allows; a view that has no key of that name is not readable with `--row`. Revoking has effect on a running server's next
+    request.
+    """
+    file, now = tokens.file_of(call.settings().folder), datetime.now(UTC)
+    if what == "list":
+        if name is not None or may or view or row:
+            raise TandemError("`tandem token list` lists all tokens: it takes no name and none of --may, --view and --row")
+        shown = [_document(token, now) for token in tokens.read(file)]
+        return Output({"tokens": shown}, listing([_row(one) for one in shown]) if shown else "there are no tokens")
+    if name is None:
+        raise TandemError(f"which token? `tandem token {what} NAME` names it")
+    if what == "revoke":
+        if may or view or row:
+            raise TandemError("`tandem token revoke` takes a name and none of --may, --view and --row")
+        gone = tokens.revoke(file, name, now=now)
+        return Output({"revoked": gone.name}, f"token {gone.name!r} is valid no more")
+    rights = Rights.of(may=may or (), views=view or (), rows=row or ())
+    _refuse_what_shows_nothing(call, rights)
+    made, secret = tokens.create(file, name, rights, expires=now + timedelta(days=days), now=now, random=secrets.token_bytes)
+    call.say("the secret is shown this once; send it as `Authorization: Bearer ...`")
+    return Output({**_document(made, now), "secret": secret}, secret)
+
+
+def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
+    """A view that is misspelt, or rows that no view has, would be found out only by who holds the token."""
+    if rights.views is None and not rights.rows:
+        return
+    views = call.definitions().views
+    for view in sorted(rights.views or ()):
+        if view not in views:
+            raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
+    if all(rights.bound(view) is None for view in views.values()):
+        keys = "; ".join(f"{name}: {', '.join(view.keys) or 'none'}" for name, view in views.items())
+        raise TandemError(f"no view would show a row bound to {', '.join(rights.rows)}; the views' keys are {keys}")
+
+
+def _document(token: Token, now: datetime) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        **token.rights.to_json(),
+        "made": _time(token.made),
+        "expires": _time(token.expires),
+        "expired": token.expires <= now,
+    }
+
+
+def _row(document: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "token": document["name"],
+        "may": ", ".join(document["may"]),
+        "views": "all" if document["views"] is None else ", ".join(document["views"]),
+        "rows": ", ".join(document["rows"]) or "all",
+        "expires": "expired" if document["expired"] else document["expires"],
+    }
+
+
+def _time(time: datetime) -> str:
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,87 @@
+"""What somebody may: verbs, and of which views and rows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal, Self, cast, get_args
+
+import pyarrow as pa
+
+from serving.selection import BadSelection, parse_keys
+from views.errors import TandemError, listed
+from views.view import View
+
+Verb = Literal["read", "sql", "ingest", "admin"]
+"""read: rows of views; sql: statements on them; ingest: write events; admin: promote and the like. None implies another."""
+
+VERBS: Final = get_args(Verb)
+
+
+class BadRights(TandemError):
+    """Rights that cannot be meant."""
+
+
+@dataclass(frozen=True)
+class Rights:
+    """`views` are those that verbs are about, None for all. `rows` are `NAME=VALUE`, `NAME` alone for NULL: values of keys that
+    every row has to have, so that a view without such a key shows none.
+    """
+
+    verbs: frozenset[Verb] = frozenset()
+    views: frozenset[str] | None = None
+    rows: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *, may: Iterable[str], views: Iterable[str] = (), rows: Iterable[str] = ()) -> Self:
+        """Rights as a person writes them; no views are all. Raises BadRights."""
+        verbs, named, bound = list(may), frozenset(views), tuple(rows)
+        for verb in verbs:
+            if verb not in VERBS:
+                raise BadRights(f"{verb!r} is nothing that one may; there are {listed(verb, VERBS)}")
+        if not verbs:
+            raise BadRights(f"rights without a verb allow nothing; give some of {', '.join(VERBS)}")
+        names = [row.partition("=")[0] for row in bound]
+        for name in names:
+            if not name or names.count(name) > 1:
+                raise BadRights(f"rows are bound to {', '.join(bound)}: each key has a name and is given once, as city=OSLO")
+        if bound and "ingest" in verbs:
+            raise BadRights("rights bound to rows cannot hold ingest: an event is not one of a view's rows")
+        return cls(frozenset(cast("Verb", verb) for verb in verbs), named or None, bound)
+
+    def to_json(self) -> dict[str, Any]:
+        """A document `{"may": [...], "views": null or [...], "rows": [...]}`."""
+        views = None if self.views is None else sorted(self.views)
+        return {"may": sorted(self.verbs), "views": views, "rows": list(self.rows)}
+
+    def bound(self, view: View) -> dict[str, pa.Scalar] | None:
+        """The key values that all rows of the view must have to be seen; None if nothing of the view may be."""
+        if self.views is not None and view.name not in self.views:
+            return None
+        try:
+            return parse_keys(view, self.rows)
+        except BadSelection:  # the view has no such key, or it holds other values: no row can be among those that may be seen
+            return None
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who asks: a name to count and log by, unique among all kinds, what they may, and until when."""
+
+    kind: Literal["token", "oidc"]
+    name: str
+    rights: Rights
+    expires: datetime
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+
+def parse_rights(texts: Iterable[str]) -> Rights:
+    """Rights of words as settings have them: a verb, `view:NAME` or `row:NAME=VALUE` each. Raises BadRights."""
+    parts: dict[str, list[str]] = {"may": [], "view": [], "row": []}
+    for text in texts:
+        kind, given, value = text.partition(":")
+        if given and kind not in ("view", "row"):
+            raise BadRights(f"{text!r} is no right; write a verb ({', '.join(VERBS)}), view:NAME or row:NAME=VALUE")
+        parts[kind if given else "may"].append(value if given else text)
+    return Rights.of(may=parts["may"], views=parts["view"], rows=parts["row"])

@@ -1,0 +1,183 @@
+"""Tokens of the project's own: random secrets, of which only the hash is kept, in one file of the state folder.
+
+A secret has 256 random bits. Nobody guesses it, so one SHA-256 hides it as well as a slow salted hash would; those are for
+passwords, which have few bits, and would make every request as slow as they are.
+"""
+
+import hmac
+import os
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ledger import locks
+from serving.access.rights import Principal, Rights
+from views.errors import TandemError, listed
+
+PREFIX: Final = "tandem_"
+_BYTES: Final = 32
+_PATIENCE_S: Final = 10
+
+
+class TokenError(TandemError):
+    """A token that cannot be made or revoked, or a file of tokens that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A secret's SHA-256 in hexadecimal, with what it allows until it expires."""
+
+    name: str
+    digest: str
+    rights: Rights
+    made: datetime
+    expires: datetime
+
+
+class _Stored(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    sha256: str
+    may: list[str]
+    views: list[str] | None
+    rows: list[str]
+    made: datetime
+    expires: datetime
+
+
+def file_of(state: Path) -> Path:
+    """Where a project's tokens are."""
+    return state / "access" / "tokens.json"
+
+
+def secret(random: Callable[[int], bytes]) -> str:
+    """A new secret of 256 bits; `random` gives so many bytes that nobody can foresee."""
+    return PREFIX + urlsafe_b64encode(random(_BYTES)).decode().rstrip("=")
+
+
+def digest(text: str) -> str:
+    """What is kept of a secret."""
+    return sha256(text.encode()).hexdigest()
+
+
+def read(path: Path) -> tuple[Token, ...]:
+    """All tokens, in order of making; none if there is no file. Raises TokenError where it is damaged or others may read it."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise TokenError(f"{path} cannot be read: {error.strerror}") from error
+    if mode & 0o077:
+        raise TokenError(f"{path} may be read by others than its owner; `chmod 600 {path}` makes it usable")
+    try:
+        return tuple(_token(one) for one in msgspec.json.decode(content, type=list[_Stored]))
+    except (msgspec.MsgspecError, TandemError) as error:
+        raise TokenError(f"{path} is damaged ({error}); remove it and make new tokens") from error
+
+
+def create(
+    path: Path, name: str, rights: Rights, *, expires: datetime, now: datetime, random: Callable[[int], bytes]
+) -> tuple[Token, str]:
+    """Add a token; its secret is told here and never again. Raises TokenError if the name is taken."""
+    if not name.isascii() or not name.isprintable() or not name or len(name) > 64:
+        raise TokenError(f"{name!r} is no name of a token: 1 to 64 printable ASCII characters are")
+    if expires <= now:
+        raise TokenError(f"a token that expires at {expires.isoformat()} would never be valid; now is {now.isoformat()}")
+    shown = secret(random)
+    token = Token(name, digest(shown), rights, now, expires)
+    with _changing(path, now) as tokens:
+        if any(one.name == name for one in tokens):
+            raise TokenError(f"there is a token {name!r} already; revoke it or take another name")
+        _write(path, [*tokens, token])
+    return token, shown
+
+
+def revoke(path: Path, name: str, *, now: datetime) -> Token:
+    """Take a token out, so that it is valid for no request from here on. Raises TokenError if there is none of that name."""
+    with _changing(path, now) as tokens:
+        found = next((one for one in tokens if one.name == name), None)
+        if found is None:
+            raise TokenError(f"there is no token {name!r}; tokens: {listed(name, (one.name for one in tokens))}")
+        _write(path, [one for one in tokens if one is not found])
+    return found
+
+
+@dataclass
+class Tokens:
+    """The tokens of a file that other processes change; every look sees what was there when it began."""
+
+    path: Path
+    _seen: tuple[int, int, int] | None = field(default=None, init=False, repr=False)
+    _tokens: tuple[Token, ...] = field(default=(), init=False, repr=False)
+
+    def whose(self, shown: str, *, now: datetime) -> Principal | None:
+        """Who shows this secret; None if it is no valid token's. Raises TokenError: then nobody is anybody."""
+        self._look()
+        known, found = digest(shown), None
+        for token in self._tokens:  # all of them, so that the time it takes says nothing of which
+            if hmac.compare_digest(token.digest, known):
+                found = token
+        return None if found is None or found.expires <= now else Principal("token", found.name, found.rights, found.expires)
+
+    def _look(self) -> None:
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._tokens = None, ()
+            return
+        # A change is a new file in the place of the old one, so one of these differs.
+        signature = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        if signature != self._seen:
+            self._tokens = read(self.path)
+            self._seen = signature
+
+
+@contextmanager
+def _changing(path: Path, now: datetime) -> Iterator[Sequence[Token]]:
+    """The tokens, while no other process changes them."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locks.own() as acquire:
+        locks.hold(
+            path.with_suffix(".lock"),
+            acquire,
+            what="tandem token",
+            pid=os.getpid(),
+            at=now,
+            patience=_PATIENCE_S,
+            say=lambda _: None,
+        )
+        yield read(path)
+
+
+def _write(path: Path, tokens: Sequence[Token]) -> None:
+    """Put a new file in the place of the old one; a crash leaves either."""
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode([_stored(token) for token in tokens])) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _stored(token: Token) -> _Stored:
+    return _Stored(token.name, token.digest, made=token.made, expires=token.expires, **token.rights.to_json())
+
+
+def _token(stored: _Stored) -> Token:
+    rights = Rights.of(may=stored.may, views=stored.views or (), rows=stored.rows)
+    return Token(stored.name, stored.sha256, rights, stored.made.astimezone(UTC), stored.expires.astimezone(UTC))

@@ -1,0 +1,164 @@
+"""Answers of a server in a Python program: `with client("http://127.0.0.1:8640", token) as asked: asked.rows("sales")`."""
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from ssl import SSLContext
+from typing import Any, Final, TypedDict, Unpack
+from urllib.parse import quote
+
+import httpx
+import pyarrow as pa
+
+from serving.http.media import ARROW, JSON
+from serving.provenance import Layer
+from views.errors import TandemError
+
+Key = str | int | float | Decimal | bool | bytes | date | datetime | None
+"""A value of a key, of the type that the view has for it; None is NULL."""
+
+_TIMEOUT_S: Final = 60.0
+
+
+Parameters = dict[str, str | list[str]]
+
+
+class Asked(TypedDict, total=False):
+    """What else a question says: windows that start in `[start, end)`, columns, what to count, and how fresh it has to be.
+
+    `order` has columns, each with a minus if it descends; `min_position` is a position as provenance has it, in JSON.
+    """
+
+    start: datetime
+    end: datetime
+    measures: Sequence[str]
+    order: Sequence[str]
+    layer: Layer
+    publication: int
+    min_position: str
+
+
+class Refused(TandemError):
+    """What a server answered instead of rows: its sentence, its `status`, and in how many seconds to try again if it said so."""
+
+    def __init__(self, status: int, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.retry_after = status, retry_after
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as dicts, with the number that there are, where they come from, and `absent`, the keys of a look-up without any."""
+
+    rows: list[dict[str, Any]]
+    total: int
+    provenance: Mapping[str, Any]
+    absent: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Client:
+    """A server's views, for any number of threads. What cannot be answered raises Refused; no connection, httpx.HTTPError."""
+
+    http: httpx.Client
+
+    def views(self) -> list[dict[str, Any]]:
+        """The views that the token may read."""
+        found: list[dict[str, Any]] = self._get("/views", {}).json()["views"]
+        return found
+
+    def view(self, name: str) -> dict[str, Any]:
+        """A view's definition, columns and state."""
+        found: dict[str, Any] = self._get(f"/views/{quote(name, safe='')}", {}).json()
+        return found
+
+    def rows(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> Rows:
+        """All rows of a question, from one snapshot: pages of so many rows are asked for one after another."""
+        pages = [got.json() for got in self._pages(view, _parameters(keys, asked), page, JSON)]
+        found = [row for one in pages for row in one["rows"]]
+        return Rows(found, pages[0]["total"], pages[0]["provenance"])
+
+    def arrow(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> pa.Table:
+        """The same as a typed table; its schema's metadata has the provenance."""
+        pages = self._pages(view, _parameters(keys, asked), page, ARROW)
+        return pa.concat_tables(pa.ipc.open_stream(got.content).read_all() for got in pages)
+
+    def row(self, view: str, keys: Mapping[str, Key], *, window: datetime | None = None) -> dict[str, Any] | None:
+        """The row of one key and window; None if certainly nothing was counted."""
+        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)})
+        found: dict[str, Any] | None = self._get(f"/views/{quote(view, safe='')}/row", asked).json()["row"]
+        return found
+
+    def lookup(self, view: str, keys: Sequence[Mapping[str, Key]], *, measures: Sequence[str] = ()) -> Rows:
+        """The rows of many keys at once, in their order."""
+        named = [{name: None if value is None else _text(value) for name, value in key.items()} for key in keys]
+        body = {"keys": named, **({"measures": list(measures)} if measures else {})}
+        got = _checked(self.http.post(f"/views/{quote(view, safe='')}/lookup", json=body)).json()
+        return Rows(got["rows"], got["total"], got["provenance"], tuple(got["absent"]))
+
+    def _pages(self, view: str, asked: Parameters, size: int, media: str) -> Iterator[httpx.Response]:
+        following: Parameters = {}
+        while True:
+            got = self._get(f"/views/{quote(view, safe='')}/rows", {**asked, **following, "limit": str(size)}, accept=media)
+            yield got
+            cursor = got.json()["next"] if media == JSON else got.headers.get("Tandem-Next")
+            if cursor is None:
+                return
+            following = {"cursor": cursor}
+
+    def _get(self, path: str, asked: Parameters, *, accept: str = JSON) -> httpx.Response:
+        return _checked(self.http.get(path, params=asked, headers={"Accept": accept}))
+
+
+@contextmanager
+def client(address: str, token: str, *, verify: SSLContext | bool = True, timeout_s: float = _TIMEOUT_S) -> Iterator[Client]:
+    """A client that keeps its connections until the context ends; `verify` says whose certificates it trusts."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=address, headers=headers, verify=verify, timeout=timeout_s) as http:
+        yield Client(http)
+
+
+def _checked(answer: httpx.Response) -> httpx.Response:
+    if answer.status_code == httpx.codes.OK:
+        return answer
+    try:
+        detail = str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):  # something between us and the server answered
+        detail = f"{answer.url.path} answered {answer.status_code}"
+    again = answer.headers.get("Retry-After", "")
+    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None)
+
+
+def _parameters(keys: Mapping[str, Key] | None, asked: Asked) -> Parameters:
+    given = keys or {}
+    null = [name for name, value in given.items() if value is None]
+    named: dict[str, Key] = {
+        "from": asked.get("start"),
+        "to": asked.get("end"),
+        "measures": ",".join(asked.get("measures", ())) or None,
+        "order": ",".join(asked.get("order", ())) or None,
+        "layer": asked.get("layer"),
+        "publication": asked.get("publication"),
+        "min_position": asked.get("min_position"),
+    }
+    return {
+        **{f"key.{name}": _text(value) for name, value in given.items() if value is not None},
+        **({"null": null} if null else {}),
+        **{name: _text(value) for name, value in named.items() if value is not None},
+    }
+
+
+def _text(value: Key) -> str:
+    """A value as a row in JSON has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return (value if value.tzinfo is None else value.astimezone(UTC)).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    return format(value, "f") if isinstance(value, Decimal) else str(value)

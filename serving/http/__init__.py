@@ -1,0 +1,1 @@
+"""Answers over HTTP: `tandem serve`. One file per resource in `routes`; `app` puts them together."""

@@ -1,0 +1,83 @@
+"""The server's application, of its parts."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+
+from serving.http import documented, problem
+from serving.http.answers import Gone
+from serving.http.gate import Gated, gated
+from serving.http.routes import ROUTERS
+from serving.http.server import Server
+from serving.http.wire import Wire
+from serving.selection import BadSelection
+from views.errors import TandemError
+
+_ABOUT = """Exact answers from a log: batch, speed, and one merged view of both.
+
+Every answer says in its provenance what it counts and up to where; answers of one snapshot are the same bytes. An answer is a
+value, the certainty that nothing was counted, or a problem with its reason: never a number that may be wrong."""
+
+
+def application(server: Server) -> FastAPI:
+    """The application; it reads nothing before it is started. Raises TandemError if a route is open that does not say so."""
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        async with server.asking.open():
+            yield
+
+    app = FastAPI(
+        title="Tandem",
+        version="1",
+        description=_ABOUT,
+        lifespan=running,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.state.server = server
+    app.router.route_class = Gated
+    for router in ROUTERS:
+        app.include_router(router)
+
+    made: dict[str, Any] = {}
+
+    def document() -> dict[str, Any]:
+        if not made:
+            made.update(documented.complete(FastAPI.openapi(app)))
+        return made
+
+    app.openapi = document  # type: ignore[method-assign]  # the framework's way to change it
+
+    @app.router.get("/openapi.json", openapi_extra={"x-verb": "known"}, include_in_schema=False)
+    async def openapi() -> dict[str, Any]:
+        """What there is, as an OpenAPI document."""
+        return document()
+
+    app.add_exception_handler(BadSelection, _of(400))
+    app.add_exception_handler(Gone, _of(410))
+    app.add_exception_handler(TandemError, problem.of_tandem)
+    app.add_exception_handler(HTTPException, problem.of_http)
+    app.add_exception_handler(RequestValidationError, problem.of_validation)
+    app.add_exception_handler(Exception, problem.of_defect)
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=3)
+    app.add_middleware(Wire, server=server)
+    gated(app)
+    return app
+
+
+def _of(status: int) -> Any:
+    """A handler of errors that are this status."""
+
+    async def handled(_: Request, error: Exception) -> Response:
+        return problem.response(status, str(error))
+
+    return handled

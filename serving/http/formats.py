@@ -1,0 +1,134 @@
+"""Rows as bytes, in the format that a client accepts.
+
+| format       | rows                                             | provenance                                       |
+| ------------ | ------------------------------------------------ | ------------------------------------------------ |
+| JSON         | as views.rows writes them, in one document       | in the document                                  |
+| NDJSON       | the same, one a line                             | headers                                          |
+| CSV          | the same; a text in quotes, NULL nothing at all  | headers                                          |
+| Arrow stream | typed, with kind, unit and doc of each column    | headers, and the schema's metadata               |
+
+The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, where there is another page, `Tandem-Next`.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from serving.http.media import ARROW, CSV, JSON, MEDIA, NDJSON
+from serving.http.problem import Problem
+from serving.provenance import Provenance
+from views.rows import written
+
+_LONGEST_ACCEPT: Final = 1000
+_ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows of an answer that go out together; `said` is what there is to say of them, by name, for the document.
+
+    `headers` say the same beside formats that have no room for it. Of a `single` row the document has `row`, null without one.
+    """
+
+    table: pa.Table
+    said: Mapping[str, Any]
+    headers: Mapping[str, str]
+    single: bool = False
+
+
+def accepted(accept: str | None) -> str:
+    """The media type that a client likes best of those there are; JSON if it likes any. Raises Problem 406 (RFC 9110, 12.5.1)."""
+    best, weight = None, 0.0
+    wanted = dict(_ranges((accept or "*/*")[:_LONGEST_ACCEPT]))
+    for media in MEDIA:
+        kind = media.partition("/")[0]
+        quality = next((wanted[one] for one in (media, f"{kind}/*", "*/*") if one in wanted), 0.0)
+        if quality > weight:
+            best, weight = media, quality
+    if best is None:
+        raise Problem(406, f"Accept: {accept} is none of what rows come as: {', '.join(MEDIA)}")
+    return best
+
+
+def _ranges(accept: str) -> list[tuple[str, float]]:
+    found = []
+    for part in accept.split(","):
+        media, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        try:
+            found.append((media, min(1.0, max(0.0, float(quality)))))
+        except ValueError:
+            found.append((media, 0.0))
+    return found
+
+
+def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
+    """The provenance as JSON: as `query` prints it, but for the age, which is another one at each look; `newest` stays.
+
+    Who is `bound` to some rows is not told what is counted over all of the view's.
+    """
+    told = of.to_json(now=of.newest or _ANY)
+    del told["age_s"]
+    told["newest"] = None if of.newest is None else of.newest.isoformat().replace("+00:00", "Z")
+    return {**told, "rejected": None, "after_final": None} if bound else told
+
+
+def headers_of(told: Mapping[str, Any], *, total: int, following: str | None) -> dict[str, str]:
+    """What goes beside the rows of formats that are rows alone."""
+    found = {"Tandem-Provenance": json.dumps(told, separators=(",", ":")), "Tandem-Total": str(total)}
+    return found if following is None else {**found, "Tandem-Next": following}
+
+
+def rendered(page: Page, media: str) -> bytes:
+    """The page's bytes: the same ones for the same page."""
+    return _RENDER[media](page)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as JSON has them, in the table's order, of whichever columns it has."""
+    columns = [written(table.column(place).combine_chunks(), field) for place, field in enumerate(table.schema)]
+    return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _json(page: Page) -> bytes:
+    rows = rows_of(page.table)
+    found = {"row": rows[0] if rows else None} if page.single else {"rows": rows}
+    return msgspec.json.encode({"view": page.said["view"], **found, **page.said})
+
+
+def _ndjson(page: Page) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows_of(page.table))
+
+
+def _csv(page: Page) -> bytes:
+    """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's knows no lists."""
+    lines = [",".join(_cell(name) for name in page.table.schema.names)]
+    lines += (",".join(map(_cell, row.values())) for row in rows_of(page.table))
+    return ("\r\n".join(lines) + "\r\n").encode()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"'
+    if isinstance(value, list | dict):
+        return _cell(msgspec.json.encode(value).decode())
+    return json.dumps(value)
+
+
+def _arrow(page: Page) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = page.table.replace_schema_metadata({"provenance": json.dumps(page.said["provenance"])})
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table.combine_chunks())
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+_RENDER: Final[dict[str, Callable[[Page], bytes]]] = {JSON: _json, NDJSON: _ndjson, CSV: _csv, ARROW: _arrow}

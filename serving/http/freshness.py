@@ -1,0 +1,47 @@
+"""Waiting until an answer is as fresh as it is asked to be."""
+
+import json
+
+import msgspec
+
+from ledger.positions import Position
+from serving.http.problem import Problem
+from serving.http.server import Server
+from serving.selection import BadSelection, parse_span
+from serving.snapshot import Snapshot
+from views.errors import TandemError
+
+
+async def wait(server: Server, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool) -> None:
+    """Return once answers about a source count a position, and an event that was appended at most so long ago.
+
+    With `at_the_cut` they count what is below it. Raises Problem 504 after as long as the settings say, and BadSelection.
+    """
+    position = None if min_position is None else _position(min_position)
+    most = None if max_age is None else parse_span(max_age)
+
+    def holds(snapshot: Snapshot) -> bool:
+        tail = snapshot.tails.get(source)
+        if tail is None or tail.problem is not None:
+            return True  # the answer says so
+        newest = snapshot.newest(source)
+        young = most is None or (newest is not None and server.now() - newest <= most)
+        return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
+
+    seconds = server.settings.wait_s
+    if not await server.asking.until(holds, seconds=seconds):
+        snapshot = server.asking.snapshot()
+        tail, newest = snapshot.tails[source], snapshot.newest(source)
+        raise Problem(
+            504,
+            f"not as fresh as asked within {seconds} s: "
+            f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, "
+            f"and the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}",
+        )
+
+
+def _position(text: str) -> Position:
+    try:
+        return Position.from_json(msgspec.json.decode(text, type=dict[str, dict[str, int]]))
+    except (ValueError, TandemError, msgspec.MsgspecError):
+        raise BadSelection(f'{text!r} is no position: a JSON object as {{"TOPIC ID": {{"0": 31}}}} is') from None

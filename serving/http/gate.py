@@ -1,0 +1,114 @@
+"""The gate that stands before every route: who asks, whether they may, and whether it is not too much.
+
+A route says what it needs as `x-verb` in its OpenAPI entry: a verb, `known` for anybody who has a token, or `open`. One that
+says nothing cannot be made.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Literal
+
+from fastapi import FastAPI, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from serving.access.rights import VERBS, Principal, Verb
+from serving.http.problem import Problem
+from serving.http.server import Server, server_of
+from views.errors import TandemError, listed
+
+Needs = Verb | Literal["known", "open"]
+NEEDS: Final = (*VERBS, "known", "open")
+KEYS: Final = "key."
+"""What the names of parameters begin with that are values of a view's keys."""
+
+SEVERAL: Final = frozenset({"null"})
+"""Parameters that may be given several times."""
+
+_NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
+_INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_token"'}
+
+
+class Gated(APIRoute):
+    """A route behind the gate."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        extra: dict[str, Any] = dict(given.pop("openapi_extra", None) or {})
+        needs: Any = extra.get("x-verb")
+        if needs not in NEEDS:
+            raise TandemError(f"route {path} says {needs!r} of who may use it; x-verb is one of {', '.join(NEEDS)}")
+        if needs != "open":
+            extra["security"] = [{"bearer": []}]
+        self.needs: Needs = needs
+        super().__init__(path, endpoint, openapi_extra=extra, **given)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request, if it is let through."""
+        answer = super().get_route_handler()
+        named = [one.alias for one in get_flat_params(self.dependant) if isinstance(one.field_info, Query)]
+        free = any(one.get("name") == KEYS for one in (self.openapi_extra or {}).get("parameters", ()))
+
+        async def let_through(request: Request) -> Response:
+            server = server_of(request)
+            if self.needs == "open":
+                _refuse_unknown(request, named, free=free)
+                return await answer(request)
+            principal = await _known(server, request)
+            if self.needs != "known" and self.needs not in principal.rights.verbs:
+                held = ", ".join(sorted(principal.rights.verbs))
+                raise Problem(403, f"this needs the right {self.needs!r}; yours are {held}")
+            _refuse_unknown(request, named, free=free)
+            wait = server.limits.enter(str(principal))
+            if wait is not None:
+                raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
+            try:
+                request.state.principal = principal
+                async with asyncio.timeout(server.settings.timeout_s):
+                    return await answer(request)
+            except TimeoutError:
+                raise Problem(504, f"no answer within {server.settings.timeout_s} s; ask for less") from None
+            finally:
+                server.limits.leave(str(principal))
+
+        return let_through
+
+
+def gated(app: FastAPI) -> list[Gated]:
+    """The routes of an application. Raises TandemError if one of them is not behind the gate."""
+    found = []
+    for one in iter_route_contexts(app.routes):
+        if not isinstance(one.original_route, Gated):
+            raise TandemError(f"{one.path} is not behind the gate: its router has no route_class=Gated")
+        found.append(one.original_route)
+    return found
+
+
+async def _known(server: Server, request: Request) -> Principal:
+    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+    shown = shown.strip()
+    if scheme.lower() != "bearer" or not shown:
+        raise Problem(401, "who asks? Send a token, as `Authorization: Bearer ...`", headers=_NOBODY)
+    identities, now = server.identities, server.now()
+    found = (
+        identities.whose(shown, now=now)
+        if identities.at_once(shown)
+        else await asyncio.to_thread(identities.whose, shown, now=now)
+    )
+    if found is None:
+        # One sentence for all: whoever guesses learns nothing.
+        raise Problem(401, "the token is unknown, expired or revoked", headers=_INVALID)
+    request.state.principal = found
+    return found
+
+
+def _refuse_unknown(request: Request, named: list[str], *, free: bool) -> None:
+    """A parameter that is misspelt would otherwise be a question that nobody asked."""
+    seen = set()
+    for name, _ in request.query_params.multi_items():
+        if name not in named and not (free and name.startswith(KEYS)):
+            keys = f"{KEYS}NAME, " if free else ""
+            raise Problem(400, f"there is no parameter {name!r}; parameters: {keys}{listed(name, named)}")
+        if name in seen and name not in SEVERAL:
+            raise Problem(400, f"parameter {name!r} is given twice; it has one value")
+        seen.add(name)

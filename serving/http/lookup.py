@@ -1,0 +1,57 @@
+"""Which rows of an answer have one of many keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from serving.selection import BadSelection, parse_keys
+from views import engine
+from views.engine import quoted
+from views.view import View, state_schema
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The rows by the number of the key that asked for them, and the numbers of the keys that no row has."""
+
+    rows: pa.Table
+    absent: tuple[int, ...]
+
+
+def wanted(view: View, keys: Sequence[Mapping[str, Scalar]]) -> pa.Table:
+    """The keys as a table, with their number in `_n`. Raises BadSelection, which says which of them cannot be meant."""
+    if not view.keys:
+        raise BadSelection(f"view {view.name!r} has no keys to look up; ask for its rows")
+    columns: dict[str, list[pa.Scalar]] = {name: [] for name in view.keys}
+    for number, key in enumerate(keys):
+        if key.keys() != view.keys.keys():
+            raise BadSelection(f"key {number} has {', '.join(key) or 'nothing'}; each of them has {', '.join(view.keys)}")
+        try:
+            parsed = parse_keys(view, (name if value is None else f"{name}={_text(value)}" for name, value in key.items()))
+        except BadSelection as error:
+            raise BadSelection(f"key {number}: {error}") from None
+        for name, value in parsed.items():
+            columns[name].append(value)
+    schema = state_schema(view)
+    arrays = [pa.array([value.as_py() for value in values], schema.field(name).type) for name, values in columns.items()]
+    return pa.table([*arrays, pa.array(np.arange(len(keys)))], [*columns, "_n"])
+
+
+def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
+    """The rows whose keys are among those of `wanted`, NULL like any other; in the order in which they were asked for."""
+    numbered = pa.table([*(rows[name] for name in view.keys), pa.array(np.arange(len(rows)))], [*view.keys, "_i"])
+    same = " AND ".join(f"_rows.{quoted(name)} IS NOT DISTINCT FROM _wanted.{quoted(name)}" for name in view.keys)
+    sql = f"SELECT _wanted._n, _rows._i FROM _wanted JOIN _rows ON {same} ORDER BY 1, 2"
+    found = engine.query(sql, {"_rows": numbered, "_wanted": keys})
+    absent = np.setdiff1d(np.arange(len(keys)), found["_n"].to_numpy())
+    return Matched(rows.take(found["_i"].combine_chunks()), tuple(absent.tolist()))
+
+
+def _text(value: str | float | bool) -> str:  # noqa: FBT001 - a JSON value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,9 @@
+"""The media types that rows come as."""
+
+from typing import Final
+
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
+CSV: Final = "text/csv"
+ARROW: Final = "application/vnd.apache.arrow.stream"
+MEDIA: Final = (JSON, NDJSON, CSV, ARROW)

@@ -1,0 +1,53 @@
+"""The server's own figures for Prometheus."""
+
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
+
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+@dataclass
+class Metrics:
+    """Figures of one server; a route is told by its template, so that no name of a view or value of a key is a label."""
+
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+    def __post_init__(self) -> None:
+        self._seconds = Histogram(
+            "tandem_http_request_seconds",
+            "How long requests took until their last byte was handed over.",
+            ["method", "route", "status"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._running = Gauge("tandem_http_requests_running", "Requests that are being answered.", registry=self.registry)
+        self._bytes = Counter("tandem_http_response_bytes", "Bytes of responses.", ["route"], registry=self.registry)
+        self._looks = Histogram(
+            "tandem_http_refresh_seconds",
+            "How long looks for new commits and publications took.",
+            ["outcome"],
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+
+    def began(self) -> None:
+        """A request began."""
+        self._running.inc()
+
+    def ended(self, *, method: str, route: str, status: int, seconds: float, size: int) -> None:
+        """A request was answered."""
+        self._running.dec()
+        self._seconds.labels(method, route, str(status)).observe(seconds)
+        self._bytes.labels(route).inc(size)
+
+    def looked(self, *, failed: bool, seconds: float) -> None:
+        """The reader looked for what is new."""
+        self._looks.labels("failed" if failed else "read").observe(seconds)
+
+    def text(self) -> bytes:
+        """All figures as Prometheus reads them."""
+        return generate_latest(self.registry)

@@ -1,0 +1,162 @@
+"""What documents look like, for the OpenAPI document; and the body of a lookup."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from serving.http.lookup import Scalar
+from serving.provenance import Layer
+
+Row = dict[str, Any]
+Place = Annotated[
+    dict[str, dict[str, int]],
+    Field(description="By topic id and partition the next offset to be counted.", examples=[{"T": {"0": 31}}]),
+]
+
+
+class Problem(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    title: str = Field(examples=["Bad Request"])
+    status: int = Field(examples=[400])
+    detail: str = Field(examples=["there is no parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
+
+
+class Provenance(BaseModel):
+    """What an answer counts, up to where, how fresh it is and how exact."""
+
+    layer: Layer
+    publication: int
+    release: int
+    fingerprint: str
+    batch_version: int
+    cut: Place
+    realtime: Place
+    newest: str | None = Field(description="When the newest counted event was appended to the log.")
+    horizon_s: float | None = Field(
+        description="Copies that came later than so after their event are dropped by the next recompute."
+    )
+    watermark: str | None
+    after_final: int | None
+    approximate: dict[str, Any] = Field(description="The measures that are not exact, and how far off they may be.")
+    exact: bool
+    rejected: dict[str, int] | None
+    gaps: list[dict[str, Any]]
+
+
+class Rows(BaseModel):
+    """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last."""
+
+    view: str
+    rows: list[Row]
+    total: int
+    next: str | None
+    provenance: Provenance
+
+
+class OneRow(BaseModel):
+    """One row; null is the certainty that nothing of these keys and this window was counted up to `provenance.realtime`."""
+
+    view: str
+    row: Row | None
+    provenance: Provenance
+
+
+class Looked(Rows):
+    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys that no row has, from 0."""
+
+    absent: list[int]
+
+
+class Lookup(BaseModel):
+    """Many keys at once: each has all of the view's keys, with values as rows have them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"keys": [{"page": "/a"}, {"page": None}]}]})
+
+    keys: list[dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None]] = Field(min_length=1)
+    start: str | None = Field(None, alias="from", description="Windows that start at or after this time.")
+    to: str | None = Field(None, description="Windows that start before this time.")
+    measures: list[str] | None = Field(None, min_length=1, description="Names of measures; all without it.")
+    layer: Layer | None = None
+
+    def values(self) -> list[dict[str, Scalar]]:
+        """The keys as they were written."""
+        return [dict(key) for key in self.keys]
+
+
+class Column(BaseModel):
+    """A column of a view's rows."""
+
+    name: str
+    part: str = Field(examples=["key", "window", "measure"])
+    kind: str = Field(description="What its values are, as the reference of rows says: integer, decimal, text, time, ...")
+    unit: str | None
+    doc: str | None
+    definition: str | None = Field(description="The expression of a key, the measure of a measure.")
+    approximate: dict[str, Any] | None
+
+
+class ViewState(BaseModel):
+    """How far a view has come; `problem` says why it has no answers, if it has none."""
+
+    publication: int
+    release: int
+    fingerprint: str
+    batch_version: int
+    cut: Place
+    realtime: Place
+    newest: str | None
+    watermark: str | None
+    problem: str | None
+
+
+class ViewSummary(BaseModel):
+    """A view that may be read."""
+
+    name: str
+    doc: str
+    keys: list[str]
+    window: str
+    measures: list[str]
+
+
+class Views(BaseModel):
+    """All views that may be read."""
+
+    views: list[ViewSummary]
+
+
+class ViewDescribed(ViewSummary):
+    """What a view is, what its rows look like and how far it has come."""
+
+    source: str
+    where: str | None
+    columns: list[Column]
+    state: ViewState
+
+
+class SourceState(BaseModel):
+    """How far a source has come."""
+
+    cut: Place
+    realtime: Place
+    newest: str | None
+    watermark: str | None
+    behind_bridge: bool
+    problem: str | None
+
+
+class Status(BaseModel):
+    """What is published, and how far the views and sources have come of those that may be read."""
+
+    publication: int
+    release: int
+    at: str
+    views: dict[str, ViewState]
+    sources: dict[str, SourceState]
+
+
+class Health(BaseModel):
+    """The server is there."""
+
+    status: str = Field(examples=["ok"])

@@ -1,0 +1,207 @@
+"""From what a request says to an answer, and from an answer to a response: what all routes that read rows share."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from ledger import publications
+from serving.access.rights import Principal
+from serving.http import cursor as cursors
+from serving.http.answers import Answer, Answers
+from serving.http.cursor import Cursor
+from serving.http.formats import Page, accepted, headers_of, provenance, rendered
+from serving.http.freshness import wait
+from serving.http.gate import KEYS
+from serving.http.media import JSON
+from serving.http.problem import Problem
+from serving.http.question import Question, columns, parse_measures, parse_order, restricted
+from serving.http.server import principal_of, server_of
+from serving.provenance import Layer
+from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
+from views.errors import listed
+from views.view import View
+from views.windows import AllTime
+
+_AT_ONCE: Final = 100
+"""Up to so many rows are written in the server's own thread: to hand them to another takes longer."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request says of the rows that it wants, as it says it."""
+
+    view: str
+    keys: Sequence[str] = ()
+    start: str | None = None
+    end: str | None = None
+    layer: Layer | None = None
+    publication: int | None = None
+    as_of: str | None = None
+    order: str | None = None
+    measures: str | None = None
+    min_position: str | None = None
+    max_age: str | None = None
+    cursor: str | None = None
+    window: str | None = None
+    one: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer, the measures that are wanted of it, whether who asks is bound to rows, and how many were given before."""
+
+    answer: Answer
+    measures: tuple[str, ...]
+    bound: bool
+    given: int = 0
+
+
+def key_texts(request: Request, null: Sequence[str]) -> list[str]:
+    """The keys of a request as `NAME=VALUE`, `NAME` alone for NULL."""
+    given = [f"{name.removeprefix(KEYS)}={value}" for name, value in request.query_params.multi_items() if name.startswith(KEYS)]
+    return [*given, *(name.partition("=")[0] for name in null)]
+
+
+def readable(views: Mapping[str, View], principal: Principal) -> dict[str, View]:
+    """The views of which the principal may see rows, if there are any."""
+    return {name: view for name, view in views.items() if principal.rights.bound(view) is not None}
+
+
+def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View:
+    """A view that the principal may read. Raises Problem 404, the same for one that is forbidden and one that there is not."""
+    found = views.get(name)
+    if found is None or principal.rights.bound(found) is None:
+        raise Problem(404, f"there is no view {name!r}; views: {listed(name, readable(views, principal))}")
+    return found
+
+
+async def find(request: Request, asked: Asked) -> Found:
+    """Answer a request, once the answer is as fresh as it asks. Raises Problem, BadSelection, Gone, ReadFailed."""
+    server, principal = server_of(request), principal_of(request)
+    if asked.publication is not None and asked.as_of is not None:
+        raise BadSelection("publication and as_of both name a publication: give one of them")
+    past = asked.publication is not None or asked.as_of is not None
+    if past and (asked.min_position or asked.max_age):
+        raise BadSelection("min_position and max_age are about what is live: they go without publication and as_of")
+    if not past:
+        server.asking.snapshot()
+    if asked.min_position or asked.max_age:
+        view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal))
+        await wait(
+            server, view.source.name, min_position=asked.min_position, max_age=asked.max_age, at_the_cut=asked.layer == "batch"
+        )
+    return await server.asking.ask(lambda answers: _answered(answers, principal, asked))
+
+
+def _answered(answers: Answers, principal: Principal, asked: Asked) -> Found:
+    number = asked.publication if asked.as_of is None else _live_at(answers, time_of(asked.as_of))
+    view = view_for(answers.views(number), asked.view, principal)
+    question = question_of(view, principal, asked, number)
+    measures = parse_measures(view, asked.measures)
+    bound = bool(principal.rights.rows)
+    if asked.cursor is None:
+        return Found(answers.answer(question), measures, bound)
+    at = cursors.parse(asked.cursor)
+    if at.digest != question.digest:
+        raise BadSelection("the cursor is of another question; keep all parameters but limit and measures as they were")
+    return Found(answers.answer(question, stand=at.stand), measures, bound, at.given)
+
+
+def question_of(view: View, principal: Principal, asked: Asked, publication: int | None) -> Question:
+    """The question to a view that a principal may read. Raises BadSelection."""
+    keys, never = restricted(parse_keys(view, asked.keys), principal.rights.bound(view) or {})
+    between = (time_of(asked.start) if asked.start else None, time_of(asked.end) if asked.end else None)
+    if asked.one:
+        _refuse_missing(view, asked)
+        between = _window(view, asked.window)
+    select(view, keys, between)  # says now what is wrong with it
+    return Question(
+        view,
+        keys,
+        between,
+        asked.layer or ("merged" if publication is None else "batch"),
+        publication,
+        parse_order(view, asked.order) if asked.order is not None else (),
+        never,
+    )
+
+
+def time_of(text: str) -> datetime:
+    """A time in UTC. Raises BadSelection."""
+    try:
+        return parse_time(text).astimezone(UTC)
+    except OverflowError:
+        raise BadSelection(f"{text!r} is a time beyond the calendar, which has the years 1 to 9999") from None
+
+
+def _window(view: View, start: str | None) -> Between:
+    """What only windows with this start are in."""
+    if isinstance(view.window, AllTime):
+        if start is not None:
+            raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
+        return ALWAYS
+    if start is None:
+        raise BadSelection(f"view {view.name!r} has windows ({view.window}): say the start of one, as window=2026-11-01T08:00")
+    at = time_of(start)
+    try:
+        return at, at + timedelta(microseconds=1)
+    except OverflowError:
+        return at, None
+
+
+def _refuse_missing(view: View, asked: Asked) -> None:
+    named = {text.partition("=")[0] for text in asked.keys}
+    missing = [name for name in view.keys if name not in named]
+    if missing:
+        raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
+
+
+def _live_at(answers: Answers, time: datetime) -> int:
+    history = publications.history(answers.tables)
+    found = publications.live_at(history, time)
+    if found is None:
+        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
+        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
+    return found.number
+
+
+async def responded(
+    request: Request, found: Found, *, limit: int | None, single: bool = False, extra: Mapping[str, Any] | None = None
+) -> Response:
+    """The rows from `found.given` on, at most `limit`; `extra` is said beside them. A 304 to who has the same already."""
+    server, answer = server_of(request), found.answer
+    media = accepted(request.headers.get("accept"))
+    total = answer.table.num_rows
+    ends = total if limit is None else min(total, found.given + limit)
+    parts = (answer.tag, found.measures, found.bound, found.given, ends, media)
+    entity = f'W/"{sha256(repr(parts).encode()).hexdigest()[:32]}"'
+    headers = {"ETag": entity, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    if request.method == "GET" and _has(request.headers.get("if-none-match"), entity):
+        return Response(status_code=304, headers=headers)
+    following = None
+    if ends < total:
+        following = cursors.to_text(Cursor(answer.stand, answer.digest, ends))
+    told = provenance(answer.provenance, bound=found.bound)
+    said: dict[str, Any] = {"view": answer.view.name, "provenance": told}
+    if not single:
+        said |= {"total": total, "next": following, **(extra or {})}
+    table = answer.table.slice(found.given, max(0, ends - found.given)).select(columns(answer.view, found.measures))
+    page = Page(table, said, headers_of(told, total=total, following=following), single)
+    body = rendered(page, media) if table.num_rows <= _AT_ONCE else await asyncio.to_thread(rendered, page, media)
+    if len(body) > server.settings.response_mb << 20:
+        raise Problem(
+            400,
+            f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; ask for fewer rows by limit",
+        )
+    return Response(body, 200, {**headers, **({} if media == JSON else page.headers)}, media)
+
+
+def _has(given: str | None, entity: str) -> bool:
+    """Whether one of the entity tags is this one, by weak comparison (RFC 9110, 13.1.2)."""
+    tags = {tag.strip().removeprefix("W/") for tag in (given or "").split(",")}
+    return "*" in tags or entity.removeprefix("W/") in tags

@@ -1,0 +1,5 @@
+"""The routes, one file per resource."""
+
+from serving.http.routes import health, lookup, metrics, rows, status, views
+
+ROUTERS = (health.router, metrics.router, status.router, views.router, rows.router, lookup.router)

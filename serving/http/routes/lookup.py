@@ -1,0 +1,49 @@
+"""Many keys of a view at once."""
+
+from dataclasses import replace
+from hashlib import sha256
+
+from fastapi import APIRouter, Request, Response
+
+from serving.http.answers import Answers
+from serving.http.documented import rows as documented
+from serving.http.gate import Gated
+from serving.http.lookup import matched, wanted
+from serving.http.models import Looked, Lookup
+from serving.http.parameters import View
+from serving.http.problem import Problem
+from serving.http.question import parse_measures
+from serving.http.reading import Asked, Found, question_of, responded, view_for
+from serving.http.server import principal_of, server_of
+
+router = APIRouter(route_class=Gated, tags=["rows"])
+
+
+@router.post(
+    "/views/{view}/lookup",
+    openapi_extra={"x-verb": "read"},
+    response_model=Looked,
+    responses=documented(413, conditional=False),
+)
+async def lookup(request: Request, view: View, body: Lookup) -> Response:
+    """The rows that have any of many keys, at one snapshot, in the order of the keys."""
+    server, principal = server_of(request), principal_of(request)
+    most = server.settings.max_rows
+    if len(body.keys) > most:
+        raise Problem(400, f"{len(body.keys)} keys are more than a lookup takes; at most {most}")
+    server.asking.snapshot()
+
+    def looked_up(answers: Answers) -> tuple[Found, tuple[int, ...]]:
+        of = view_for(answers.views(), view, principal)
+        keys = wanted(of, body.values())
+        question = question_of(of, principal, Asked(view, start=body.start, end=body.to, layer=body.layer), None)
+        measures = parse_measures(of, None if body.measures is None else ",".join(body.measures))
+        answer = answers.answer(question)
+        found = matched(of, answer.table, keys)
+        tag = sha256(f"{answer.tag}{body.keys}".encode()).hexdigest()
+        return Found(replace(answer, table=found.rows, tag=tag), measures, bool(principal.rights.rows)), found.absent
+
+    found, absent = await server.asking.ask(looked_up)
+    if found.answer.table.num_rows > most:
+        raise Problem(400, f"these keys have {found.answer.table.num_rows} rows, more than {most}; narrow them by from and to")
+    return await responded(request, found, limit=None, extra={"absent": list(absent)})

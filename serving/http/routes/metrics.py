@@ -1,0 +1,26 @@
+"""The server's own figures."""
+
+from fastapi import APIRouter, Request, Response
+
+from serving.http import metrics as figures
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.server import server_of
+
+router = APIRouter(route_class=Gated, tags=["health"])
+
+
+@router.get(
+    "/metrics",
+    openapi_extra={"x-verb": "read"},
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
+)
+async def metrics(request: Request) -> Response:
+    """Latencies by route and status, and how long the reader's looks take, as Prometheus reads them.
+
+    What tables and log tell is in `tandem metrics`.
+    """
+    return Response(
+        server_of(request).metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"}
+    )

@@ -1,0 +1,115 @@
+"""A server on a socket: where it may listen, and how it starts and ends."""
+
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from serving.access.oidc import is_loopback
+from views.errors import TandemError
+
+_GRACE_S: Final = 10
+_CONNECTIONS: Final = 1000
+
+
+class CannotServe(TandemError):
+    """An address that is not to be listened on, or cannot be."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """A certificate with its chain, and its key, in PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+def listening(host: str, port: int, *, tls: Tls | None) -> socket.socket:
+    """A socket that listens at the address, port 0 for any that is free. Raises CannotServe, also where it would not be safe."""
+    if tls is None and not is_loopback(host):
+        raise CannotServe(f"{host} can be reached from elsewhere, so it needs --tls-cert and --tls-key; 127.0.0.1 does without")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # What is accepted from it has it too: small answers do not wait for the client's acknowledgement.
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            bound.bind(address)
+            bound.listen(2048)
+        except BaseException:
+            bound.close()
+            raise
+    except OSError as error:
+        raise CannotServe(f"{host}:{port} cannot be listened on: {error.strerror}; another --port may be free") from error
+    return bound
+
+
+def address_of(bound: socket.socket, *, tls: Tls | None) -> str:
+    """The URL of a socket."""
+    host, port, *_ = bound.getsockname()
+    return f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def serve(app: FastAPI, bound: socket.socket, *, tls: Tls | None, ready: Callable[[], None], stop: threading.Event) -> None:
+    """Answer on the socket until `stop` is set, then finish what is under way. `ready` is called once answers are given.
+
+    Raises CannotServe where the certificate or the key cannot be used, and what ended the server otherwise.
+    """
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_S,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
+    )
+    try:
+        config.load()
+    except OSError as error:
+        raise CannotServe(f"the certificate and key cannot be used: {error.strerror or error}") from error
+    server = _Server(config, ready)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            server.run(sockets=[bound])
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+            failed.append(error)
+        finally:
+            stop.set()
+
+    # Not in this thread: there uvicorn would take the signals that `stop` is set by, and end the process by them.
+    thread = threading.Thread(target=run, name="server")
+    thread.start()
+    try:
+        stop.wait()
+    finally:
+        server.should_exit = True
+        thread.join()
+    if failed:
+        raise CannotServe(f"the server ended: {failed[0]}") from failed[0]
+
+
+class _Server(uvicorn.Server):
+    """Says when it has started."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()

@@ -1,0 +1,46 @@
+"""A server of a project, from its settings."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from structlog.typing import FilteringBoundLogger
+
+from infra.settings import Settings
+from ledger.tables import Tables
+from serving.access import tokens
+from serving.access.identity import Identities
+from serving.access.limits import Limits
+from serving.access.oidc import Oidc, provider
+from serving.access.tokens import Tokens
+from serving.http.answers import Answers
+from serving.http.asking import Asking
+from serving.http.metrics import Metrics
+from serving.http.server import Server
+
+
+def of_project(
+    settings: Settings,
+    *,
+    log: FilteringBoundLogger,
+    access: FilteringBoundLogger,
+    now: Callable[[], datetime],
+    clock: Callable[[], float],
+) -> Server:
+    """The server of a project; `now` is the time of day, `clock` gives seconds that never step back. Raises OidcError."""
+    serving, metrics, known = settings.serving, Metrics(), provider(settings.serving.oidc)
+    return Server(
+        settings=serving,
+        identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
+        asking=Asking(
+            Answers(Tables(settings.state), serving.held_mb << 20),
+            serving.poll_ms / 1000,
+            clock,
+            lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),
+        ),
+        limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
+        metrics=metrics,
+        log=log,
+        access=access,
+        now=now,
+        clock=clock,
+    )

@@ -1,0 +1,89 @@
+"""The outermost layer of the server: bounds of what is sent, headers of what is answered, the access log and the figures."""
+
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serving.http.problem import Problem, response
+from serving.http.server import Server
+
+_URL: Final = 16 << 10
+_HEADERS: Final = 32 << 10
+
+
+class Wire:
+    """An application around another one; a line of the log says who, what and how long, and nothing of what a URL asks for."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app, self._server = app, server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass on what is none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        server, began = self._server, self._server.clock()
+        status, size = 500, 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Cache-Control", "private, no-cache")
+            elif message["type"] == "http.response.body":
+                size += len(message.get("body", b""))
+            await send(message)
+
+        server.metrics.began()
+        try:
+            refused = _too_much(scope)
+            if refused is None:
+                await self._app(scope, _bounded(receive, server.settings.body_kb << 10), sent)
+            else:
+                await response(refused.status_code, refused.detail)(scope, receive, sent)
+        except Exception as error:
+            server.log.exception("a request failed", path=scope["path"][:500], exc_info=error)
+            raise
+        finally:
+            seconds = server.clock() - began
+            route = getattr(scope.get("route"), "path", "none")
+            server.metrics.ended(method=scope["method"], route=route, status=status, seconds=seconds, size=size)
+            principal = scope.get("state", {}).get("principal")
+            server.access.info(
+                "request",
+                who=None if principal is None else str(principal),
+                client=(scope.get("client") or ("",))[0],
+                method=scope["method"],
+                path=scope["path"][:500],
+                status=status,
+                bytes=size,
+                ms=round(seconds * 1000, 1),
+            )
+
+
+def _too_much(scope: Scope) -> Problem | None:
+    url = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    if url > _URL:
+        return Problem(414, f"the URL has {url} bytes; at most {_URL} are taken")
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    if headers > _HEADERS:
+        return Problem(431, f"the headers have {headers} bytes; at most {_HEADERS} are taken")
+    return None
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """The body as it comes, until it is too large: the framework's own bound is no problem document."""
+    got = 0
+
+    async def received() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > most:
+            raise Problem(413, f"the body has more than {most} bytes, which is all that is taken")
+        return message
+
+    return received

@@ -1,0 +1,113 @@
+"""A server of a test project: its application, a clock, tokens, and clients that need no network."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import msgspec
+import structlog
+
+from infra.settings import Serving, Settings
+from serving.access import tokens
+from serving.access.rights import VERBS, Rights
+from serving.http import running
+from serving.http.app import application
+from serving.http.running import Tls
+from serving.http.starting import of_project
+from tests.serving.world import NOON, World
+
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Served:
+    """`lines` are those of the access log; `seconds` is what the clock shows."""
+
+    world: World
+    change: dict[str, Any] = field(default_factory=dict)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        def heard(_: Any, __: str, event: Any) -> Any:
+            self.lines.append(dict(event))
+            raise structlog.DropEvent
+
+        log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
+        serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
+        settings = Settings(state=self.world.tables.root, serving=serving)
+        self.now = NOON
+        self.server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
+        self.app = application(self.server)
+        self.file = tokens.file_of(settings.folder)
+
+    def token(self, name: str, *, may: tuple[str, ...] = ("read",), days: int = 1, **rights: Any) -> str:
+        """The secret of a new token."""
+        made = NOON - 10 * DAY
+        return tokens.create(
+            self.file, name, Rights.of(may=may, **rights), expires=NOON + days * DAY, now=made, random=os.urandom
+        )[1]
+
+    @asynccontextmanager
+    async def client(self, secret: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+        """A client that shows a secret, of a server that runs until the context ends."""
+        async with self.server.asking.open(), self.another(secret or self._any()) as client:
+            yield client
+
+    def _any(self) -> str:
+        return self.token(f"client {len(tokens.read(self.file))}", may=VERBS)
+
+    @contextmanager
+    def asker(self, secret: str | None = None) -> Iterator["Asker"]:
+        """The same for tests that do not await."""
+        with asyncio.Runner() as runner:
+            context = self.client(secret)
+            client = runner.run(context.__aenter__())
+            try:
+                yield Asker(runner, client)
+            finally:
+                runner.run(context.__aexit__(None, None, None))
+
+    def another(self, secret: str | None) -> httpx.AsyncClient:
+        """One more client of a server that runs."""
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url="http://served", headers=headers)
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A client whose server runs while a request does."""
+
+    runner: asyncio.Runner
+    client: httpx.AsyncClient
+
+    def get(self, path: str, **how: Any) -> httpx.Response:
+        return self.runner.run(self.client.get(path, **how))
+
+    def post(self, path: str, **how: Any) -> httpx.Response:
+        return self.runner.run(self.client.post(path, **how))
+
+
+@contextmanager
+def serving(served: Served, tls: Tls | None = None) -> Iterator[str]:
+    """The address of a server in this process, on a free port."""
+    bound = running.listening("127.0.0.1", 0, tls=tls)
+    stop, ready = threading.Event(), threading.Event()
+    thread = threading.Thread(
+        target=running.serve, args=(served.app, bound), kwargs={"tls": tls, "ready": ready.set, "stop": stop}
+    )
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield running.address_of(bound, tls=tls)
+    finally:
+        stop.set()
+        thread.join()
+        bound.close()

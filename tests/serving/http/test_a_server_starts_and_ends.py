@@ -1,0 +1,169 @@
+"""`tandem serve` on a real socket: it says where it is, lets in who has the token that it made, and ends in order."""
+
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from cli.__main__ import main
+from infra.jars import ROOT
+from ledger.positions import LOG_START
+from serving.http import running
+from serving.http.running import CannotServe, Tls
+from tests.serving import oracle
+from tests.serving.http.served import Served, serving
+from tests.serving.world import World, forty_hits
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return forty_hits(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """A certificate of loopback that signed itself."""
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    found = Tls(folder / "cert.pem", folder / "key.pem")
+    found.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    found.key.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return found
+
+
+@contextmanager
+def started(world: World, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json", *options]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_first_start_makes_a_token_and_a_plain_kill_ends_in_order(world: World) -> None:
+    file = world.folder / ".tandem" / "access" / "first.token"
+    with started(world) as (process, told):
+        assert file.stat().st_mode & 0o777 == 0o600
+        with httpx.Client(base_url=told["address"], headers={"Authorization": f"Bearer {file.read_text().strip()}"}) as client:
+            rows = client.get("/views/per_page/rows").json()["rows"]
+            assert oracle.unlabelled(rows) == oracle.per_page(world.values(LOG_START, world.end))
+            assert client.get("/openapi.json").json()["info"]["title"] == "Tandem"
+        assert httpx.get(f"{told['address']}/views").status_code == 401
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "")
+        assert str(file) in err
+        assert file.read_text().strip() not in err
+    made = file.read_text()
+    with started(world) as (process, _):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert "token" not in err
+    assert file.read_text() == made
+    lines = [json.loads(line) for line in (world.folder / ".tandem" / "logs" / "access.log").read_text().splitlines()]
+    assert [(line["who"], line["status"]) for line in lines] == [("token:first", 200), ("token:first", 200), (None, 401)]
+
+
+def test_what_is_under_way_is_finished_before_the_end(world: World) -> None:
+    served = Served(world, {"wait_s": 2})
+    headers = {"Authorization": f"Bearer {served.token('under way')}"}
+    found: list[httpx.Response] = []
+    with serving(served) as address:
+        path = '/views/ever/rows?min_position={"T":{"0":99}}'
+        asked = threading.Thread(target=lambda: found.append(httpx.get(f"{address}{path}", headers=headers, timeout=60)))
+        asked.start()
+        under_way = threading.Event()
+        while not served.server.limits._uses:
+            under_way.wait(0.01)
+    asked.join()
+    assert [answer.status_code for answer in found] == [504]
+
+
+def test_connections_are_kept_and_send_small_answers_at_once(world: World) -> None:
+    served = Served(world)
+    with serving(served) as address, httpx.Client(base_url=address) as client:
+        assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
+        pool = client._transport._pool  # type: ignore[attr-defined]
+        assert len(pool.connections) == 1
+    bound = running.listening("127.0.0.1", 0, tls=None)
+    with bound, socket.create_connection(bound.getsockname()):
+        accepted, _ = bound.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_certificate_is_used_where_there_is_one(world: World, tls: Tls) -> None:
+    with serving(Served(world), tls) as address:
+        assert address.startswith("https://127.0.0.1:")
+        trusting = ssl.create_default_context(cafile=str(tls.certificate))
+        assert httpx.get(f"{address}/healthz", verify=trusting).status_code == 200
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(f"{address.replace('https', 'http')}/healthz")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", ""])
+def test_without_tls_only_loopback_is_listened_at(host: str) -> None:
+    with pytest.raises(CannotServe, match="needs --tls-cert and --tls-key; 127"):
+        running.listening(host, 0, tls=None)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
+def test_loopback_needs_no_tls(host: str) -> None:
+    with running.listening(host, 0, tls=None) as bound:
+        assert running.address_of(bound, tls=None).startswith("http://127.0.0.")
+
+
+def test_what_cannot_be_served_is_one_sentence(world: World, tls: Tls, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(*options: str) -> str:
+        assert main(["serve", "--project", str(world.folder), "--json", *options]) == 1
+        sentence: str = json.loads(capsys.readouterr().out)["error"]
+        assert "\n" not in sentence
+        return sentence
+
+    assert "0.0.0.0 can be reached from elsewhere" in refused("--host", "0.0.0.0")
+    assert "go together" in refused("--tls-key", str(tls.key))
+    assert "certificate and key cannot be used" in refused("--port", "0", "--tls-cert", str(tls.key), "--tls-key", str(tls.key))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "another --port may be free" in refused("--port", str(taken.getsockname()[1]))
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("serving", ("fastapi", "uvicorn", "httpx", "joserfc", "pandas", "polars")),
+        ("serving.client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
+    ],
+)
+def test_who_only_reads_imports_no_server(module: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout == "[]\n"

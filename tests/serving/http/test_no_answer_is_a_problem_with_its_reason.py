@@ -1,0 +1,212 @@
+"""What cannot be answered, or has no meaning, is a problem document that says why and what would be valid; never a number."""
+
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import delta
+from serving.http import formats, media
+from serving.http.problem import MEDIA, Problem
+from tests.serving.http.served import Served
+from tests.serving.test_failed_is_not_absent import handle_and_paths
+from tests.serving.world import NOON, SOURCE, World, hit, position
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    made.append(0, *(hit("/", n) for n in range(1, 10)))
+    for end in (3, 6, 9):
+        made.trigger(position(end))
+    return made
+
+
+def problem(answer: Any, status: int, *said: str) -> str:
+    assert (answer.status_code, answer.headers["content-type"]) == (status, MEDIA), answer.text
+    found = answer.json()
+    assert set(found) == {"title", "status", "detail"}
+    assert found["status"] == status
+    for text in said:
+        assert text in found["detail"]
+    assert "\n" not in found["detail"]
+    return str(found["detail"])
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/views/per_pag/rows", 404, ["no view 'per_pag'; views: per_page"]),
+        ("/views/per_page/rows?kye.page=x", 400, ["no parameter 'kye.page'; parameters: key.NAME"]),
+        ("/views/per_page/rows?limit=1&limit=2", 400, ["'limit' is given twice"]),
+        ("/views/per_page/rows?key.page=a&key.page=b", 400, ["'key.page' is given twice"]),
+        ("/views/per_page/rows?key.page=a&null=page", 400, ["'page' is given twice"]),
+        ("/views/per_page/rows?key.pge=a", 400, ["no key 'pge'; keys: page"]),
+        ("/views/per_page/rows?key.=a", 400, ["no key ''"]),
+        ("/views/inverse/rows?key.odd=7", 400, ["it takes true or false"]),
+        ("/views/per_page/rows?limit=0", 400, ["limit: "]),
+        ("/views/per_page/rows?limit=10001", 400, ["at most 10000"]),
+        ("/views/per_page/rows?measures=m", 400, ["no measure 'm'; measures: mean, n"]),
+        ("/views/per_page/rows?measures=", 400, ["no measure ''"]),
+        ("/views/per_page/rows?order=x", 400, ["no column 'x' to order by"]),
+        ("/views/per_page/rows?order=n,-n", 400, ["names a column twice"]),
+        ("/views/per_page/rows?from=soon", 400, ["'soon' is not a time"]),
+        ("/views/per_page/rows?from=0001-01-01T00:00%2B14:00", 400, ["years 1 to 9999"]),
+        ("/views/per_page/rows?from=2026-11-02&to=2026-11-01", 400, ["before its start"]),
+        ("/views/ever/rows?from=2026-11-01", 400, ["counts all time"]),
+        ("/views/per_page/rows?layer=middle", 400, ["layer: "]),
+        ("/views/per_page/rows?publication=9", 410, ["those that can: 1"]),
+        ("/views/per_page/rows?publication=1&as_of=2026-11-02", 400, ["give one of them"]),
+        ("/views/per_page/rows?as_of=2020-01-01", 400, ["nothing was published at"]),
+        ("/views/per_page/rows?publication=1&layer=merged", 400, ["which is the layer batch"]),
+        ("/views/per_page/rows?publication=1&max_age=3s", 400, ["about what is live"]),
+        ("/views/per_page/rows?min_position=7", 400, ["is no position"]),
+        ('/views/per_page/rows?min_position={"T":{"x":1}}', 400, ["is no position"]),
+        ('/views/per_page/rows?min_position={"T":{"0":-1}}', 400, ["is no position"]),
+        ("/views/per_page/rows?max_age=old", 400, ["write 90s"]),
+        ("/views/per_page/row?window=2026-11-01T12:00", 400, ["missing: page"]),
+        ("/views/per_page/row?key.page=a", 400, ["has windows (tumbling(hours=1))"]),
+        ("/views/ever/row?window=2026-11-01", 400, ["counts all time"]),
+        ("/nowhere", 404, ["nothing at /nowhere"]),
+        ("/views/", 404, ["nothing at /views/"]),
+    ],
+)
+def test_a_question_without_a_meaning_says_what_has_one(world: World, path: str, status: int, said: list[str]) -> None:
+    with Served(world).asker() as asker:
+        problem(asker.get(path), status, *said)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{", "json"),
+        (b"[]", "body"),
+        (b'{"keys": []}', "keys"),
+        (b'{"keys": [{"pge": 1}]}', "key 0 has pge; each of them has page"),
+        (b'{"keys": [{"page": "/"}, {}]}', "key 1 has nothing; each of them has page"),
+        (b'{"keys": [{"page": "/"}], "form": "x"}', "form"),
+        (b'{"keys": [{"page": {}}]}', "keys"),
+        (b'{"keys": [{"page": "/"}], "measures": ["m"]}', "no measure 'm'"),
+        (b'{"keys": [{"page": "/"}], "from": "soon"}', "not a time"),
+    ],
+)
+def test_a_lookup_without_a_meaning_says_what_has_one(world: World, body: bytes, said: str) -> None:
+    with Served(world).asker() as asker:
+        answer = asker.post("/views/per_page/lookup", content=body, headers={"Content-Type": "application/json"})
+        assert said in problem(answer, 400).lower()
+
+
+def test_a_method_that_is_not_for_a_path_names_the_one_that_is(world: World) -> None:
+    with Served(world).asker() as asker:
+        answer = asker.post("/views")
+        assert answer.headers["allow"] == "GET"
+        problem(answer, 405, "POST is not for /views; GET is")
+
+
+def test_before_the_first_publication_nothing_is_answered_but_that(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    shutil.rmtree(world.tables.root)
+    with Served(world).asker() as asker:
+        for path in ("/views", "/views/ever", "/views/ever/rows", "/status"):
+            problem(asker.get(path), 503, "nothing is published yet")
+        problem(asker.get("/readyz"), 503)
+        assert asker.get("/healthz").status_code == 200
+
+
+def test_a_gap_between_commits_fails_until_it_is_closed(world: World) -> None:
+    with Served(world).asker() as asker:
+        assert asker.get("/readyz").status_code == 200
+        handle, paths = handle_and_paths(world)
+        lost = delta.read_file(handle, paths[3])
+        delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+        seen(asker, 503)
+        problem(asker.get("/views/per_page/rows"), 503, "no commit starts at {T/0: 3}")
+        told = problem(asker.get("/readyz"), 503)
+        assert "T/0" not in told  # it is open to all
+        state = asker.get("/views/per_page").json()["state"]
+        assert "no commit starts at" in state["problem"]
+        delta.conditional_append(delta.open_table(world.tables, world.tables.realtime(1, SOURCE)), lost)
+        seen(asker, 200)
+        assert asker.get("/views/ever/rows").json()["rows"][0]["n"] == 9
+
+
+def seen(asker: Any, status: int) -> None:
+    """Wait until the server has looked, which it does again and again."""
+    for _ in range(1000):
+        if asker.get("/readyz").status_code == status:
+            return
+    pytest.fail(f"/readyz has never been {status}")
+
+
+def test_a_batch_version_whose_files_are_lost_fails(world: World) -> None:
+    world.recompute(position(6))
+    table = Path(world.tables.view("per_page", world.live.views["per_page"].fingerprint))
+    for file in table.glob("batch_version=1/*.parquet"):
+        file.unlink()
+    with Served(world).asker() as asker:
+        problem(asker.get("/views/per_page/rows"), 503, f"cannot read table {table}")
+        assert asker.get("/views/per_page/rows?layer=speed").status_code == 200
+        assert asker.get("/views/ever/rows").status_code == 200
+
+
+def test_an_answer_that_is_not_fresh_in_time_is_a_504(world: World) -> None:
+    with Served(world).asker() as asker:
+        ahead = json.dumps(position(10).to_json())
+        problem(asker.get("/views/ever/rows", params={"min_position": ahead}), 504, 'answers stand at {"T": {"0": 9}}')
+        world.append(0, hit("/", 1))
+        world.trigger()
+        answer = asker.get("/views/ever/rows", params={"min_position": ahead})
+        assert answer.json()["rows"][0]["n"] == 10
+        problem(asker.get("/views/ever/rows", params={"min_position": ahead, "layer": "batch"}), 504)
+        problem(asker.get("/views/ever/rows?max_age=10s"), 504, "appended at 1970-01-01")  # as the test's log has it
+
+
+def test_an_event_is_as_old_as_since_it_was_appended(world: World) -> None:
+    served = Served(world)
+    with served.asker() as asker:
+        newest = asker.get("/status").json()["sources"]["hits"]["newest"]
+        assert newest == "1970-01-01T00:00:08Z"
+        served.now = NOON.replace(year=1970, month=1, day=1, hour=0, second=18)
+        # The token is of another time, and valid still.
+        assert asker.get("/views/ever/rows?max_age=10s").status_code == 200
+        served.now += timedelta(microseconds=1)
+        problem(asker.get("/views/ever/rows?max_age=10s"), 504)
+
+
+@pytest.mark.parametrize(
+    ("accept", "best"),
+    [
+        (None, media.JSON),
+        ("*/*", media.JSON),
+        ("application/*", media.JSON),
+        ("text/*", media.CSV),
+        ("text/csv;q=0.5, application/json;q=0.4", media.CSV),
+        ("application/json;q=0.1, */*;q=0.9, text/csv;q=0.95", media.CSV),
+        ("application/json;q=0, */*", media.NDJSON),
+        ("APPLICATION/VND.APACHE.ARROW.STREAM; q=1", media.ARROW),
+        ("text/html, */*;q=0.1", media.JSON),
+    ],
+)
+def test_the_format_is_the_one_that_the_client_likes_best(accept: str | None, best: str) -> None:
+    assert formats.accepted(accept) == best
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "application/json;q=x", ";", ","])
+def test_no_format_that_is_accepted_is_a_406_which_lists_them(accept: str) -> None:
+    with pytest.raises(Problem, match="application/json, application/x-ndjson, text/csv") as refused:
+        formats.accepted(accept)
+    assert refused.value.status_code == 406
+
+
+def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the inside")
+
+    monkeypatch.setattr("serving.http.routes.views.readable", broken)
+    served = Served(world)
+    with served.asker() as asker:
+        assert "inside" not in problem(asker.get("/views"), 500)
+    assert any("exc_info" in line for line in served.lines)

@@ -1,0 +1,111 @@
+"""Each principal has its rate and its number of requests at a time; URLs, headers, bodies and responses have their bounds."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.serving.http.served import Served
+from tests.serving.world import World, forty_hits
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return forty_hits(tmp_path_factory.mktemp("world"))
+
+
+def test_more_than_the_rate_is_refused_until_it_says(world: World) -> None:
+    served = Served(world, {"rate": 2, "burst": 3})
+    other = {"Authorization": f"Bearer {served.token('other')}"}
+    with served.asker() as asker:
+        assert [asker.get("/views").status_code for _ in range(4)] == [200, 200, 200, 429]
+        refused = asker.get("/views")
+        assert refused.headers["retry-after"] == "1"
+        assert "try again in 0.5 s" in refused.json()["detail"]
+        assert asker.get("/views", headers=other).status_code == 200
+        assert asker.get("/healthz").status_code == 200
+        served.seconds += 0.5
+        assert [asker.get("/views").status_code for _ in range(2)] == [200, 429]
+
+
+@pytest.mark.anyio
+async def test_more_at_a_time_are_refused(world: World) -> None:
+    served = Served(world, {"concurrent": 1})
+    async with served.client() as client:
+        waiting = asyncio.create_task(client.get('/views/ever/rows?min_position={"T":{"0":99}}'))
+        while not served.server.limits._uses:  # noqa: ASYNC110 - the server has no event for tests
+            await asyncio.sleep(0)
+        assert (await client.get("/views")).status_code == 429
+        assert (await waiting).status_code == 504
+        assert (await client.get("/views")).status_code == 200
+
+
+def test_a_request_that_takes_too_long_ends(world: World) -> None:
+    with Served(world, {"timeout_s": 1, "wait_s": 60}).asker() as asker:
+        answer = asker.get('/views/ever/rows?min_position={"T":{"0":99}}')
+        assert answer.status_code == 504
+        assert answer.json()["detail"] == "no answer within 1 s; ask for less"
+
+
+def test_what_is_sent_is_bounded(world: World) -> None:
+    with Served(world, {"body_kb": 1}).asker() as asker:
+        assert asker.get("/views?" + "x" * (17 << 10)).status_code == 414
+        assert asker.get("/views", headers={"X-Large": "x" * (33 << 10)}).status_code == 431
+        large = asker.post("/views/per_page/lookup", json={"keys": [{"page": "x" * 2000}]})
+        assert (large.status_code, large.json()["title"]) == (413, "Request Entity Too Large")
+        chunked = asker.post("/views/per_page/lookup", content=iter_bytes(), headers={"Content-Type": "application/json"})
+        assert chunked.status_code == 413
+
+
+async def iter_bytes():
+    for _ in range(10):
+        yield b" " * 200
+
+
+def test_what_is_answered_is_bounded(world: World) -> None:
+    with Served(world, {"max_rows": 5}).asker() as asker:
+        assert asker.get("/views/per_page/rows?limit=5").status_code == 200
+        assert "at most 5" in asker.get("/views/per_page/rows?limit=6").json()["detail"]
+        keys = [{"page": f"/{n:02}"} for n in range(6)]
+        assert asker.post("/views/per_page/lookup", json={"keys": keys[:5]}).status_code == 200
+        assert "at most 5" in asker.post("/views/per_page/lookup", json={"keys": keys}).json()["detail"]
+    served = Served(world)
+    object.__setattr__(served.server, "settings", _Small(served.server.settings))
+    with served.asker() as asker:
+        assert "ask for fewer rows" in asker.get("/views/per_page/rows").json()["detail"]
+
+
+class _Small:
+    """Settings whose largest response is none at all, which no setting can say."""
+
+    response_mb = 0
+
+    def __init__(self, settings: object) -> None:
+        self._settings = settings
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._settings, name)
+
+
+def test_figures_name_routes_and_nobodys_keys(world: World) -> None:
+    with Served(world).asker() as asker:
+        asker.get("/views/per_page/rows?key.page=/secret")
+        asker.get("/views/nobody_knows")
+        text = asker.get("/metrics").text
+        assert 'tandem_http_request_seconds_count{method="GET",route="/views/{view}/rows",status="200"} 1.0' in text
+        assert 'route="/views/{view}",status="404"} 1.0' in text
+        assert "secret" not in text
+        assert "nobody_knows" not in text
+        assert "tandem_http_requests_running 1.0" in text
+        assert 'tandem_http_refresh_seconds_count{outcome="read"}' in text
+
+
+def test_nothing_is_written_where_only_questions_are_asked(world: World) -> None:
+    def files() -> set[Path]:
+        return {path for path in Path(world.tables.root).rglob("*") if "access" not in path.parts}
+
+    before = files()
+    with Served(world).asker() as asker:
+        asker.get("/views/per_page/rows")
+        asker.get("/status")
+    assert files() == before

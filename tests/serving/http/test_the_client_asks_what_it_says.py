@@ -1,0 +1,94 @@
+"""The Python client gives what a reader in process gives, on a real connection, and raises the server's own sentence."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta, timezone
+
+import httpx
+import pytest
+
+from serving import client as clients
+from serving.client import Client, Refused
+from serving.outcome import Value
+from serving.reader import Reader
+from tests.serving.http.served import Served, serving
+from tests.serving.world import NOON, World, forty_hits, hit
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = forty_hits(tmp_path_factory.mktemp("world"))
+    made.append(0, hit(None, 7, minute=90), hit("", 8))
+    made.trigger()
+    return made
+
+
+@pytest.fixture(scope="module")
+def client(world: World) -> Iterator[Client]:
+    served = Served(world, {"wait_s": 1})
+    with serving(served) as address, clients.client(address, served.token("client")) as found:
+        yield found
+
+
+def test_rows_are_the_readers_however_they_are_asked_for(world: World, client: Client) -> None:
+    reader = Reader(world.tables)
+    whole = reader.answer("per_page")
+    assert isinstance(whole, Value)
+    for page in (1000, 7):
+        found = client.rows("per_page", page=page)
+        assert (found.rows, found.total) == (whole.rows(), whole.total)
+        assert client.arrow("per_page", page=page).equals(whole.table)
+    for key in ("/03", "", None):
+        one = reader.answer("per_page", keys={"page": key})
+        assert isinstance(one, Value)
+        assert client.rows("per_page", {"page": key}).rows == one.rows()
+    later = client.rows("per_page", start=NOON + timedelta(hours=1), end=NOON + timedelta(hours=2))
+    assert [row["page"] for row in later.rows] == [None]
+    assert [row["odd"] for row in client.rows("inverse", {"odd": True}).rows] == [True]
+    most = client.rows("per_page", measures=["bytes"], order=["-bytes"], page=5, layer="batch")
+    assert [row["bytes"] for row in most.rows] == list(reversed(range(30)))
+    assert "n" not in most.rows[0]
+    assert client.rows("ever", publication=2).provenance["layer"] == "batch"
+
+
+def test_one_row_and_many_keys(client: Client) -> None:
+    zone = timezone(timedelta(hours=5))
+    row = client.row("per_page", {"page": "/03"}, window=NOON.astimezone(zone))
+    assert row is not None
+    assert row["bytes"] == 3
+    assert client.row("per_page", {"page": "/nowhere"}, window=NOON) is None
+    found = client.lookup("per_page", [{"page": None}, {"page": "/no"}, {"page": "/later"}], measures=["n"])
+    assert ([row["n"] for row in found.rows], found.absent) == ([1, 10], (1,))
+
+
+def test_views_are_described(client: Client) -> None:
+    assert [view["name"] for view in client.views()] == ["per_page", "ever", "inverse"]
+    assert client.view("ever")["where"] == "bytes > 0"
+
+
+def test_you_read_what_you_wrote(world: World, client: Client) -> None:
+    world.append(1, hit("/mine", 1))
+    world.trigger()
+    found = client.rows("per_page", {"page": "/mine"}, min_position=json.dumps(world.end.to_json()))
+    assert found.total == 1
+
+
+def test_what_is_refused_is_raised_with_its_sentence(client: Client) -> None:
+    with pytest.raises(Refused, match="there is no view 'evr'; views: ever") as refused:
+        client.rows("evr")
+    assert (refused.value.status, refused.value.retry_after) == (404, None)
+    with pytest.raises(Refused, match=r"there is nothing at /views/\.\./status"):
+        client.view("../status")
+    with pytest.raises(Refused, match="not as fresh as asked") as stale:
+        client.rows("ever", min_position='{"T": {"0": 999}}')
+    assert stale.value.status == 504
+
+
+def test_what_another_answered_is_no_sentence_of_ours() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(429, headers={"Retry-After": "3"}, text="<html>")
+
+    with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://proxy") as http:
+        with pytest.raises(Refused, match="/views answered 429") as refused:
+            Client(http).views()
+        assert refused.value.retry_after == 3.0

@@ -1,0 +1,102 @@
+"""docs/serve.md: its commands do what it says, its settings are settings, and its table has every route."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from infra import settings
+from infra.jars import ROOT
+from serving.access.oidc import provider
+from serving.http.gate import gated
+from tests.documented import DOCS, Command, steps
+from tests.serving.http.served import Served, serving
+from tests.serving.world import DEFINITIONS, World, hit
+
+PAGE = (DOCS / "serve.md").read_text("utf-8")
+SALES = """
+sales = View(
+    source=hits,
+    keys={"city": "upper(page)"},
+    window=tumbling(hours=1),
+    measures={"orders": count(), "revenue": total("price"), "customers": distinct("bytes")},
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    definitions = DEFINITIONS.replace("SOURCES =", f"{SALES}\nSOURCES =").replace("VIEWS = (", "VIEWS = (sales, ")
+    made = World(tmp_path_factory.mktemp("world"), definitions=definitions)
+    made.append(0, *(hit("oslo", n, minute=-240) for n in range(3)), hit(None, 1), hit("rome", 5))
+    made.trigger()
+    return made
+
+
+def commands() -> list[str]:
+    return [step.line for step in steps("serve.md") if isinstance(step, Command)]
+
+
+def test_the_tokens_commands_are_as_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = [line.removeprefix("./tandem ").replace("my_shop", str(world.folder)) for line in commands() if " token " in line]
+    assert len(shown) == 3
+    for line in shown:
+        assert main(line.split()) == 0, capsys.readouterr().err
+    assert "desk" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the page's examples are for curl")
+def test_what_is_asked_is_answered(world: World) -> None:
+    for state in ("tokens.json", "first.token"):
+        (world.folder / ".tandem" / "access" / state).unlink(missing_ok=True)
+    command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["address"]
+
+        def said(line: str) -> str:
+            script = f"{token}\n{line}".replace("my_shop", str(world.folder)).replace("http://127.0.0.1:8640", address)
+            return subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True).stdout
+
+        token, *asked = (line for line in commands() if line.startswith(("TOKEN=", "curl ")))
+        views, view, rows, lines, row, looked, status = map(said, asked)
+        assert "sales" in [one["name"] for one in json.loads(views)["views"]]
+        assert json.loads(view)["keys"] == ["city"]
+        assert [(one["city"], one["orders"]) for one in json.loads(rows)["rows"]] == [("OSLO", 3)]
+        assert lines.splitlines()[0] == '"city","window_start","window_end","window_state","orders"'
+        assert json.loads(row)["row"]["revenue"] == "0.30"
+        found: dict[str, Any] = json.loads(looked)
+        assert ([one["city"] for one in found["rows"]], found["absent"]) == (["OSLO", None], [])
+        assert json.loads(status)["views"]["sales"]["problem"] is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_its_python_runs(world: World) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    served = Served(world)
+    with serving(served) as address:
+        known = {"token": served.token("python"), "datetime": datetime, "UTC": UTC}
+        exec(code.replace("http://127.0.0.1:8640", address), known)
+
+
+def test_its_settings_are_settings(tmp_path: Path) -> None:
+    (toml,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "tandem.toml").write_text(toml)
+    found = provider(settings.load(tmp_path, {}).serving.oidc)
+    assert found is not None
+    assert found.rights["oslo"].rows == ("city=OSLO",)
+
+
+def test_its_table_has_every_route(world: World) -> None:
+    for route in gated(Served(world).app):
+        assert route.path.replace("{view}", "VIEW") in PAGE

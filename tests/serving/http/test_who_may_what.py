@@ -1,0 +1,217 @@
+"""Every route asks who it is: each of the application's own routes, for everybody who might come."""
+
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI
+
+from serving.access import tokens
+from serving.access.oidc import Oidc, provider
+from serving.access.rights import VERBS
+from serving.http.gate import Gated, gated
+from tests.serving.access.provider import SETTINGS, Issuing
+from tests.serving.http.served import Served
+from tests.serving.world import NOON, World, hit
+from views.errors import TandemError
+
+VIEW = "per_page"
+KEYS = {"key.page": "/a", "window": "2026-11-01T12:00"}
+# What a request to each route needs to be answered, beside who asks; a new route has to be added.
+REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
+    ("GET", "/healthz"): {},
+    ("GET", "/readyz"): {},
+    ("GET", "/metrics"): {},
+    ("GET", "/status"): {},
+    ("GET", "/openapi.json"): {},
+    ("GET", "/views"): {},
+    ("GET", "/views/{view}"): {},
+    ("GET", "/views/{view}/rows"): {},
+    ("GET", "/views/{view}/row"): {"params": KEYS},
+    ("POST", "/views/{view}/lookup"): {"json": {"keys": [{"page": "/a"}, {"page": "/b"}]}},
+}
+# Whom each kind of route answers, and with what the others are refused.
+KNOWN = ("reader", "admin", "bound", "other view", "staff")
+NOBODY = ("nobody", "basic", "no token", "malformed", "guessed", "expired", "revoked", "wrong audience", "no right")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    world = World(tmp_path_factory.mktemp("world"))
+    world.append(0, hit("/a", 3), hit("/b", 5), hit("/b", 7), hit(None, 9))
+    world.trigger()
+    return Served(world)
+
+
+@pytest.fixture(scope="module")
+def authorizations(served: Served) -> dict[str, str | None]:
+    issuing = Issuing()
+    known = provider(SETTINGS)
+    assert known is not None
+    object.__setattr__(served.server.identities, "oidc", Oidc(known, lambda: 0.0, issuing.fetch))
+    revoked = served.token("revoked", may=VERBS)
+    tokens.revoke(served.file, "revoked", now=NOON)
+    shown = {
+        "malformed": "tandem_",
+        "guessed": "tandem_" + "A" * 43,
+        "expired": served.token("expired", may=VERBS, days=-1),
+        "revoked": revoked,
+        "wrong audience": issuing.signed(aud="another", groups=["boss"]),
+        "no right": issuing.signed(groups=["visitors"]),
+        "other view": served.token("other view", views=["inverse"]),
+        "bound": served.token("bound", rows=["page=/a"]),
+        "reader": served.token("reader"),
+        "admin": served.token("admin", may=("admin", "read")),
+        "admin only": served.token("admin only", may=("admin", "ingest")),
+        "staff": issuing.signed(groups=["staff"]),
+    }
+    return {
+        "nobody": None,
+        "basic": "Basic YTpi",
+        "no token": "Bearer",
+        **{who: f"Bearer {secret}" for who, secret in shown.items()},
+    }
+
+
+def expected(served: Served, method: str, path: str, who: str) -> int:
+    needs = next(route.needs for route in gated(served.app) if route.path == path and method in (route.methods or ()))
+    if needs == "open":
+        return 200
+    if who in NOBODY:
+        return 401
+    if needs != "known" and who == "admin only":
+        return 403
+    return 404 if "{view}" in path and who == "other view" else 200
+
+
+async def asked(client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW) -> httpx.Response:
+    headers = {} if authorization is None else {"Authorization": authorization}
+    return await client.request(method, path.replace("{view}", view), headers=headers, **REQUESTS[method, path])
+
+
+def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
+    found = {(method, route.path) for route in gated(served.app) for method in route.methods or ()}
+    assert found == set(REQUESTS)
+    assert {route.path for route in gated(served.app) if route.needs == "open"} == {"/healthz", "/readyz"}
+
+
+@pytest.mark.anyio
+async def test_everybody_gets_of_every_route_what_they_may(served: Served, authorizations: dict[str, str | None]) -> None:
+    wrong = []
+    async with served.server.asking.open(), served.another(None) as client:
+        for method, path in REQUESTS:
+            for who, authorization in authorizations.items():
+                answer = await asked(client, method, path, authorization)
+                if answer.status_code != expected(served, method, path, who):
+                    wrong.append((method, path, who, answer.status_code, answer.text))
+                if answer.status_code == 401:
+                    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert not wrong
+
+
+@pytest.mark.anyio
+async def test_who_is_refused_is_told_nothing_of_why(served: Served, authorizations: dict[str, str | None]) -> None:
+    shown = [who for who in NOBODY if who not in ("nobody", "basic", "no token")]
+    async with served.server.asking.open(), served.another(None) as client:
+        answers = [await asked(client, "GET", "/views", authorizations[who]) for who in shown]
+    assert len({answer.text for answer in answers}) == 1
+
+
+@pytest.mark.anyio
+async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served, authorizations: dict[str, str | None]) -> None:
+    async with served.server.asking.open(), served.another(None) as client:
+        for who in ("other view", "bound"):
+            for method, path in REQUESTS:
+                if "{view}" in path:
+                    forbidden = await asked(client, method, path, authorizations[who], "ever")
+                    absent = await asked(client, method, path, authorizations[who], "evil")
+                    assert forbidden.status_code == absent.status_code == 404
+                    assert forbidden.text.replace("ever", "evil") == absent.text
+                    assert dict(forbidden.headers.items()) == dict(absent.headers)
+        views = (await asked(client, "GET", "/views", authorizations["other view"])).json()["views"]
+        assert [view["name"] for view in views] == ["inverse"]
+        status = (await asked(client, "GET", "/status", authorizations["bound"])).json()
+        assert list(status["views"]) == ["per_page"]
+
+
+@pytest.mark.anyio
+async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, authorizations: dict[str, str | None]) -> None:
+    for who in ("bound", "staff"):
+        headers = {"Authorization": str(authorizations[who])}
+        async with served.server.asking.open(), served.another(None) as client:
+            client.headers.update(headers)
+
+            async def pages(path: str) -> list[Any]:
+                answer = (await client.get(path)).json()
+                assert (answer["provenance"]["rejected"], answer["provenance"]["after_final"]) == (None, None)
+                return [row["page"] for row in answer["rows"]]
+
+            assert await pages(f"/views/{VIEW}/rows") == ["/a"]
+            assert await pages(f"/views/{VIEW}/rows?order=-bytes&layer=speed") == ["/a"]
+            assert await pages(f"/views/{VIEW}/rows?key.page=/a") == ["/a"]
+            for other in ("key.page=/b", "null=page", "key.page=/nowhere"):
+                assert await pages(f"/views/{VIEW}/rows?{other}") == []
+            row = await client.get(f"/views/{VIEW}/row?key.page=/b&window=2026-11-01T12:00")
+            assert row.json()["row"] is None
+            found = await client.post(f"/views/{VIEW}/lookup", json={"keys": [{"page": "/b"}, {"page": "/a"}, {"page": None}]})
+            assert [row["page"] for row in found.json()["rows"]] == ["/a"]
+            assert found.json()["absent"] == [0, 2]
+
+
+@pytest.mark.anyio
+async def test_a_cursor_of_another_token_gives_nothing(served: Served, authorizations: dict[str, str | None]) -> None:
+    async with served.server.asking.open(), served.another(None) as client:
+        of_reader = {"Authorization": str(authorizations["reader"])}
+        cursor = (await client.get(f"/views/{VIEW}/rows?limit=1", headers=of_reader)).json()["next"]
+        assert (await client.get(f"/views/{VIEW}/rows?cursor={cursor}", headers=of_reader)).status_code == 200
+        for who, status in (("bound", 400), ("other view", 404), ("revoked", 401), ("admin only", 403)):
+            answer = await client.get(f"/views/{VIEW}/rows?cursor={cursor}", headers={"Authorization": str(authorizations[who])})
+            assert answer.status_code == status
+
+
+@pytest.mark.anyio
+async def test_a_revoked_token_is_out_at_the_next_request(served: Served) -> None:
+    async with served.client(served.token("soon gone")) as client:
+        assert (await client.get("/views")).status_code == 200
+        tokens.revoke(served.file, "soon gone", now=NOON)
+        assert (await client.get("/views")).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_while_tokens_cannot_be_read_nobody_is_let_in(served: Served) -> None:
+    async with served.client(served.token("unread")) as client:
+        served.file.chmod(0o644)
+        try:
+            answer = await client.get("/views")
+        finally:
+            served.file.chmod(0o600)
+        assert answer.status_code == 503
+        assert "chmod 600" in answer.json()["detail"]
+
+
+@pytest.mark.anyio
+async def test_the_access_log_says_who_and_nothing_that_is_secret(served: Served) -> None:
+    secret = served.token("logged")
+    served.lines.clear()
+    async with served.client(secret) as client:
+        await client.get(f"/views/{VIEW}/rows?key.page=/private")
+        await client.get("/views", headers={"Authorization": "Bearer tandem_wrong"})
+    (line, refused) = (line for line in served.lines if line["event"] == "request")
+    assert {name: line[name] for name in ("who", "method", "path", "status")} == {
+        "who": "token:logged",
+        "method": "GET",
+        "path": f"/views/{VIEW}/rows",
+        "status": 200,
+    }
+    assert (refused["who"], refused["status"]) == (None, 401)
+    assert not any(text in str(served.lines) for text in (secret, "private", "tandem_wrong"))
+
+
+def test_a_route_without_a_rule_cannot_be_made() -> None:
+    router = APIRouter(route_class=Gated)
+    with pytest.raises(TandemError, match="route /new says None of who may use it; x-verb is one of read"):
+        router.get("/new")(lambda: None)
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.get("/new")(lambda: None)
+    with pytest.raises(TandemError, match="/new is not behind the gate"):
+        gated(app)
