@@ -1,6 +1,30 @@
-"""Merge and answer: what batch views and realtime views together say, in process and without Spark."""
+"""Merge and answer: what batch views and realtime views together say, in process and without Spark.
 
-from serving.connection import Connection, PublishedView, connect
-from serving.outcome import Absent, Failed, Value
+What it offers is imported when it is first asked for: the processes that run foreign SQL use a part of this package, and load no
+more than that.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from serving.connection import Connection, PublishedView, connect
+    from serving.outcome import Absent, Failed, Value
+
+_OFFERED: Final = {
+    "Absent": "serving.outcome",
+    "Connection": "serving.connection",
+    "Failed": "serving.outcome",
+    "PublishedView": "serving.connection",
+    "Value": "serving.outcome",
+    "connect": "serving.connection",
+}
 
 __all__ = ["Absent", "Connection", "Failed", "PublishedView", "Value", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    """One of the names that are offered, from its module."""
+    if name not in _OFFERED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_OFFERED[name]), name)

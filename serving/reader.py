@@ -38,6 +38,15 @@ class UnknownView(TandemError):
     """A view that the published release does not have."""
 
 
+@dataclass(frozen=True)
+class Arranged:
+    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers: what is presented."""
+
+    view: View
+    states: pa.Table
+    provenance: Provenance
+
+
 @dataclass
 class Reader:
     """Answers about the views of the published release, for one thread at a time.
@@ -127,7 +136,21 @@ class Reader:
         except (ReadFailed, Unreadable) as error:
             return Failed(str(error))
 
+    def arranged(self, view: str) -> Arranged | Failed:
+        """All rows of a view at the pinned snapshot, with their states. Raises UnknownView, ReadFailed, Unreadable."""
+        layer: Layer = "merged" if self.publication is None else "batch"
+        return self._arranged(view, lambda of: select(of, {}, ALWAYS), layer)
+
     def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
+        found = self._arranged(name, selected, layer)
+        if isinstance(found, Failed):
+            return found
+        if not found.states.num_rows:
+            return Absent(found.view, found.provenance)
+        table = present_arranged(found.view, found.states.slice(0, limit), found.provenance.watermark)
+        return Value(found.view, table, found.states.num_rows, found.provenance)
+
+    def _arranged(self, name: str, selected: Callable[[View], Selection], layer: Layer) -> Arranged | Failed:
         snapshot, view = self.snapshot(), self.view(name)
         selection = selected(view)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
@@ -143,12 +166,8 @@ class Reader:
         if layer != "batch":
             partials += self._from_the_cut_on(view, publication, tail, selection)
         merged = merge(view, partials)
-        provenance = _provenance(view, snapshot, layer, merged.rejected)
         rows = _rows(view, merged.states, selection)
-        if not rows.num_rows:
-            return Absent(view, provenance)
-        table = present_arranged(view, ordered(view, rows).slice(0, limit), provenance.watermark)
-        return Value(view, table, rows.num_rows, provenance)
+        return Arranged(view, ordered(view, rows), _provenance(view, snapshot, layer, merged.rejected))
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
         live = publication.views[view.name]
