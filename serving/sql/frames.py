@@ -27,16 +27,14 @@ class Frame:
 
 def send(to: socket.socket, body: bytes, payload: bytes | memoryview = b"", files: Sequence[int] = ()) -> None:
     """Send one message. Raises Broken if nobody is there to read it, TimeoutError after the socket's own time."""
-    head = _HEAD.pack(len(body), len(payload))
+    said = _HEAD.pack(len(body), len(payload)) + body
     try:
-        if files:
-            # The descriptors travel with the first bytes.
-            sent = socket.send_fds(to, [head], list(files))
-            to.sendall(head[sent:])
-        else:
-            to.sendall(head)
-        to.sendall(body)
-        to.sendall(payload)
+        # Descriptors travel with the first bytes.
+        sent = socket.send_fds(to, [said], list(files)) if files else 0
+        if sent < len(said):
+            to.sendall(said[sent:])
+        if payload:  # to send nothing fails where the other side has read all and ended
+            to.sendall(payload)
     except TimeoutError:
         raise
     except OSError as error:

@@ -134,7 +134,7 @@ def table_schema(view: View) -> pa.Schema:
 
 
 def state_names(view: View) -> dict[str, str]:
-    """By name of a column with a sketch's state that of the state: `visitors_state`, with more underscores where that is taken."""
+    """The columns of sketches' states by their names in the table: `visitors_state`, with more underscores if that is taken."""
     taken = {name.casefold() for name in answer_schema(view).names}
     found = {}
     for measure in bind(view).measures:
@@ -153,12 +153,12 @@ def as_table(found: Arranged) -> pa.Table:
     presented = present_arranged(found.view, found.states, found.provenance.watermark)
     columns = [*presented.columns, *(found.states.column(column) for column in state_names(found.view).values())]
     fitting = []
-    for column, field in zip(columns, table_schema(found.view), strict=True):
+    for column, wanted in zip(columns, table_schema(found.view), strict=True):
         try:
-            fitting.append(arrays.whole(column).cast(field.type))
+            fitting.append(arrays.whole(column).cast(wanted.type))
         except pa.ArrowInvalid as error:
             raise Refused(
-                f"view {found.view.name!r} cannot be read by SQL: a value of {field.name} has more than 38 digits; `query` shows it",
+                f"view {found.view.name!r} cannot be read by SQL: a {wanted.name} has more than 38 digits; `query` shows it",
                 "failed",
             ) from error
     return arrays.table(fitting, table_schema(found.view))
