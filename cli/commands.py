@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, Entry] = {
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
     "airflow": Entry("cli.airflow", "Run Airflow's own command line, for the project's local Airflow."),
     "query": Entry("cli.query", "Ask a view."),
+    "sql": Entry("cli.sql", "Ask the views in SQL: one statement, or a prompt."),
 }
 
 _SHARED = {
