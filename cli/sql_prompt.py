@@ -1,6 +1,7 @@
 """The prompt of `tandem sql`: statements and a few commands of its own, with completion and a history."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -36,6 +37,8 @@ _WORDS: Final = (
     *("CASE", "WHEN", "THEN", "ELSE", "END", "WITH", "UNION", "ALL", "DISTINCT", "DESC", "ASC"),
     *("OVER", "PARTITION", "QUALIFY", "INTERVAL", "DESCRIBE", "SUMMARIZE", "count", "sum", "avg", "min", "max"),
 )
+_WORD: Final = re.compile(r"\w+(\.$)?|\.$")
+"""A word as it is looked for from its end, backwards: a point is part of it at the beginning of a line."""
 _HISTORY: Final = "sql_history"
 
 
@@ -55,7 +58,7 @@ def terminal(
         prompt_continuation="   ...> ",
         multiline=Condition(lambda: not _complete(session.default_buffer.text)),
         history=FileHistory(str(path)),
-        completer=WordCompleter(lambda: list(_known(views)), ignore_case=True),
+        completer=words(views),
         complete_while_typing=False,
         input=input_,
         output=output,
@@ -89,6 +92,11 @@ def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how:
             out.print("ended", markup=False)
         except TandemError as error:
             out.print(str(error), markup=False, highlight=False)
+
+
+def words(views: MergedViews) -> WordCompleter:
+    """What completes a word, by its beginning: commands, words of SQL, functions, views and their columns."""
+    return WordCompleter(lambda: list(dict.fromkeys(_known(views))), ignore_case=True, pattern=_WORD)
 
 
 def _complete(text: str) -> bool:

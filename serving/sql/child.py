@@ -7,7 +7,7 @@ import duckdb
 
 from serving.sql import frames
 from serving.sql.database import run
-from serving.sql.limits import Limits, arm, close_off, start_clock, stop_clock
+from serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
 from serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
 from serving.sql.refused import Refused
 from serving.sql.shared import mapped
@@ -42,8 +42,9 @@ def _answered(
     second = frames.receive(parent, files=True)
     given = TO_CHILD.decode(second.body)
     assert isinstance(given, Given)
+    make_room(limits, given.size)
     tables = {name: mapped(file) for name, file in zip(given.views, second.files, strict=True)}
-    close_off(limits, given.size)
+    close_off()
     start_clock(limits)
     rows, stream = run(connection, statement.text, tables, limits)
     return encode(Result(rows)), memoryview(stream)

@@ -56,23 +56,26 @@ def stop_clock() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def close_off(limits: Limits, mapped: int) -> None:
-    """No file, socket or pipe can be opened from now on; `mapped` bytes of views lie in the address space."""
-    _bound_memory(limits, mapped)
+def make_room(limits: Limits, size: int) -> None:
+    """The views that are about to be mapped are so many bytes, which count against nothing that the statement may use."""
+    _bound_memory(limits, size)
+
+
+def close_off() -> None:
+    """No file, socket or pipe can be opened from now on."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
 
 
-def _bound_memory(limits: Limits, mapped: int) -> None:
-    """Room for so much more than the process has now, of which views that were mapped meanwhile take `mapped`."""
+def _bound_memory(limits: Limits, shared: int) -> None:
+    """Room for so much more than the process has now, and for what it will share."""
     if sys.platform != "linux":
         return  # no other kernel keeps these bounds: DuckDB's own remains
     taken = _taken()
     room = limits.memory + _BEYOND_DUCKDB
-    for name, (bound, used) in {
-        "AS": (resource.RLIMIT_AS, taken("VmSize")),
-        "DATA": (resource.RLIMIT_DATA, taken("VmData")),
-    }.items():
-        most = used + room + (mapped if name == "AS" else 0)
+    for bound, most in (
+        (resource.RLIMIT_AS, taken("VmSize") + room + shared),
+        (resource.RLIMIT_DATA, taken("VmData") + room),
+    ):
         resource.setrlimit(bound, (most, resource.getrlimit(bound)[1]))
 
 
