@@ -178,9 +178,14 @@ class Sandbox:
 
     def _forked(self, zygote: "_Zygote") -> _Child:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            self._started += 1
+        self._started += 1
+        try:
             zygote.say(encode(Start(self._started)), [theirs.fileno()])
+        except frames.Broken:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         return _Child(self._started, ours)
 
 
@@ -246,8 +251,11 @@ class _Zygote:
         return self.process.poll() is None
 
     def say(self, body: bytes, files: Sequence[int] = ()) -> None:
-        """Raises Broken."""
-        frames.send(self.control, body, files=files)
+        """Raises Broken, also if it does not listen."""
+        try:
+            frames.send(self.control, body, files=files)
+        except TimeoutError as error:
+            raise frames.Broken("does not listen") from error
 
     def end(self) -> None:
         """End it; children that wait end with their sockets."""

@@ -65,12 +65,13 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
 
 
 def worded(error: BaseException) -> str:
-    """What DuckDB says, in one line."""
+    """What DuckDB says, in one line of characters that can be printed."""
     text = str(error).split("\n\nLINE ")[0].split("\nLINE ")[0]
     text = re.sub(r"^(\w+ ?\w* Error: )+", "", text)
     text = re.sub(r'[.,;] (Use|You can) "?(SET|PRAGMA).*$', "", text, flags=re.DOTALL)
     text = re.sub(r"Python exception occurred while executing the UDF: \w+: ", "", text)
-    return " ".join(text.split())[:600] or type(error).__name__
+    line = " ".join(text.split())[:600] or type(error).__name__
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)  # values may hold what a terminal obeys
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Node:

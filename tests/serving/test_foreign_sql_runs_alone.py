@@ -108,7 +108,7 @@ def test_a_view_is_read_in_place_and_nobody_can_write_to_it(sandbox: Sandbox) ->
         ("SELECT 1; SELECT 2", "2 statements were given; exactly one SELECT is asked for"),
         ("SELECT hll_estimate('x'::BLOB)", "what hll functions were given is no state of a hll sketch: Attempt to deserialize"),
         ("SELECT kll_quantile(NULL, 2)", "kll_quantile is asked for the fraction 2.0; it is from 0 to 1, such as 0.99"),
-        ("SELECT error('no')", "no"),
+        ("SELECT error('no' || chr(27) || chr(10) || 'way')", "no\\x1b way"),
     ],
 )
 def test_a_refusal_is_one_sentence(sandbox: Sandbox, statement: str, sentence: str) -> None:
