@@ -34,15 +34,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def arm(limits: Limits) -> None:
-    """Bound this process before it looks at a statement: time, files written, cores, processes."""
+    """Bound this process before it is given a statement: CPU, memory, files written, cores, processes, open files."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    if sys.platform == "linux":  # no other kernel keeps these bounds: DuckDB's own remains
+        taken, room = _taken(), limits.memory + _BEYOND_DUCKDB
+        for bound, what in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+            resource.setrlimit(bound, (taken(what) + room, resource.getrlimit(bound)[1]))
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_BY_DESCRIPTOR, FILES_BY_DESCRIPTOR))
-    _bound_memory(limits, 0)
-    start_clock(limits)
 
 
 def start_clock(limits: Limits) -> None:
@@ -56,27 +58,16 @@ def stop_clock() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def make_room(limits: Limits, size: int) -> None:
+def make_room(size: int) -> None:
     """The views that are about to be mapped are so many bytes, which count against nothing that the statement may use."""
-    _bound_memory(limits, size)
+    most, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_AS, (most + size, hard))
 
 
 def close_off() -> None:
     """No file, socket or pipe can be opened from now on."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-
-
-def _bound_memory(limits: Limits, shared: int) -> None:
-    """Room for so much more than the process has now, and for what it will share."""
-    if sys.platform != "linux":
-        return  # no other kernel keeps these bounds: DuckDB's own remains
-    taken = _taken()
-    room = limits.memory + _BEYOND_DUCKDB
-    for bound, most in (
-        (resource.RLIMIT_AS, taken("VmSize") + room + shared),
-        (resource.RLIMIT_DATA, taken("VmData") + room),
-    ):
-        resource.setrlimit(bound, (most, resource.getrlimit(bound)[1]))
 
 
 def _taken() -> Callable[[str], int]:

@@ -10,16 +10,19 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import duckdb
 import msgspec
 
 from serving.sql import frames
-from serving.sql.child import serve_one
+from serving.sql.child import rehearse, serve_one
 from serving.sql.database import connect
 from serving.sql.limits import Limits
 from serving.sql.messages import TO_ZYGOTE, Ready, Start, encode
+
+_REHEARSALS: Final = 10
+"""As often as Python looks at code before it makes it fast."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -27,6 +30,8 @@ def main(arguments: Sequence[str]) -> NoReturn:
     parent = socket.socket(fileno=int(arguments[0]))
     limits = msgspec.json.decode(arguments[1], type=Limits)
     database = connect(limits)
+    for _ in range(_REHEARSALS):
+        rehearse(database, limits)
     _look_away()
     gc.collect()
     gc.freeze()  # what children share is not written to by looking for garbage
