@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if isinstance(message, Start):
                 (end,) = frame.files
-                children[message.number] = _forked(parent, end, database, limits)
+                children[message.number] = _forked(end, database, limits)
                 os.close(end)
             elif message.number in children:
                 os.kill(children[message.number], signal.SIGKILL)
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         os._exit(0)  # the parent has ended; children that wait see that too, and those that work have their time
 
 
-def _forked(parent: socket.socket, end: int, database: duckdb.DuckDBPyConnection, limits: Limits) -> int:
+def _forked(end: int, database: duckdb.DuckDBPyConnection, limits: Limits) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -75,9 +75,8 @@ def _forked(parent: socket.socket, end: int, database: duckdb.DuckDBPyConnection
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         os.setsid()
-        parent.close()
         own = os.dup2(end, 0, inheritable=False)
-        os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(1, os.sysconf("SC_OPEN_MAX"))  # the zygote's own socket among them
         serve_one(database, socket.socket(fileno=own), limits)
     finally:
         os._exit(0)  # no clean-up: the interpreter is a copy of another's
