@@ -60,6 +60,7 @@ COMMANDS: Mapping[str, Entry] = {
     "serve": Entry("cli.serve", "Answer over HTTP."),
     "token": Entry("cli.token", "Make, list and revoke tokens for the server."),
     "query": Entry("cli.query", "Ask a view."),
+    "sql": Entry("cli.sql", "Ask the views in SQL: one statement, or a prompt."),
 }
 
 _SHARED = {

@@ -1,9 +1,31 @@
-"""Merge and answer: what batch views and realtime views together say, in process and without Spark."""
+"""Merge and answer: what batch views and realtime views together say, in process and without Spark.
 
-from serving.changes import Changes, TokenGone
-from serving.connection import AtOneSnapshot, Connection, PublishedView, connect
-from serving.outcome import Absent, Failed, ReadFailed, Value
-from serving.view_at import ViewAt
+What it offers is imported when it is first asked for: the processes that run foreign SQL use a part of this package, and load no
+more than that.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from serving.changes import Changes, TokenGone
+    from serving.connection import AtOneSnapshot, Connection, PublishedView, connect
+    from serving.outcome import Absent, Failed, ReadFailed, Value
+    from serving.view_at import ViewAt
+
+_OFFERED: Final = {
+    "Absent": "serving.outcome",
+    "AtOneSnapshot": "serving.connection",
+    "Changes": "serving.changes",
+    "Connection": "serving.connection",
+    "Failed": "serving.outcome",
+    "PublishedView": "serving.connection",
+    "ReadFailed": "serving.outcome",
+    "TokenGone": "serving.changes",
+    "Value": "serving.outcome",
+    "ViewAt": "serving.view_at",
+    "connect": "serving.connection",
+}
 
 __all__ = [
     "Absent",
@@ -18,3 +40,10 @@ __all__ = [
     "ViewAt",
     "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """One of the names that are offered, from its module."""
+    if name not in _OFFERED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_OFFERED[name]), name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from serving.digits import narrowed
 from serving.provenance import Provenance
 from views.errors import TandemError
 from views.rows import to_rows
@@ -114,10 +115,8 @@ def _to_polars(table: pa.Table) -> "pl.DataFrame":
 def _narrow(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     """A column in a type that Polars has: its decimals hold 38 digits."""
     column = table[field.name]
-    if not pa.types.is_decimal256(field.type):
-        return column
     try:
-        return column.cast(pa.decimal128(38, field.type.scale))
+        return column.cast(narrowed(field.type))
     except pa.ArrowInvalid as error:
         raise TandemError(
             f"column {field.name!r} has a number of more than 38 digits, which Polars cannot hold; to_arrow() and rows() can"

@@ -20,7 +20,7 @@ from serving.batch_states import BatchStates
 from serving.following import Following
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.past import Past
-from serving.provenance import Layer
+from serving.provenance import Layer, Provenance
 from serving.runs import Runs, follow
 from serving.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.snapshot import Snapshot, Tail, provenance_of
@@ -35,6 +35,15 @@ from views.view import View, state_schema
 
 class UnknownView(TandemError):
     """A view that the published release does not have."""
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers: what is presented."""
+
+    view: View
+    states: pa.Table
+    provenance: Provenance
 
 
 @dataclass
@@ -130,7 +139,13 @@ class Reader:
         """The same at any snapshot whose release defines the view; what is pinned stays as it is. Raises Unreadable."""
         self._refuse_other_than_batch(layer)
         self._forget(snapshot.publication)
-        return self._answer_at(snapshot, view, selection, layer, limit)
+        return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
+
+    def arranged(self, view: str) -> Arranged | Failed:
+        """All rows of a view at the pinned snapshot, with their states. Raises UnknownView, ReadFailed, Unreadable."""
+        layer: Layer = "merged" if self.publication is None else "batch"
+        definition = self.view(view)
+        return self._arranged_at(self.snapshot(), definition, select(definition, {}, ALWAYS), layer)
 
     def _refuse_other_than_batch(self, layer: Layer) -> None:
         if self.publication is not None and layer != "batch":
@@ -140,9 +155,9 @@ class Reader:
 
     def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
         snapshot, view = self.snapshot(), self.view(name)
-        return self._answer_at(snapshot, view, selected(view), layer, limit)
+        return _presented(self._arranged_at(snapshot, view, selected(view), layer), limit)
 
-    def _answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+    def _arranged_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer) -> Arranged | Failed:
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
@@ -152,12 +167,8 @@ class Reader:
         if layer != "batch":
             partials += self._from_the_cut_on(view, publication, tail, selection)
         merged = merge(view, partials)
-        provenance = provenance_of(snapshot, view, layer, merged.rejected)
         rows = _rows(view, merged.states, selection)
-        if not rows.num_rows:
-            return Absent(view, provenance)
-        table = present_arranged(view, ordered(view, rows).slice(0, limit), provenance.watermark)
-        return Value(view, table, rows.num_rows, provenance)
+        return Arranged(view, ordered(view, rows), provenance_of(snapshot, view, layer, merged.rejected))
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
         live = publication.views[view.name]
@@ -176,6 +187,16 @@ class Reader:
 
         runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
         return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
+
+
+def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
+    """The first rows up to a limit, as they are answered."""
+    if isinstance(found, Failed):
+        return found
+    if not found.states.num_rows:
+        return Absent(found.view, found.provenance)
+    table = present_arranged(found.view, found.states.slice(0, limit), found.provenance.watermark)
+    return Value(found.view, table, found.states.num_rows, found.provenance)
 
 
 def refusal(snapshot: Snapshot, view: View) -> str | None:

@@ -18,12 +18,13 @@ from ledger import releases
 from ledger.parts import Part, files_of
 from ledger.place import Place
 from ledger.stored_states import by_bucket, stored
+from serving.connection import AtOneSnapshot
+from serving.digits import DIGITS, narrowed
 from serving.outcome import ReadFailed
 from serving.provenance import Layer
-from serving.reader import Reader
+from serving.reader import refusal
 from views import kernel, project
 from views.errors import TandemError
-from views.fingerprint import fingerprint
 from views.view import View, answer_schema, shared_columns
 from views.wire import from_ipc
 
@@ -34,8 +35,6 @@ _COMMITS: Final = 32
 """Realtime commits that one task reads."""
 
 _BUCKETS: Final = "bucket int, states binary"
-_DIGITS: Final = 38
-"""The most that a decimal of Spark can have."""
 
 
 @dataclass(frozen=True)
@@ -65,35 +64,33 @@ _States = tuple[bytes, ...]
 """States of realtime commits, as Arrow IPC."""
 
 
-def dataframe(session: SparkSession, reader: Reader, view: str, *, layer: Layer = "merged") -> DataFrame:
-    """The answers of a view at the snapshot that the reader has pinned, all keys and windows, in no order.
+def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Layer = "merged") -> DataFrame:
+    """The answers of a view at one snapshot (`connect(...).snapshot()`), all keys and windows, in no order.
 
     Columns are those of views.view.answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
     digits: a total that needs more fails the job. It is evaluated as any DataFrame is, when it is asked, and can be as long as
     the publication is kept. Raises UnknownView, and ReadFailed where the view cannot be answered.
     """
-    snapshot, definition = reader.snapshot(), reader.view(view)
+    tables, snapshot, definition = at.store.tables, at.pinned.snapshot, at.pinned.view(view)
+    if (problem := refusal(snapshot, definition)) is not None:
+        raise ReadFailed(problem)
     publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
     live = publication.views[view]
-    if tail.problem is not None:
-        raise ReadFailed(f"view {view!r} cannot be answered exactly: {tail.problem}")
-    if fingerprint(definition) != live.fingerprint:
-        raise ReadFailed(f"view {view!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`")
-    address = reader.tables.view(view, live.fingerprint)
+    address = tables.view(view, live.fingerprint)
     items: list[_File | _States] = []
     rows = 0
     if layer != "speed":
         for number, part in enumerate(live.parts):
-            items += [_File(file.path, live.parts[number + 1 :]) for file in files_of(reader.tables, address, part)[1]]
+            items += [_File(file.path, live.parts[number + 1 :]) for file in files_of(tables, address, part)[1]]
             rows += part.rows
     if layer != "batch":
         states = [commit.partials[live.fingerprint] for commit in tail.commits]
         items += [tuple(states[start : start + _COMMITS]) for start in range(0, len(states), _COMMITS)]
     context = session.sparkContext
     work = _Work(
-        releases.load(reader.tables, publication.release).files,
+        releases.load(tables, publication.release).files,
         view,
-        Place.of(reader.tables, address),
+        Place.of(tables, address),
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
         snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
     )
@@ -119,12 +116,12 @@ def _presented(work: _Work, sent: pa.Table) -> pa.Table:
     view = work.bound()
     merged = kernel.merge(view, [kernel.Partial(from_ipc(states)) for states in sent["states"].to_pylist()])
     answers = kernel.present(view, merged, work.watermark)
-    fields = [pa.field(column.name, _narrowed(column.type)) for column in answers.schema]
+    fields = [pa.field(column.name, narrowed(column.type)) for column in answers.schema]
     try:
         return answers.cast(pa.schema(fields))
     except pa.ArrowInvalid as error:
         raise TandemError(
-            f"view {view.name!r} has an answer of more than the {_DIGITS} digits that Spark's decimals can have: {error}"
+            f"view {view.name!r} has an answer of more than the {DIGITS} digits that Spark's decimals can have: {error}"
         ) from error
 
 
@@ -133,16 +130,5 @@ def _schema(view: View) -> StructType:
     columns = []
     for column in answer_schema(view):
         metadata = {key.decode(): text.decode() for key, text in (column.metadata or {}).items()}
-        columns.append(StructField(column.name, from_arrow_type(_narrowed(column.type)), nullable=True, metadata=metadata))
+        columns.append(StructField(column.name, from_arrow_type(narrowed(column.type)), nullable=True, metadata=metadata))
     return StructType(columns)
-
-
-def _narrowed(kind: pa.DataType) -> pa.DataType:
-    """The type, with decimals that Spark can have."""
-    if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
-        return pa.decimal128(_DIGITS, kind.scale)
-    if pa.types.is_list(kind):
-        return pa.list_(_narrowed(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _narrowed(one.type)) for one in kind])
-    return kind

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from serving.outcome import Value
+from serving import AtOneSnapshot, Value, connect
 from serving.provenance import Layer
 from serving.reader import Reader, UnknownView
 from serving.spark import dataframe
@@ -40,14 +40,14 @@ EVERY = (
 LAYERS: tuple[Layer, ...] = ("batch", "speed", "merged")
 
 
-def rows(spark: SparkSession, reader: Reader, view: str, layer: Layer) -> list[dict[str, Any]]:
-    found = dataframe(spark, reader, view, layer=layer).toArrow()
-    return sorted(to_rows(reader.view(view), found), key=repr)
+def rows(spark: SparkSession, at: AtOneSnapshot, view: str, layer: Layer) -> list[dict[str, Any]]:
+    found = dataframe(spark, at, view, layer=layer).toArrow()
+    return sorted(to_rows(at.pinned.view(view), found), key=repr)
 
 
 def test_rows_are_those_of_the_reader(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path, definitions=EVERY)
-    reader = Reader(world.tables)
+    reader, connection = Reader(world.tables), connect(tmp_path, every_s=None)
     for part in range(4):
         hits = (hit(page, 7 * part + n, minute=13 * n - 40 * part) for n, page in enumerate(("/", "/a", None, "/", "/b")))
         world.append(part % 2, *hits)
@@ -55,35 +55,35 @@ def test_rows_are_those_of_the_reader(spark: SparkSession, tmp_path: Path) -> No
         if part == 1:
             world.recompute(world.end, files=2)
     reader.refresh()
+    connection.refresh()
+    at = connection.snapshot()
     for view in world.project.views:
         for layer in LAYERS:
             answer = reader.answer(view, layer=layer)
             assert isinstance(answer, Value)
-            assert rows(spark, reader, view, layer) == sorted(answer.rows(), key=repr), (view, layer)
-    schema = dataframe(spark, reader, "hops").schema
+            assert rows(spark, at, view, layer) == sorted(answer.rows(), key=repr), (view, layer)
+    schema = dataframe(spark, at, "hops").schema
     assert schema["n"].metadata == {"kind": "integer", "unit": "hits", "doc": "How many."}
 
 
 def test_it_stays_at_the_snapshot_that_was_pinned(spark: SparkSession, tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
-    reader = Reader(world.tables)
-    reader.refresh()
-    frame = dataframe(spark, reader, "ever")
+    connection = connect(tmp_path, every_s=None)
+    frame = dataframe(spark, connection.snapshot(), "ever")
     world.append(0, hit("/more", 1))
     world.trigger()
     world.recompute(position(32, 10))
     assert [row.n for row in frame.collect()] == [39]
-    reader.refresh()
-    assert [row.n for row in dataframe(spark, reader, "ever").collect()] == [40]
+    connection.refresh()
+    assert [row.n for row in dataframe(spark, connection.snapshot(), "ever").collect()] == [40]
     with pytest.raises(UnknownView, match="no view 'never' is published"):
-        dataframe(spark, reader, "never")
+        dataframe(spark, connection.snapshot(), "never")
 
 
 def test_a_total_beyond_sparks_digits_fails_and_is_never_another_number(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, *(hit("/", 1, price="9" * 36) for _ in range(5)))
     world.trigger()
-    reader = Reader(world.tables)
-    frame = dataframe(spark, reader, "per_page")
+    frame = dataframe(spark, connect(tmp_path, every_s=None).snapshot(), "per_page")
     with pytest.raises(Exception, match="more than the 38 digits"):
         frame.collect()

@@ -1,0 +1,68 @@
+"""The process of one statement: it is handed the statement, then the views that this names, gives its rows, and ends."""
+
+import os
+import socket
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from serving.sql import frames
+from serving.sql.database import run
+from serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
+from serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
+from serving.sql.refused import Refused
+from serving.sql.shared import mapped
+from serving.sql.statement import views_named
+
+_STAGE: Final = "_rehearsed"
+_REHEARSED: Final = f"SELECT a, sum(a) AS b FROM {_STAGE} WHERE a > 0 GROUP BY a ORDER BY b LIMIT 1"
+
+
+def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits) -> None:
+    """Wait for a statement and answer it; nothing is left to be done afterwards. The parent's end is that of this process."""
+    try:
+        # Processes that are forked from one have its dice: without this all of them would throw the same.
+        connection.execute("SELECT setseed(?)", [int.from_bytes(os.urandom(4), "big") / 2**32]).fetchall()
+        rehearse(connection, limits)
+        arm(limits)
+        first = frames.receive(parent)
+        start_clock(limits)
+        try:
+            frames.send(parent, *_answered(connection, parent, limits, first.body))
+        except Refused as refused:
+            frames.send(parent, encode(Denied(str(refused), refused.reason)))
+        except (RecursionError, MemoryError):
+            frames.send(parent, encode(Denied("the statement nests too deeply or is too large to be read", "limit")))
+    except frames.Broken:
+        pass  # the parent has ended, or no longer waits
+
+
+def rehearse(connection: duckdb.DuckDBPyConnection, limits: Limits) -> None:
+    """Go once through all that a statement needs, of which nothing stays.
+
+    What is done for the first time takes longer, above all in a fork, whose memory is its own only once it is written to.
+    """
+    views_named(connection, _REHEARSED)
+    run(connection, _REHEARSED, {_STAGE: pa.Table.from_batches([], schema=pa.schema([("a", pa.int64())]))}, limits)
+    connection.execute("ROLLBACK")
+    connection.unregister(_STAGE)
+
+
+def _answered(
+    connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits, body: bytes
+) -> tuple[bytes, memoryview]:
+    statement = TO_CHILD.decode(body)
+    assert isinstance(statement, Statement)
+    names = views_named(connection, statement.text)
+    stop_clock()
+    frames.send(parent, encode(Named(names)))
+    second = frames.receive(parent, files=True)
+    given = TO_CHILD.decode(second.body)
+    assert isinstance(given, Given)
+    make_room(given.size)
+    tables = {name: mapped(file) for name, file in zip(given.views, second.files, strict=True)}
+    close_off()
+    start_clock(limits)
+    rows, stream = run(connection, statement.text, tables, limits)
+    return encode(Result(rows)), memoryview(stream)

@@ -1,0 +1,82 @@
+"""The database that one statement finds: empty, in memory, reaching nothing outside, its configuration locked."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from serving.sql.functions import register
+from serving.sql.limits import MIB, Limits
+from serving.sql.refused import Refused
+from serving.sql.statement import worded
+
+_CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
+    # None but the process's own thread: what is forked from a process with others may never get on.
+    "threads": 1,
+    "async_threads": 0,
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
+    "temp_directory": "",
+}
+_PIECE: Final = 2048
+
+
+class _View:
+    """A table that DuckDB reads in its place, as often as a statement names it."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def connect(limits: Limits) -> duckdb.DuckDBPyConnection:
+    """An empty database with the functions over sketch states."""
+    connection = duckdb.connect(":memory:", config={**_CLOSED, "memory_limit": f"{limits.memory // MIB}MiB"})
+    connection.execute("SET TimeZone = 'UTC'")
+    register(connection)
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def run(
+    connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table], limits: Limits
+) -> tuple[int, pa.Buffer]:
+    """How many rows a statement gives over the tables, and these as an Arrow stream. Raises Refused."""
+    try:
+        for name, table in tables.items():
+            connection.register(name, _View(table))
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        relation = connection.sql(statement)
+        if relation is None:
+            raise Refused("the statement gives no rows; exactly one SELECT is asked for", "statement")
+        return _collected(relation.to_arrow_reader(_PIECE), limits)
+    except (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError):
+        raise Refused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
+    except (duckdb.Error, pa.ArrowException, RuntimeError, ValueError) as error:
+        if "bad_alloc" in str(error) or "allocate" in str(error):
+            raise Refused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
+        raise Refused(worded(error), "statement") from None
+
+
+def _collected(reader: pa.RecordBatchReader, limits: Limits) -> tuple[int, pa.Buffer]:
+    sink, rows = pa.BufferOutputStream(), 0
+    with pa.ipc.new_stream(sink, reader.schema) as stream:
+        for batch in reader:
+            rows += batch.num_rows
+            if rows > limits.rows:
+                raise Refused(f"the result has more than {limits.rows} rows; add a LIMIT, or aggregate", "limit")
+            stream.write_batch(batch)
+            if sink.tell() > limits.bytes:
+                raise Refused(f"the result has more than {limits.bytes // MIB} MiB; choose fewer columns or rows", "limit")
+    return rows, sink.getvalue()

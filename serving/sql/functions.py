@@ -1,0 +1,111 @@
+"""The functions over sketch states that statements have, by the very code that presents views.
+
+DuckDB takes no aggregate written in Python: an aggregate is a macro that collects the states of a group into a list, and a
+function from lists of states to states, which Arrow hands 2048 groups at a time. So it stands where an aggregate may, in any
+grouping and window, but takes no FILTER of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+
+import duckdb
+import pyarrow as pa
+from duckdb.func import ARROW, SPECIAL
+
+from views import arrays
+from views.errors import TandemError
+from views.measures.distinct import Distinct
+from views.measures.quantiles import Quantiles
+from views.measures.theta import Theta, theta_difference, theta_intersection
+from views.values import FLOAT, TEXT
+
+Sketch = Literal["hll", "kll", "theta"]
+
+SIGNATURES: Final = {
+    "hll_estimate": "hll_estimate(state): how many different values, of `distinct`",
+    "hll_union": "hll_union(state): an aggregate, the state of all states",
+    "kll_quantile": "kll_quantile(state, fraction): the quantile, of `quantiles`",
+    "kll_union": "kll_union(state): an aggregate, the state of all states",
+    "theta_difference": "theta_difference(state, without): the state of what is in the first alone",
+    "theta_estimate": "theta_estimate(state): how many different values, of `theta`",
+    "theta_intersection": "theta_intersection(state, other): the state of what is in both",
+    "theta_union": "theta_union(state): an aggregate, the state of all states",
+}
+"""What each function is for, by name."""
+
+_MEASURES: Final = {
+    "hll": Distinct("x").bind([TEXT]),
+    "kll": Quantiles("x", (0.5,)).bind([FLOAT]),
+    "theta": Theta("x").bind([TEXT]),
+}
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make the functions known to a database."""
+
+    def scalar(name: str, function: Callable[..., pa.Array], parameters: Sequence[str], gives: str) -> None:
+        connection.create_function(name, function, list(parameters), gives, type=ARROW, null_handling=SPECIAL)
+
+    scalar("hll_estimate", _estimate("hll"), ["BLOB"], "BIGINT")
+    scalar("theta_estimate", _estimate("theta"), ["BLOB"], "BIGINT")
+    scalar("kll_quantile", _quantile, ["BLOB", "DOUBLE"], "DOUBLE")
+    scalar("theta_intersection", _two(lambda one, other: theta_intersection(one, other).state), ["BLOB", "BLOB"], "BLOB")
+    scalar("theta_difference", _two(lambda one, other: theta_difference(one, other).state), ["BLOB", "BLOB"], "BLOB")
+    for sketch in _MEASURES:
+        scalar(f"_{sketch}_united", _united(sketch), ["BLOB[]"], "BLOB")
+        collected = f"_{sketch}_united(list(state) FILTER (WHERE state IS NOT NULL))"
+        connection.execute(f"CREATE MACRO {sketch}_union(state) AS {collected}")
+
+
+def _estimate(sketch: str) -> Callable[[pa.Array], pa.Array]:
+    def estimate(states: pa.Array) -> pa.Array:
+        return _told(sketch, lambda: _MEASURES[sketch].present([_whole(states)]))
+
+    return estimate
+
+
+def _united(sketch: str) -> Callable[[pa.Array], pa.Array]:
+    (state,) = _MEASURES[sketch].states
+
+    def united(lists: pa.Array) -> pa.Array:
+        unite = state.unite
+        assert unite is not None  # no sketch is merged by DuckDB
+        return _told(sketch, lambda: unite(_whole(lists)))
+
+    return united
+
+
+def _quantile(states: pa.Array, fractions: pa.Array) -> pa.Array:
+    """The quantile of each state at the fraction beside it; NULL where either is."""
+    given, at = _whole(states).to_pylist(), _whole(fractions).to_pylist()
+    found: list[float | None] = [None] * len(given)
+    for fraction in {one for one in at if one is not None}:
+        if not 0 <= fraction <= 1:
+            raise TandemError(f"kll_quantile is asked for the fraction {fraction}; it is from 0 to 1, such as 0.99")
+        rows = [row for row, one in enumerate(at) if one == fraction]
+        present = Quantiles("x", (fraction,)).bind([FLOAT]).present
+        column = arrays.binaries([given[row] for row in rows])
+        answers = _told("kll", lambda present=present, column=column: present([column]))  # type: ignore[misc]
+        for row, value in zip(rows, answers.field(0).to_pylist(), strict=True):
+            found[row] = value if given[row] is not None else None
+    return arrays.floats(found)
+
+
+def _two(function: Callable[[bytes | None, bytes | None], bytes]) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    def both(one: pa.Array, other: pa.Array) -> pa.Array:
+        pairs = zip(_whole(one).to_pylist(), _whole(other).to_pylist(), strict=True)
+        return arrays.binaries([function(*pair) for pair in pairs])
+
+    return both
+
+
+def _told(sketch: str, compute: Callable[[], pa.Array]) -> pa.Array:
+    try:
+        return compute()
+    except Exception as error:  # the binding raises what C++ throws, of several types
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TandemError(f"what {sketch} functions were given is no state of a {sketch} sketch: {first}") from error
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return arrays.whole(column) if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,17 @@
+"""Why a statement has no result."""
+
+from typing import Literal
+
+from views.errors import TandemError
+
+Reason = Literal["statement", "view", "limit", "failed"]
+"""statement: it is not one SELECT that DuckDB can run. view: it names none that there is. limit: it needs more than it may.
+failed: what it needs could not be read or started, which is no fault of the statement."""
+
+
+class Refused(TandemError):
+    """A statement without a result: one sentence, and what kind of reason it has."""
+
+    def __init__(self, sentence: str, reason: Reason) -> None:
+        super().__init__(sentence)
+        self.reason: Reason = reason

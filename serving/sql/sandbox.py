@@ -1,0 +1,294 @@
+"""Foreign SQL: each statement in a process of its own, started ahead, used once, and bounded in all that it takes."""
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+import msgspec
+import pyarrow as pa
+
+from serving.sql import frames
+from serving.sql.limits import MIB, Limits
+from serving.sql.messages import OF_CHILD, OF_ZYGOTE, Denied, Given, Kill, Named, Result, Start, Statement, encode
+from serving.sql.refused import Refused
+from serving.sql.shared import Shared
+from views.errors import listed
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from serving.sql.zygote import main; main(sys.argv[1:])"
+_START_SECONDS: Final = 120.0
+_END_SECONDS: Final = 10.0
+_ENVIRONMENT: Final = {
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    # A process with one thread can be forked.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+
+
+class Views(Protocol):
+    """The views that a statement may read."""
+
+    def names(self) -> Sequence[str]:
+        """All of them; what is not among them is not there."""
+        ...
+
+    def share(self, names: Sequence[str]) -> Mapping[str, Shared]:
+        """Some of them, at one common snapshot. Raises Refused if what they say cannot be told."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Child:
+    number: int
+    end: socket.socket
+
+
+@dataclass
+class Sandbox:
+    """Runs statements; for any number of threads. To be closed, or used as a context.
+
+    `ready` children wait for statements. A child that has run one is never used again.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    ready: int = 2
+    clock: Callable[[], float] = time.monotonic
+    _zygote: "_Zygote | None" = field(default=None, init=False, repr=False)
+    _waiting: deque[_Child] = field(default_factory=deque, init=False, repr=False)
+    _started: int = field(default=0, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._places = threading.BoundedSemaphore(self.limits.at_once)
+
+    def __enter__(self) -> Self:
+        self.warm()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def warm(self) -> None:
+        """Start what is started ahead, which takes a second or two; the first statement does so otherwise. Raises Refused."""
+        with self._lock:
+            self._fill(at_least=max(1, self.ready))
+
+    def close(self) -> None:
+        """End all children and what they are forked from."""
+        with self._lock:
+            while self._waiting:
+                self._waiting.popleft().end.close()
+            if self._zygote is not None:
+                self._zygote.end()
+                self._zygote = None
+
+    def run(self, statement: str, views: Views) -> pa.Table:
+        """The rows of one SELECT over the views. Raises Refused."""
+        if len(statement) > self.limits.characters:
+            raise Refused(f"the statement has {len(statement)} characters; it may have {self.limits.characters}", "limit")
+        if "\0" in statement or any("\ud800" <= one <= "\udfff" for one in statement):
+            raise Refused("the statement is no text: it has a NUL character or half of a surrogate pair", "statement")
+        with self._place(), self._child() as child:
+            try:
+                return self._asked(child.end, statement, views)
+            except TimeoutError:
+                raise Refused(f"the statement took more than its {self.limits.seconds:g} seconds", "limit") from None
+            except (frames.Broken, msgspec.DecodeError, pa.ArrowException):
+                raise Refused(
+                    "the statement ended the process that ran it, as one does that needs more than its "
+                    f"{self.limits.memory // MIB} MiB of memory or {self.limits.seconds:g} seconds, nests too deeply, or holds "
+                    "bytes that are no state of a sketch",
+                    "limit",
+                ) from None
+
+    def _asked(self, child: socket.socket, statement: str, views: Views) -> pa.Table:
+        within = _Within(child, self.clock() + self.limits.seconds, self.clock)
+        within.send(encode(Statement(statement)))
+        named = OF_CHILD.decode(within.receive(0).body)
+        if isinstance(named, Denied):
+            raise Refused(named.sentence, named.reason)
+        assert isinstance(named, Named)
+        given = views.share(_known(named.views, views.names())) if named.views else {}
+        within = _Within(child, self.clock() + self.limits.seconds, self.clock)
+        size = sum(one.size for one in given.values())
+        within.send(encode(Given(list(given), size)), [one.file for one in given.values()])
+        frame = within.receive(self.limits.bytes + MIB)
+        told = OF_CHILD.decode(frame.body)
+        if isinstance(told, Denied):
+            raise Refused(told.sentence, told.reason)
+        assert isinstance(told, Result)
+        table = pa.ipc.open_stream(frame.payload).read_all()
+        table.validate(full=True)  # the bytes come from a process that foreign SQL has used
+        return table.rename_columns(_apart(table.column_names))
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(timeout=self.limits.seconds):
+            raise Refused(f"{self.limits.at_once} statements are running already; try again", "limit")
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    @contextmanager
+    def _child(self) -> Iterator[_Child]:
+        """A child for one statement, which is ended afterwards; the next one starts then."""
+        with self._lock:
+            self._fill(at_least=1)
+            child = self._waiting.popleft()
+        try:
+            yield child
+        finally:
+            child.end.close()
+            with self._lock, suppress(frames.Broken, Refused):
+                if self._zygote is not None:
+                    self._zygote.say(encode(Kill(child.number)))
+                    self._fill(at_least=self.ready)
+
+    def _fill(self, *, at_least: int) -> None:
+        """Have so many children that wait, of a zygote that lives. Raises Refused."""
+        try:
+            self._grow(at_least)
+        except frames.Broken:
+            self._zygote = None  # it died since it was last asked: another one does its work
+            try:
+                self._grow(at_least)
+            except frames.Broken:
+                raise Refused("the process that runs SQL statements cannot be started", "failed") from None
+
+    def _grow(self, at_least: int) -> None:
+        if self._zygote is None or not self._zygote.lives():
+            self._waiting.clear()
+            self._zygote = _Zygote.started(self.limits)
+        while len(self._waiting) < at_least:
+            self._waiting.append(self._forked(self._zygote))
+
+    def _forked(self, zygote: "_Zygote") -> _Child:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._started += 1
+        try:
+            zygote.say(encode(Start(self._started)), [theirs.fileno()])
+        except frames.Broken:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return _Child(self._started, ours)
+
+
+@dataclass(frozen=True)
+class _Within:
+    """A child's socket until a moment; what takes longer raises TimeoutError."""
+
+    child: socket.socket
+    until: float
+    clock: Callable[[], float]
+
+    def send(self, body: bytes, files: Sequence[int] = ()) -> None:
+        self._wait()
+        frames.send(self.child, body, files=files)
+
+    def receive(self, most: int) -> frames.Frame:
+        self._wait()
+        return frames.receive(self.child, most=most)
+
+    def _wait(self) -> None:
+        self.child.settimeout(max(0.001, self.until - self.clock()))
+
+
+@dataclass(frozen=True)
+class _Zygote:
+    process: "subprocess.Popen[bytes]"
+    control: socket.socket
+
+    @classmethod
+    def started(cls, limits: Limits) -> "_Zygote":
+        """A new one, with nothing of this process but one socket. Raises Refused."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            command = [sys.executable, "-I", "-c", _START, str(_ROOT), str(theirs.fileno()), encode(limits).decode()]
+            process = subprocess.Popen(  # noqa: S603  this interpreter, with arguments of our own
+                command,
+                env=_ENVIRONMENT,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        assert process.stderr is not None
+        try:
+            ours.settimeout(_START_SECONDS)
+            OF_ZYGOTE.decode(frames.receive(ours).body)
+            ours.settimeout(_END_SECONDS)
+            return cls(process, ours)
+        except (frames.Broken, TimeoutError, msgspec.DecodeError):
+            process.kill()
+            said = process.stderr.read().decode(errors="replace").strip().splitlines()
+            process.wait()
+            ours.close()
+            why = f": {said[-1]}" if said else ""
+            raise Refused(f"the process that runs SQL statements cannot be started{why}", "failed") from None
+        finally:
+            process.stderr.close()
+
+    def lives(self) -> bool:
+        """Whether it can be asked for children."""
+        return self.process.poll() is None
+
+    def say(self, body: bytes, files: Sequence[int] = ()) -> None:
+        """Raises Broken, also if it does not listen."""
+        try:
+            frames.send(self.control, body, files=files)
+        except TimeoutError as error:
+            raise frames.Broken("does not listen") from error
+
+    def end(self) -> None:
+        """End it; children that wait end with their sockets."""
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def _known(named: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The views that a statement names; case tells apart only those that differ in nothing else. Raises Refused."""
+    folded = {name.casefold(): name for name in reversed(names)}
+    found: dict[str, str] = {}
+    for name in named:
+        known = name if name in names else folded.get(name.casefold())
+        if known is None:
+            raise Refused(f"there is no view {name!r}; views: {listed(name, names)}", "view")
+        if found.setdefault(name.casefold(), known) != known:
+            raise Refused(
+                f"{known!r} and {found[name.casefold()]!r} differ in case alone: one statement can name one of them", "view"
+            )
+    return list(found.values())
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """The names of columns, of which some may be the same, as names that differ: `n`, `n_1`."""
+    taken = {name.casefold() for name in names}
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        own, number = name, 0
+        while own.casefold() in seen or (number and own.casefold() in taken):
+            number += 1
+            own = f"{name}_{number}"
+        seen.add(own.casefold())
+        found.append(own)
+    return found

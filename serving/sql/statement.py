@@ -1,0 +1,125 @@
+"""What a foreign statement is, read by DuckDB's own parser: one SELECT, over views, with functions that look at nothing else.
+
+DuckDB writes the syntax tree of a statement as JSON; what is not known here to be harmless is refused. It is one of several
+walls: the database is empty and closed off, and the process cannot open anything.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import duckdb
+
+from serving.sql.refused import Refused
+from views.engine import quoted
+
+TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")
+"""The functions that may stand in FROM: they make rows of their arguments alone."""
+
+REFUSED_FUNCTIONS: Final = frozenset(
+    {"current_setting", "getenv", "getvariable", "nextval", "currval", "setval", "pg_sleep", "sleep_ms", "stats", "write_log"}
+    | {"json_execute_serialized_sql", "read_blob", "read_text"}
+)
+"""Functions that look at or act on the process rather than on values."""
+
+_QUERIES: Final = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+_DESCRIBED: Final = {"DESCRIBE", "SUMMARY"}
+_DEPTH: Final = 6_000
+"""Levels of JSON: an expression may be 1000 deep, each with some of these."""
+_MOST_VIEWS: Final = 100
+
+Node = dict[str, Any]
+
+
+def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[str]:
+    """The names that the statement reads, without those that it gives itself by WITH. Raises Refused."""
+    try:
+        statements = connection.extract_statements(statement)
+    except duckdb.Error as error:
+        raise Refused(worded(error), "statement") from None
+    if len(statements) != 1:
+        raise Refused(f"{len(statements)} statements were given; exactly one SELECT is asked for", "statement")
+    try:
+        kind = statements[0].type
+    except ValueError:  # one of those that DuckDB's Python does not know
+        raise Refused("this kind of statement is refused: exactly one SELECT is asked for", "statement") from None
+    if kind != duckdb.StatementType.SELECT:
+        raise Refused(f"{kind.name} is refused: exactly one SELECT is asked for", "statement")
+    written, own = set(), set()
+    for node in _nodes(_tree(connection, statement)):
+        _check(node)
+        if node.get("type") == "BASE_TABLE":
+            written.add(node["table_name"])
+        own |= {str(one.get("key")).casefold() for one in node.get("cte_map", {}).get("map", ())}
+    try:
+        read = connection.get_table_names(statement)
+    except duckdb.Error as error:
+        raise Refused(worded(error), "statement") from None
+    # DuckDB does not count what is found in its own catalogue, such as sqlite_master: no view has such a name.
+    names = sorted(read | {name for name in written if name.casefold() not in own})
+    if len(names) > _MOST_VIEWS:
+        raise Refused(f"{len(names)} views are named; one statement may name {_MOST_VIEWS}", "statement")
+    return names
+
+
+def worded(error: BaseException) -> str:
+    """What DuckDB says, in one line of characters that can be printed."""
+    text = str(error).split("\n\nLINE ")[0].split("\nLINE ")[0]
+    text = re.sub(r"^(\w+ ?\w* Error: )+", "", text)
+    text = re.sub(r'[.,;] (Use|You can) "?(SET|PRAGMA).*$', "", text, flags=re.DOTALL)
+    text = re.sub(r"Python exception occurred while executing the UDF: \w+: ", "", text)
+    line = " ".join(text.split())[:600] or type(error).__name__
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)  # values may hold what a terminal obeys
+
+
+def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Node:
+    try:
+        ((written,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchall()
+    except duckdb.Error as error:
+        raise Refused(worded(error), "statement") from None
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(_DEPTH)
+    try:
+        tree: Node = json.loads(str(written))
+    except RecursionError:
+        raise Refused("the statement nests too deeply", "statement") from None
+    finally:
+        sys.setrecursionlimit(limit)
+    if tree.get("error") is not False:
+        raise Refused(" ".join(str(tree.get("error_message", "the statement cannot be read")).split()), "statement")
+    return tree
+
+
+def _nodes(tree: Any) -> Iterator[Node]:
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _check(node: Node) -> None:
+    """Raises Refused for a part of a statement that is not known to be harmless."""
+    kind = node.get("type")
+    if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _QUERIES:
+        raise Refused(f"{kind.removesuffix('_NODE').replace('_', ' ').lower()} is refused: a statement only reads", "statement")
+    if kind == "TABLE_FUNCTION":
+        function = node["function"]
+        name = str(function.get("function_name", "")).lower()
+        if name not in TABLE_FUNCTIONS or function.get("schema") or function.get("catalog"):
+            raise Refused(f"{name} cannot stand in FROM; views can, and {', '.join(TABLE_FUNCTIONS)}", "statement")
+    if kind == "BASE_TABLE" and (node.get("schema_name") or node.get("catalog_name")):
+        path = ".".join(
+            quoted(part) for part in (node.get("catalog_name"), node.get("schema_name"), node.get("table_name")) if part
+        )
+        raise Refused(f"{path} is refused: views have names without a schema", "view")
+    if kind == "SHOW_REF" and (node.get("show_type") not in _DESCRIBED or node.get("query") is None):
+        raise Refused("SHOW is refused: DESCRIBE shows the columns of a view", "statement")
+    called = node.get("function_name")
+    if isinstance(called, str) and called.lower() in REFUSED_FUNCTIONS:
+        raise Refused(f"the function {called} is refused: it looks at more than values", "statement")
