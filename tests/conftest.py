@@ -23,7 +23,7 @@ settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHR
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
 # Long ones that share nothing with their neighbours: each goes to whoever is free. All else stays together by file.
-_ALONE = ("tests/agreement/", "tests/simulation/", "tests/mutants/", "tests/batch/test_random_schedules.py")
+_ALONE = ("tests/agreement/", "tests/laws/", "tests/simulation/", "tests/mutants/", "tests/batch/test_random_schedules.py")
 
 
 class Spread(LoadFileScheduling):

@@ -124,21 +124,21 @@ def by_group(answers: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
     return grouped
 
 
-@share(25, quick=10)
+@share(8, quick=10)
 @given(events, events)
 def test_merge_is_commutative(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
     one, other = fold(left), fold(right, len(left))
     assert_same(merge(VIEW, [one, other]), merge(VIEW, [other, one]))
 
 
-@share(25, quick=10)
+@share(8, quick=10)
 @given(events, events, events)
 def test_merge_is_associative(first: list[dict[str, Any]], second: list[dict[str, Any]], third: list[dict[str, Any]]) -> None:
     a, b, c = fold(first), fold(second, len(first)), fold(third, len(first) + len(second))
     assert_same(merge(VIEW, [merge(VIEW, [a, b]), c]), merge(VIEW, [a, merge(VIEW, [b, c])]))
 
 
-@share(25, quick=10)
+@share(8, quick=10)
 @given(events)
 def test_the_merge_of_nothing_is_the_identity(batch: list[dict[str, Any]]) -> None:
     nothing, folded = merge(VIEW, []), fold(batch)
@@ -149,7 +149,7 @@ def test_the_merge_of_nothing_is_the_identity(batch: list[dict[str, Any]]) -> No
     assert_same(merge(VIEW, [folded]), folded)
 
 
-@share(40, quick=15)
+@share(12, quick=15)
 @given(st.lists(rows, max_size=30), st.data())
 def test_any_split_gives_what_one_fold_gives(batch: list[dict[str, Any]], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(batch)), max_size=5), label="cuts"))
@@ -158,14 +158,14 @@ def test_any_split_gives_what_one_fold_gives(batch: list[dict[str, Any]], data: 
     assert_same(merge(VIEW, data.draw(st.permutations(pieces), label="order")), fold(batch))
 
 
-@share(25, quick=10)
+@share(8, quick=10)
 @given(st.lists(rows, max_size=20), st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter(batch: list[dict[str, Any]], random: Any) -> None:
     events = placed(batch)
     assert_same(fold(random.sample(events, len(events))), fold(events))
 
 
-@share(25, quick=10)
+@share(8, quick=10)
 @given(events)
 def test_states_survive_the_wire(batch: list[dict[str, Any]]) -> None:
     folded = fold(batch)

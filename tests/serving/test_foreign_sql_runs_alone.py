@@ -166,7 +166,7 @@ def test_a_process_ends_by_itself_when_its_time_is_over_and_nobody_asks() -> Non
     with Sandbox(Limits(seconds=1)) as sandbox:
         child = sandbox._waiting.popleft()
         waiting(sandbox, 2)
-        frames.send(child.end, b'{"type":"statement","text":"SELECT count(*) FROM range(1000000000000000) a WHERE hash(range) = 1"}')
+        frames.send(child.end, b'{"type":"statement","text":"SELECT count(*) FROM range(1000000000000) a WHERE hash(range) = 1"}')
         assert frames.receive(child.end).body == b'{"type":"named","views":[]}'
         frames.send(child.end, b'{"type":"given","views":[],"size":0}')
         child.end.settimeout(30)

@@ -1,0 +1,30 @@
+"""What docs/python.md says a program can do, a program can do."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.jars import ROOT
+from tests.serving.world import forty_hits, hit
+
+BLOCK = re.compile(r"^```python(?: session)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.spark
+def test_every_example_holds(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "site").mkdir()
+    world = forty_hits(tmp_path / "site")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"session": spark}
+    *examples, last = BLOCK.findall((ROOT / "docs" / "python.md").read_text())
+    assert len(examples) == 7
+    for example in examples:
+        exec(example, names)  # the page's own text
+    world.append(1, hit("/later", 7), hit("/new", 1))
+    world.trigger()
+    # The page leaves off where the next change would be waited for.
+    exec("told = next(tell_me)\npages = {row['page']: row['n'] for row in told.rows.rows()}", names)
+    assert names["pages"] == {"/later": 11, "/new": 1}
+    exec(last, names)
