@@ -181,6 +181,10 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_mb: Annotated[
         Positive, Meta(description="Megabytes of answers that are kept, so that pages and repetitions stay on their snapshot.")
     ] = 256
+    memory_mb: Annotated[
+        Positive,
+        Meta(description="Megabytes of views in memory, in `tandem serve` and in `connect`; others are read from their files."),
+    ] = 1024
     oidc: Oidc = Oidc()
 
 

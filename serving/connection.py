@@ -21,7 +21,7 @@ from ledger.delta import Unreadable
 from ledger.tables import Tables
 from serving.changes import Changes, Token, changes
 from serving.memory.answers import Row
-from serving.memory.store import MEMORY, Pinned, Store
+from serving.memory.store import Pinned, Store
 from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from serving.provenance import Layer
 from serving.reader import Reader
@@ -229,12 +229,13 @@ class PublishedView:
             raise ReadFailed(str(error)) from error
 
 
-def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int = MEMORY) -> Connection:
+def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int | None = None) -> Connection:
     """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed.
 
     It looks for what is new each `every_s` seconds, with None only when it is told to `refresh`, and holds at most `memory` bytes
     of views.
     """
-    tables = Tables(settings.load(Path(project), os.environ).state)
-    connection = Connection(Store(tables, secrets.randbits(64), memory))
+    found = settings.load(Path(project), os.environ)
+    most = found.serving.memory_mb << 20 if memory is None else memory
+    connection = Connection(Store(Tables(found.state), secrets.randbits(64), most))
     return connection if every_s is None else connection.follow(every_s)

@@ -1,7 +1,7 @@
 """Answers that are held: what one snapshot says to a question is worked out once, and stays as it is for whoever pages on.
 
-Sketches that throw dice, and floats, are merged once per snapshot and view: of a view that has any, the answer to all is taken
-and rows are picked from it. For one thread at a time.
+Sketches that throw dice, and floats, are merged once per snapshot and view: a view in memory has been; of one that is read from
+its files, and has any, the answer to all is taken and rows are picked from it. For one thread at a time.
 """
 
 import secrets
@@ -11,20 +11,24 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledger.delta import Unreadable
 from ledger.gaps import touching
 from ledger.positions import LOG_START
-from ledger.tables import Tables
+from serving.connection import AtOneSnapshot
 from serving.http.question import Question
-from serving.outcome import Failed, ReadFailed, Value
+from serving.memory.store import InMemory, Pinned, Store
+from serving.outcome import Failed, Outcome, ReadFailed
 from serving.provenance import Provenance
 from serving.reader import Reader
-from serving.selection import Selection
+from serving.selection import Selection, select
 from serving.snapshot import Snapshot
-from views.view import View, answer_schema, approximations
+from serving.view_at import ViewAt
+from views.view import View, approximations
 
 _PAST: Final = 4
 """How many publications of the past have a reader each."""
@@ -55,50 +59,125 @@ class Answer:
 
 @dataclass
 class Answers:
-    """The answers of one project's tables; `budget` bounds the bytes of those that are held, the latest asked stay."""
+    """The answers of one project's tables, those of the live publication from memory where they fit.
 
-    tables: Tables
+    `budget` bounds the bytes of answers that are held, the latest asked stay. What is said about now is said of one snapshot
+    from one `pin` to the next.
+    """
+
+    store: Store
     budget: int
-    live: Reader = field(init=False, repr=False)
+    _pinned: Pinned | ReadFailed = field(default_factory=lambda: ReadFailed("nothing has been read yet"), init=False, repr=False)
     _past: OrderedDict[int, Reader] = field(default_factory=OrderedDict, init=False, repr=False)
     _held: OrderedDict[tuple[str, str], Answer] = field(default_factory=OrderedDict, init=False, repr=False)
     _bytes: int = field(default=0, init=False, repr=False)
+    _dice: WeakKeyDictionary[InMemory, str] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.live = Reader(self.tables)
+    def pin(self) -> None:
+        """Go on to the newest snapshot."""
+        try:
+            self._pinned = self.store.pinned()
+        except ReadFailed as error:
+            self._pinned = error
+
+    def live(self) -> Pinned:
+        """What is pinned. Raises ReadFailed."""
+        if isinstance(self._pinned, ReadFailed):
+            raise self._pinned
+        return self._pinned
 
     def views(self, publication: int | None = None) -> Mapping[str, View]:
         """The views of the live publication, or of one of the past. Raises Gone if that is not kept, ReadFailed, Unreadable."""
-        return self._reader(publication).project().views
+        return (self.live().project if publication is None else self._reader(publication).project()).views
 
     def answer(self, question: Question, *, stand: str | None = None) -> Answer:
         """What is known at the pinned snapshot, or at the one that `stand` names. Raises ReadFailed; Gone for the latter."""
-        reader = self._reader(question.publication)
-        source = question.view.source.name
-        now = _stand(reader.snapshot(), source)
+        now = self._stand(question)
         if held := self._found(question, stand or now):
             return held
-        if stand not in (None, now):
-            raise Gone("the snapshot of this cursor is not held any more; ask again without the cursor")
+        _refuse_other(stand, now)
+        found = self._worked_out(question)
+        _refuse_other(stand, found.stand)  # a file that was gone may have made us go on
+        return self._hold(question, found)
+
+    def of_keys(self, question: Question, keys: pa.Table) -> Answer:
+        """The same of those rows whose keys are among `keys`, a table of the view's keys."""
+        if question.layer == "merged" and question.publication is None:
+            at = self._view(question)
+            if at.memory is not None:
+                rows = at.lookup(keys.select([*question.view.keys]).to_pylist()).table
+                return self._answered(question, _picked(question, rows), at.provenance, self._dice_of(at.memory, question.view))
+        return self.answer(question)
+
+    def _worked_out(self, question: Question) -> Answer:
+        if question.publication is None and question.layer == "merged":
+            at = self._view(question)
+            if at.memory is not None:
+                rows = at.scan(question.keys, between=question.between).table
+                rows = rows.slice(0, 0) if question.never else rows
+                return self._answered(question, rows, at.provenance, self._dice_of(at.memory, question.view))
         if question != question.whole and approximations(question.view):
             whole = self.answer(question.whole)
-            rows, provenance, now, dice = _picked(question, whole.table), whole.provenance, whole.stand, whole.dice
-        else:
-            rows, provenance = _asked(reader, question)
-            now = _stand(reader.snapshot(), source)  # a file that was gone may have made the reader go on
-            dice = secrets.token_hex(8) if approximations(question.view) else ""
-        if stand not in (None, now):
-            raise Gone("the snapshot of this cursor is not held any more; ask again without the cursor")
-        tag = sha256(f"{question.digest}/{now}/{dice}".encode()).hexdigest()[:24]
-        return self._hold(question, Answer(question.view, _in_order(question, rows), provenance, question.digest, now, tag, dice))
+            return self._answered(question, _picked(question, whole.table), whole.provenance, whole.dice)
+        rows, provenance = self._asked(question)
+        return self._answered(question, rows, provenance, secrets.token_hex(8) if approximations(question.view) else "")
 
-    def _reader(self, publication: int | None) -> Reader:
-        if publication is None:
-            return self.live
+    def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> Answer:
+        now = self._stand(question)
+        tag = sha256(f"{question.digest}/{now}/{dice}".encode()).hexdigest()[:24]
+        return Answer(question.view, _in_order(question, rows), provenance, question.digest, now, tag, dice)
+
+    def _view(self, question: Question) -> ViewAt:
+        """The live view at the pinned snapshot, or at a newer one if the pinned one's files are gone. Raises ReadFailed."""
+        name = question.view.name
+        try:
+            return AtOneSnapshot(self.store, self.live()).view(name)
+        except Unreadable:
+            self._go_on(question)
+        try:
+            return AtOneSnapshot(self.store, self.live()).view(name)
+        except Unreadable as error:
+            raise ReadFailed(str(error)) from error
+
+    def _go_on(self, question: Question) -> None:
+        """Look for a newer snapshot, whose files may be there. Raises ReadFailed if the view means something else there."""
+        self.store.refresh()
+        self.pin()
+        if self.views().get(question.view.name) != question.view:
+            raise ReadFailed(f"view {question.view.name!r} was published anew meanwhile; ask again")
+
+    def _asked(self, question: Question) -> tuple[pa.Table, Provenance]:
+        """The rows as the view's files say them. Raises ReadFailed."""
+        view = question.view
+        if question.publication is not None:
+            reader = self._reader(question.publication)
+            found = reader.answer(view.name, keys=question.keys, between=question.between, layer=question.layer)
+            return _rows_of(question, found)
+        selection = select(view, question.keys, question.between)
+        try:
+            found = self.store.from_files(self.live(), view, selection, question.layer, None)
+        except Unreadable:
+            self._go_on(question)
+            try:
+                found = self.store.from_files(self.live(), view, selection, question.layer, None)
+            except Unreadable as error:
+                raise ReadFailed(str(error)) from error
+        return _rows_of(question, found)
+
+    def _stand(self, question: Question) -> str:
+        number = question.publication
+        snapshot = self.live().snapshot if number is None else self._reader(number).snapshot()
+        return _stand(snapshot, question.view.source.name)
+
+    def _dice_of(self, memory: InMemory, view: View) -> str:
+        """What tells estimates apart that were made anew: a view that was let go and read again has others."""
+        return self._dice.setdefault(memory, secrets.token_hex(8)) if approximations(view) else ""
+
+    def _reader(self, publication: int) -> Reader:
         if publication in self._past:
             self._past.move_to_end(publication)
             return self._past[publication]
-        reader = Reader(self.tables, publication)
+        reader = Reader(self.store.tables, publication)
         if isinstance(found := reader.refresh(), Failed):
             raise Gone(found.reason)
         self._past[publication] = reader
@@ -124,13 +203,16 @@ class Answers:
         return answer
 
 
-def _asked(reader: Reader, question: Question) -> tuple[pa.Table, Provenance]:
-    found = reader.answer(question.view.name, keys=question.keys, between=question.between, layer=question.layer)
+def _refuse_other(stand: str | None, now: str) -> None:
+    """Raise Gone where a snapshot is asked for that is not the one of now."""
+    if stand not in (None, now):
+        raise Gone("the snapshot of this cursor is not held any more; ask again without the cursor")
+
+
+def _rows_of(question: Question, found: Outcome) -> tuple[pa.Table, Provenance]:
     if isinstance(found, Failed):
         raise ReadFailed(found.reason)
-    nothing = pa.Table.from_batches([], answer_schema(found.view))
-    rows = found.table if isinstance(found, Value) and not question.never else nothing
-    return rows, found.provenance
+    return found.table.slice(0, 0) if question.never else found.table, found.provenance
 
 
 def _picked(question: Question, rows: pa.Table) -> pa.Table:

@@ -1,6 +1,6 @@
-"""The one thread that asks: a reader is for one thread at a time, so questions and looks for what is new take turns in it.
+"""Two threads: one that asks, so that answers are worked out one at a time, and one that looks for what is new meanwhile.
 
-All that the routes know of the reader is here and in `answers`.
+All that the routes know of reading is here and in `answers`.
 """
 
 import asyncio
@@ -32,12 +32,13 @@ class Asking:
     looked: Looked
     newest: Snapshot | Failed = field(default_factory=lambda: Failed("nothing has been read yet"), init=False, repr=False)
     _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition, init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Read what there is, then follow until the context ends."""
-        self._thread = ThreadPoolExecutor(1, "asking")
+        self._thread, self._looks = ThreadPoolExecutor(1, "asking"), ThreadPoolExecutor(1, "looking")
         try:
             await self._look()
             following = asyncio.create_task(self._follow())
@@ -46,12 +47,18 @@ class Asking:
             finally:
                 following.cancel()
         finally:
-            self._thread.shutdown(wait=True, cancel_futures=True)
+            for thread in (self._thread, self._looks):
+                thread.shutdown(wait=True, cancel_futures=True)
 
     async def ask(self, question: Callable[[Answers], T]) -> T:
         """What a function makes of the answers, in the thread; the snapshot stays pinned meanwhile. Raises its errors."""
         assert self._thread is not None, "asked before it was opened"
-        return await asyncio.get_running_loop().run_in_executor(self._thread, question, self.answers)
+
+        def pinned() -> T:
+            self.answers.pin()
+            return question(self.answers)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, pinned)
 
     def snapshot(self) -> Snapshot:
         """What is pinned. Raises ReadFailed."""
@@ -76,7 +83,8 @@ class Asking:
     async def _look(self) -> None:
         began = self.clock()
         try:
-            self.newest = await self.ask(lambda answers: answers.live.refresh())
+            found = await asyncio.get_running_loop().run_in_executor(self._looks, self.answers.store.refresh)
+            self.newest = found if isinstance(found, Failed) else found.snapshot
         except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
             self.newest = Failed(f"what is published cannot be read: {said_by(error)}")
         self.looked(isinstance(self.newest, Failed), self.clock() - began)

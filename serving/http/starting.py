@@ -1,5 +1,6 @@
 """A server of a project, from its settings."""
 
+import secrets
 from collections.abc import Callable
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from serving.http.answers import Answers
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
 from serving.http.server import Server
+from serving.memory.store import Store
 
 
 def of_project(
@@ -32,7 +34,7 @@ def of_project(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
         asking=Asking(
-            Answers(Tables(settings.state), serving.held_mb << 20),
+            Answers(Store(Tables(settings.state), secrets.randbits(64), serving.memory_mb << 20), serving.held_mb << 20),
             serving.poll_ms / 1000,
             clock,
             lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),

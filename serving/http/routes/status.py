@@ -20,7 +20,7 @@ async def status(request: Request) -> Status:
     server.asking.snapshot()
 
     def shown(answers: Answers) -> Status:
-        snapshot = answers.live.snapshot()
+        snapshot = answers.live().snapshot
         found = readable(answers.views(), principal)
         sources = sorted({view.source.name for view in found.values()})
         return Status(
