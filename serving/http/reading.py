@@ -162,7 +162,7 @@ def _refuse_missing(view: View, asked: Asked) -> None:
 
 
 def _live_at(answers: Answers, time: datetime) -> int:
-    history = publications.history(answers.tables)
+    history = publications.history(answers.store.tables)
     found = publications.live_at(history, time)
     if found is None:
         first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
