@@ -30,7 +30,7 @@ def application(server: Server) -> FastAPI:
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
-        async with server.asking.open():
+        async with server.open():
             yield
 
     app = FastAPI(

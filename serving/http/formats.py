@@ -28,17 +28,25 @@ _LONGEST_ACCEPT: Final = 1000
 _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as JSON has them, in the table's order, of whichever columns it has."""
+    columns = [written(table.column(place).combine_chunks(), field) for place, field in enumerate(table.schema)]
+    return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 @dataclass(frozen=True)
 class Page:
     """Rows of an answer that go out together; `said` is what there is to say of them, by name, for the document.
 
     `headers` say the same beside formats that have no room for it. Of a `single` row the document has `row`, null without one.
+    `rows` makes of the table what JSON has.
     """
 
     table: pa.Table
     said: Mapping[str, Any]
     headers: Mapping[str, str]
     single: bool = False
+    rows: Callable[[pa.Table], list[dict[str, Any]]] = rows_of
 
 
 def accepted(accept: str | None) -> str:
@@ -89,26 +97,21 @@ def rendered(page: Page, media: str) -> bytes:
     return _RENDER[media](page)
 
 
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as JSON has them, in the table's order, of whichever columns it has."""
-    columns = [written(table.column(place).combine_chunks(), field) for place, field in enumerate(table.schema)]
-    return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
 def _json(page: Page) -> bytes:
-    rows = rows_of(page.table)
+    rows = page.rows(page.table)
     found = {"row": rows[0] if rows else None} if page.single else {"rows": rows}
-    return msgspec.json.encode({"view": page.said["view"], **found, **page.said})
+    first = {"view": page.said["view"]} if "view" in page.said else {}
+    return msgspec.json.encode({**first, **found, **page.said})
 
 
 def _ndjson(page: Page) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows_of(page.table))
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in page.rows(page.table))
 
 
 def _csv(page: Page) -> bytes:
     """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's knows no lists."""
     lines = [",".join(_cell(name) for name in page.table.schema.names)]
-    lines += (",".join(map(_cell, row.values())) for row in rows_of(page.table))
+    lines += (",".join(map(_cell, row.values())) for row in page.rows(page.table))
     return ("\r\n".join(lines) + "\r\n").encode()
 
 

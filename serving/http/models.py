@@ -156,6 +156,30 @@ class Status(BaseModel):
     sources: dict[str, SourceState]
 
 
+class Statement(BaseModel):
+    """A question in SQL."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    statement: StrictStr = Field(min_length=1, examples=["SELECT page, sum(n) AS n FROM per_page GROUP BY ALL ORDER BY n DESC"])
+
+
+class SelectedFrom(BaseModel):
+    """What a statement counts: the views that it names, all at one snapshot."""
+
+    publication: int | None
+    exact: bool
+    views: dict[str, Provenance]
+
+
+class Selected(BaseModel):
+    """The rows of a statement."""
+
+    rows: list[Row]
+    total: int
+    provenance: SelectedFrom
+
+
 class Health(BaseModel):
     """The server is there."""
 

@@ -1,6 +1,7 @@
 """What the routes of one server share, and the parameters of a request that every route refuses alike."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -14,6 +15,7 @@ from serving.access.limits import Limits
 from serving.access.rights import Principal
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
+from serving.http.statements import Statements
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,19 @@ class Server:
     settings: Serving
     identities: Identities
     asking: Asking
+    statements: Statements
     limits: Limits
     metrics: Metrics
     log: FilteringBoundLogger
     access: FilteringBoundLogger
     now: Callable[[], datetime]
     clock: Callable[[], float]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Answer from now on, until the context ends."""
+        async with self.asking.open(), self.statements.open():
+            yield
 
 
 def server_of(request: Request) -> Server:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
@@ -17,7 +18,13 @@ from serving.http.answers import Answers
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
 from serving.http.server import Server
+from serving.http.statements import Statements
 from serving.memory.store import Store
+from serving.reader import Reader
+from serving.sql.limits import Limits as Bounds
+
+_SECONDS: Final = 10
+"""What a statement may take at most, where a request may take longer."""
 
 
 def of_project(
@@ -38,6 +45,10 @@ def of_project(
             serving.poll_ms / 1000,
             clock,
             lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),
+        ),
+        statements=Statements(
+            Reader(Tables(settings.state)),
+            Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),
         ),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
         metrics=metrics,

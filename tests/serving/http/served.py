@@ -57,7 +57,7 @@ class Served:
     @asynccontextmanager
     async def client(self, secret: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
         """A client that shows a secret, of a server that runs until the context ends."""
-        async with self.server.asking.open(), self.another(secret or self._any()) as client:
+        async with self.server.open(), self.another(secret or self._any()) as client:
             yield client
 
     def _any(self) -> str:

@@ -29,6 +29,7 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/views/{view}/rows"): {},
     ("GET", "/views/{view}/row"): {"params": KEYS},
     ("POST", "/views/{view}/lookup"): {"json": {"keys": [{"page": "/a"}, {"page": "/b"}]}},
+    ("POST", "/sql"): {"json": {"statement": "SELECT count(*) AS n FROM inverse"}},
 }
 # Whom each kind of route answers, and with what the others are refused.
 KNOWN = ("reader", "admin", "bound", "other view", "staff")
@@ -63,6 +64,8 @@ def authorizations(served: Served) -> dict[str, str | None]:
         "reader": served.token("reader"),
         "admin": served.token("admin", may=("admin", "read")),
         "admin only": served.token("admin only", may=("admin", "ingest")),
+        "analyst": served.token("analyst", may=("read", "sql")),
+        "bound analyst": served.token("bound analyst", may=("sql",), rows=["page=/a"]),
         "staff": issuing.signed(groups=["staff"]),
     }
     return {
@@ -79,7 +82,9 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return 200
     if who in NOBODY:
         return 401
-    if needs != "known" and who == "admin only":
+    if needs == "sql":
+        return 200 if who == "analyst" else 403
+    if needs != "known" and who in ("admin only", "bound analyst"):
         return 403
     return 404 if "{view}" in path and who == "other view" else 200
 
@@ -98,7 +103,7 @@ def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
 @pytest.mark.anyio
 async def test_everybody_gets_of_every_route_what_they_may(served: Served, authorizations: dict[str, str | None]) -> None:
     wrong = []
-    async with served.server.asking.open(), served.another(None) as client:
+    async with served.server.open(), served.another(None) as client:
         for method, path in REQUESTS:
             for who, authorization in authorizations.items():
                 answer = await asked(client, method, path, authorization)
@@ -112,14 +117,14 @@ async def test_everybody_gets_of_every_route_what_they_may(served: Served, autho
 @pytest.mark.anyio
 async def test_who_is_refused_is_told_nothing_of_why(served: Served, authorizations: dict[str, str | None]) -> None:
     shown = [who for who in NOBODY if who not in ("nobody", "basic", "no token")]
-    async with served.server.asking.open(), served.another(None) as client:
+    async with served.server.open(), served.another(None) as client:
         answers = [await asked(client, "GET", "/views", authorizations[who]) for who in shown]
     assert len({answer.text for answer in answers}) == 1
 
 
 @pytest.mark.anyio
 async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served, authorizations: dict[str, str | None]) -> None:
-    async with served.server.asking.open(), served.another(None) as client:
+    async with served.server.open(), served.another(None) as client:
         for who in ("other view", "bound"):
             for method, path in REQUESTS:
                 if "{view}" in path:
@@ -138,7 +143,7 @@ async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served,
 async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, authorizations: dict[str, str | None]) -> None:
     for who in ("bound", "staff"):
         headers = {"Authorization": str(authorizations[who])}
-        async with served.server.asking.open(), served.another(None) as client:
+        async with served.server.open(), served.another(None) as client:
             client.headers.update(headers)
 
             async def pages(path: str) -> list[Any]:
@@ -160,7 +165,7 @@ async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, aut
 
 @pytest.mark.anyio
 async def test_a_cursor_of_another_token_gives_nothing(served: Served, authorizations: dict[str, str | None]) -> None:
-    async with served.server.asking.open(), served.another(None) as client:
+    async with served.server.open(), served.another(None) as client:
         of_reader = {"Authorization": str(authorizations["reader"])}
         cursor = (await client.get(f"/views/{VIEW}/rows?limit=1", headers=of_reader)).json()["next"]
         assert (await client.get(f"/views/{VIEW}/rows?cursor={cursor}", headers=of_reader)).status_code == 200

@@ -1,0 +1,49 @@
+"""SQL over the views that a token may read."""
+
+import asyncio
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from serving.http.documented import rows as documented
+from serving.http.formats import Page, accepted, headers_of, provenance, rendered
+from serving.http.gate import Gated
+from serving.http.media import JSON
+from serving.http.models import Selected, Statement
+from serving.http.problem import Problem
+from serving.http.reading import readable
+from serving.http.server import principal_of, server_of
+from serving.sql.refused import Reason, Refused
+from serving.sql.rows import to_rows
+
+_STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404, "failed": 503}
+
+router = APIRouter(route_class=Gated, tags=["rows"])
+
+
+@router.post("/sql", openapi_extra={"x-verb": "sql"}, response_model=Selected, responses=documented(413, conditional=False))
+async def sql(request: Request, body: Statement) -> Response:
+    """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table; at one snapshot.
+
+    It runs in a process of its own that can open nothing, with bounds of time, memory and rows. Not for tokens that are bound to
+    rows.
+    """
+    server, principal = server_of(request), principal_of(request)
+    if principal.rights.rows:
+        raise Problem(403, "a token that is bound to rows may not ask in SQL; its rows are at /views/{view}/rows")
+    media = accepted(request.headers.get("accept"))
+    server.asking.snapshot()
+    known = await server.asking.ask(lambda answers: readable(answers.views(), principal))
+    try:
+        found = await server.statements.run(body.statement, readable=known)
+    except Refused as refused:
+        raise Problem(_STATUS[refused.reason], str(refused)) from refused
+    told = {
+        "publication": next((one.publication for one in found.provenance.values()), None),
+        "exact": all(one.exact for one in found.provenance.values()),
+        "views": {name: provenance(one, bound=False) for name, one in found.provenance.items()},
+    }
+    total = found.table.num_rows
+    page = Page(found.table, {"total": total, "provenance": told}, headers_of(told, total=total, following=None), rows=to_rows)
+    content = await asyncio.to_thread(rendered, page, media)
+    return Response(content, 200, {"Cache-Control": "no-store", **({} if media == JSON else page.headers)}, media)

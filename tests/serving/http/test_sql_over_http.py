@@ -1,0 +1,92 @@
+"""SQL over HTTP: the rows of the sandbox in every format, of the views that a token may read, at one snapshot."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from serving.http.media import ARROW, CSV, MEDIA, NDJSON
+from tests.serving.http.served import Asker, Served
+from tests.serving.world import forty_hits, hit
+
+SUM = "SELECT count(*) AS pages, sum(n) AS n, sum(price) AS price FROM per_page"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    return Served(forty_hits(tmp_path_factory.mktemp("world")))
+
+
+@pytest.fixture(scope="module")
+def asker(served: Served) -> Iterator[Asker]:
+    with served.asker() as found:
+        yield found
+
+
+def test_rows_come_with_where_they_come_from(asker: Asker) -> None:
+    answer = asker.post("/sql", json={"statement": SUM})
+    assert answer.status_code == 200, answer.text
+    document = answer.json()
+    assert document["rows"] == [{"pages": 31, "n": 40, "price": "4.00"}]
+    assert document["total"] == 1
+    told = document["provenance"]
+    assert (told["exact"], told["publication"], list(told["views"])) == (True, 2, ["per_page"])
+
+
+def test_views_are_joined_and_read_at_one_snapshot(served: Served, asker: Asker) -> None:
+    statement = "SELECT (SELECT sum(n) FROM per_page) AS one, (SELECT sum(n) FROM inverse) + 1 AS other, ever.n FROM ever"
+    before = asker.post("/sql", json={"statement": statement}).json()["rows"][0]
+    served.world.append(0, hit("/new", 5))
+    served.world.trigger()
+    after = asker.post("/sql", json={"statement": statement}).json()["rows"][0]
+    assert {name: after[name] - before[name] for name in after} == {"one": 1, "other": 1, "n": 1}
+
+
+@pytest.mark.parametrize("media", MEDIA)
+def test_every_format_has_the_same_rows(asker: Asker, media: str) -> None:
+    statement = "SELECT page, n FROM per_page ORDER BY ALL LIMIT 3"
+    wanted = asker.post("/sql", json={"statement": statement}).json()["rows"]
+    answer = asker.post("/sql", json={"statement": statement}, headers={"Accept": media})
+    if media == ARROW:
+        rows = pa.ipc.open_stream(answer.content).read_all().to_pylist()
+    elif media == NDJSON:
+        rows = [json.loads(line) for line in answer.text.splitlines()]
+    elif media == CSV:
+        rows = [{**row, "n": int(row["n"])} for row in csv.DictReader(io.StringIO(answer.text))]
+    else:
+        rows = answer.json()["rows"]
+    assert rows == wanted
+    if media in (ARROW, NDJSON, CSV):
+        assert json.loads(answer.headers["tandem-provenance"])["exact"] is True
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "said"),
+    [
+        ("SELEC 1", 400, "syntax error"),
+        ("SELECT 1; SELECT 2", 400, "one SELECT"),
+        ("SELECT * FROM never", 404, "never"),
+        ("SELECT * FROM read_csv('/etc/passwd')", 400, "read_csv"),
+        ("SELECT * FROM range(1000000)", 400, "rows"),
+    ],
+)
+def test_what_is_refused_says_why(asker: Asker, statement: str, status: int, said: str) -> None:
+    answer = asker.post("/sql", json={"statement": statement})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+    assert said in answer.json()["detail"]
+
+
+def test_a_view_that_is_forbidden_is_as_one_that_is_not_there(served: Served) -> None:
+    with served.asker(served.token("narrow", may=("sql",), views=["ever"])) as narrow:
+        assert narrow.post("/sql", json={"statement": "SELECT n FROM ever"}).status_code == 200
+        answers = [narrow.post("/sql", json={"statement": f"SELECT * FROM {name}"}) for name in ("per_page", "nowhere_")]
+        forbidden, absent = ((answer.status_code, answer.json()["detail"]) for answer in answers)
+        assert forbidden[0] == absent[0] == 404
+        assert forbidden[1].replace("per_page", "nowhere_") == absent[1]
+        assert "inverse" not in absent[1]
+    with served.asker(served.token("bound", may=("sql", "read"), rows=["page=/01"])) as bound:
+        answer = bound.post("/sql", json={"statement": "SELECT n FROM ever"})
+        assert (answer.status_code, "bound to rows" in answer.text) == (403, True)
