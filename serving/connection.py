@@ -233,7 +233,7 @@ def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int
     """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed.
 
     It looks for what is new each `every_s` seconds, with None only when it is told to `refresh`, and holds at most `memory` bytes
-    of views.
+    of views, those of `serving.memory_mb` unless it is told.
     """
     found = settings.load(Path(project), os.environ)
     most = found.serving.memory_mb << 20 if memory is None else memory

@@ -24,7 +24,7 @@ class Statements:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Run statements until the context ends; the first starts what the others are forked from, a matter of a second or two."""
+        """Run statements until the context ends; the first starts what the others are forked from, in a second or two."""
         self._sandbox, self._views = Sandbox(self.limits), MergedViews(self.reader)
         self._threads = ThreadPoolExecutor(self.limits.at_once, "statement")
         try:

@@ -46,7 +46,7 @@ def address(served: Served) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def secret(served: Served) -> str:
-    return served.token("schemathesis")
+    return served.token("schemathesis", may=("read", "sql"))
 
 
 @pytest.fixture(scope="module")
