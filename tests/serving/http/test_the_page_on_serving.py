@@ -67,7 +67,7 @@ def test_what_is_asked_is_answered(world: World) -> None:
             return subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True).stdout
 
         token, *asked = (line for line in commands() if line.startswith(("TOKEN=", "curl ")))
-        views, view, rows, lines, row, looked, status = map(said, asked)
+        views, view, rows, lines, row, looked, selected, status = map(said, asked)
         assert "sales" in [one["name"] for one in json.loads(views)["views"]]
         assert json.loads(view)["keys"] == ["city"]
         assert [(one["city"], one["orders"]) for one in json.loads(rows)["rows"]] == [("OSLO", 3)]
@@ -75,6 +75,8 @@ def test_what_is_asked_is_answered(world: World) -> None:
         assert json.loads(row)["row"]["revenue"] == "0.30"
         found: dict[str, Any] = json.loads(looked)
         assert ([one["city"] for one in found["rows"]], found["absent"]) == (["OSLO", None], [])
+        orders = {one["city"]: one["orders"] for one in json.loads(selected)["rows"]}
+        assert orders == {"OSLO": 3, "ROME": 1, None: 1}
         assert json.loads(status)["views"]["sales"]["problem"] is None
     finally:
         process.kill()
