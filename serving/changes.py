@@ -73,28 +73,49 @@ def token_of(held: Held) -> Token:
     return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.end)
 
 
+@dataclass
+class Watch:
+    """Somebody who knows what a view said at one snapshot, and asks for what has changed; for one thread at a time.
+
+    Make one with `watch`.
+    """
+
+    store: Store
+    name: str
+    _before: Held
+
+    def look(self, pinned: Pinned) -> Changes | None:
+        """What has changed up to a snapshot since the last look, None if nothing. Raises TokenGone, ReadFailed, Unreadable."""
+        view, memory = _memory(self.store, pinned, self.name)
+        held, before = memory.answers.held, self._before
+        if held.batch.fingerprint != before.batch.fingerprint:
+            number = memory.provenance.publication
+            raise TokenGone(f"view {self.name!r} means something else since publication {number}; scan it anew")
+        self._before = held
+        found = None if held is before else _changes(view, memory, before)
+        return found if found is not None and (found.rows.total or found.gone.num_rows) else None
+
+
+def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch:
+    """Somebody who stands at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
+    view, memory = _memory(store, pinned, name)
+    held = memory.answers.held
+    return Watch(store, name, held if since is None else _at(store, pinned, view, held, since))
+
+
 def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
     """The changes of a view from a token, or from now on, as snapshots come; waits for them, and ends when the store is closed.
 
     Raises TokenGone, UnknownView, ReadFailed, Unreadable.
     """
     pinned = store.pinned()
-    view, memory = _memory(store, pinned, name)
-    held = memory.answers.held
-    return _changes_since(store, name, pinned, held if since is None else _at(store, pinned, view, held, since))
+    return _changes_since(store, pinned, watch(store, pinned, name, since))
 
 
-def _changes_since(store: Store, name: str, pinned: Pinned, before: Held) -> Iterator[Changes]:
+def _changes_since(store: Store, pinned: Pinned, watching: Watch) -> Iterator[Changes]:
     while True:
-        view, memory = _memory(store, pinned, name)
-        held = memory.answers.held
-        if held.batch.fingerprint != before.batch.fingerprint:
-            raise TokenGone(f"view {name!r} means something else since publication {memory.provenance.publication}; scan it anew")
-        if held is not before:
-            found = _changes(view, memory, before)
-            if found.rows.total or found.gone.num_rows:
-                yield found
-            before = held
+        if (found := watching.look(pinned)) is not None:
+            yield found
         newer = store.after(pinned)
         if newer is None:
             return

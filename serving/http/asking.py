@@ -75,6 +75,15 @@ class Asking:
             return False
         return True
 
+    async def another(self, than: Snapshot | Failed, *, seconds: float) -> bool:
+        """Wait until what was found last is something else, at most so long; whether it is."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: self.newest is not than)
+        except TimeoutError:
+            return False
+        return True
+
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(self.every)

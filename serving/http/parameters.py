@@ -50,6 +50,10 @@ MaxAge = Annotated[
 Null = Annotated[list[str], Query(description="Keys whose value is to be NULL; may be repeated.")]
 Window = Annotated[str | None, Query(description="The window's start (ISO 8601); none for a view that counts all time.")]
 
+Since = Annotated[
+    str | None, Query(description="Changes since this token, the id of an event; from now on without one.", max_length=8000)
+]
+
 KEY_VALUES: Final[dict[str, Any]] = {
     "parameters": [
         {

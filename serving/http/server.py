@@ -1,10 +1,11 @@
 """What the routes of one server share, and the parameters of a request that every route refuses alike."""
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from typing import Final, cast
 
 from fastapi import Request
 from structlog.typing import FilteringBoundLogger
@@ -16,6 +17,9 @@ from serving.access.rights import Principal
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
 from serving.http.statements import Statements
+
+_STREAMS: Final = 200
+"""Streams of changes that are open at a time."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Server:
     access: FilteringBoundLogger
     now: Callable[[], datetime]
     clock: Callable[[], float]
+    streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_STREAMS))
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

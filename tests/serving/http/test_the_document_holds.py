@@ -81,6 +81,7 @@ def test_no_answer_is_one_that_the_document_does_not_have(
 ) -> None:
     """All phases of schemathesis: examples, each bound of each parameter, random requests, and sequences of them."""
     sent = copy.deepcopy(document)
+    del sent["paths"]["/views/{view}/changes"]  # which goes on for ever
     for operations in sent["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):

@@ -28,6 +28,8 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/views/{view}"): {},
     ("GET", "/views/{view}/rows"): {},
     ("GET", "/views/{view}/row"): {"params": KEYS},
+    # Which would go on for ever: who is let through is told that this is no token.
+    ("GET", "/views/{view}/changes"): {"params": {"since": "x"}},
     ("POST", "/views/{view}/lookup"): {"json": {"keys": [{"page": "/a"}, {"page": "/b"}]}},
     ("POST", "/sql"): {"json": {"statement": "SELECT count(*) AS n FROM inverse"}},
 }
@@ -86,7 +88,9 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return 200 if who == "analyst" else 403
     if needs != "known" and who in ("admin only", "bound analyst"):
         return 403
-    return 404 if "{view}" in path and who == "other view" else 200
+    if "{view}" in path and who == "other view":
+        return 404
+    return 400 if path.endswith("/changes") else 200
 
 
 async def asked(client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW) -> httpx.Response:

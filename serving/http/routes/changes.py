@@ -1,0 +1,110 @@
+"""Rows of a view as they change, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+import msgspec
+import pyarrow as pa
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import StreamingResponse
+
+from serving.changes import Changes, Token, TokenGone, Watch, watch
+from serving.http.answers import Answers
+from serving.http.documented import problems
+from serving.http.formats import provenance, rows_of
+from serving.http.gate import Gated
+from serving.http.parameters import Since, View
+from serving.http.problem import Problem
+from serving.http.reading import view_for
+from serving.http.server import Server, principal_of, server_of
+from serving.selection import ALWAYS, BadSelection, Selection
+from views.errors import TandemError
+
+_STREAM: Final = "text/event-stream"
+_EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'
+
+router = APIRouter(route_class=Gated, tags=["rows"])
+
+
+@router.get(
+    "/views/{view}/changes",
+    openapi_extra={"x-verb": "read"},
+    response_class=StreamingResponse,
+    responses={200: {"content": {_STREAM: {"schema": {"type": "string"}, "example": _EVENT}}}, **problems(404, 410)},
+)
+async def changes(
+    request: Request,
+    view: View,
+    *,
+    since: Since = None,
+    last_event_id: Annotated[str | None, Header(description="As `since`; what an EventSource sends when it comes back.")] = None,
+) -> StreamingResponse:
+    """Rows that are other than before, as they are now, at every commit and publication: server-sent events `rows`.
+
+    The id of an event is a token: from it `since`, or the header Last-Event-ID, goes on without loss or repeat, as long as the
+    tables tell; 410 then. `gone` has the keys and windows of rows that are no more. An event `over` says why a stream ends: ask
+    for all rows anew. The stream ends with the token's rights.
+    """
+    server, principal = server_of(request), principal_of(request)
+    text = since or last_event_id
+    server.asking.snapshot()
+
+    def begun(answers: Answers) -> tuple[Watch, dict[str, pa.Scalar]]:
+        of = view_for(answers.views(), view, principal)
+        return watch(answers.store, answers.live(), view, _token(text)), principal.rights.bound(of) or {}
+
+    try:
+        watching, bound = await server.asking.ask(begun)
+    except TokenGone as error:
+        raise Problem(410, str(error)) from error
+    shown = request.headers["authorization"].partition(" ")[2].strip()
+    return StreamingResponse(_events(server, watching, bound, shown), media_type=_STREAM, headers={"Cache-Control": "no-store"})
+
+
+def _token(text: str | None) -> Token | None:
+    try:
+        return None if text is None else Token.parse(text)
+    except TandemError as error:
+        raise BadSelection(str(error)) from error
+
+
+async def _events(server: Server, watching: Watch, bound: dict[str, pa.Scalar], shown: str) -> AsyncIterator[bytes]:
+    if not server.streams.acquire(blocking=False):
+        yield _over("as many streams are open as the server keeps; try again later")
+        return
+    try:
+        while True:
+            if await asyncio.to_thread(server.identities.whose, shown, now=server.now()) is None:
+                yield _over("the token is expired or revoked")
+                return
+            before = server.asking.newest
+            found = await server.asking.ask(lambda answers: watching.look(answers.live()))
+            if found is not None and (event := _event(found, bound)) is not None:
+                yield event
+            if not await server.asking.another(before, seconds=server.settings.wait_s):
+                yield b": still here\n\n"
+    except TandemError as error:
+        yield _over(str(error))
+    finally:
+        server.streams.release()
+
+
+def _event(found: Changes, bound: dict[str, pa.Scalar]) -> bytes | None:
+    """An event with the rows that may be seen; None without any."""
+    seen = Selection(bound, *ALWAYS, timedelta(0))
+    rows, gone = (seen.filter(table) if bound else table for table in (found.rows.table, found.gone))
+    if not rows.num_rows and not gone.num_rows:
+        return None
+    known = [field for field in rows.schema if field.name in gone.schema.names]
+    document: dict[str, Any] = {
+        "rows": rows_of(rows),
+        "gone": rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))),
+        "provenance": provenance(found.provenance, bound=bool(bound)),
+    }
+    return f"id: {found.token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
+
+
+def _over(why: str) -> bytes:
+    return b"event: over\ndata: " + msgspec.json.encode({"detail": why}) + b"\n\n"

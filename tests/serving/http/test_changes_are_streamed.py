@@ -1,0 +1,104 @@
+"""Changes as server-sent events: each once, on from any token, of rows that may be seen, and as long as the token holds."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from serving.access import tokens
+from tests.serving.http.served import Served, serving
+from tests.serving.world import NOON, World, forty_hits, hit
+
+PATH = "/views/per_page/changes"
+
+
+@pytest.fixture
+def world(tmp_path: Any) -> World:
+    return forty_hits(tmp_path)
+
+
+@contextmanager
+def stream(address: str, secret: str, **how: Any) -> Iterator[Iterator[dict[str, Any]]]:
+    """The events of a stream, each with its id, kind and data; comments are left out."""
+    headers = {"Authorization": f"Bearer {secret}", **how.pop("headers", {})}
+    with httpx.stream("GET", f"{address}{PATH}", headers=headers, timeout=60, **how) as answer:
+        assert answer.status_code == 200, answer.read()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield events(answer)
+
+
+def events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
+    event: dict[str, Any] = {}
+    for line in answer.iter_lines():
+        name, _, value = line.partition(": ")
+        if line.startswith(":"):
+            continue
+        if line:
+            event[name] = json.loads(value) if name == "data" else value
+        elif event:
+            yield event
+            event = {}
+
+
+def more(world: World, *values: bytes) -> None:
+    world.append(1, *values)
+    world.trigger()
+
+
+def pages(event: dict[str, Any]) -> dict[str, int]:
+    return {row["page"]: row["n"] for row in event["data"]["rows"]}
+
+
+def test_each_change_comes_once_and_goes_on_from_any_token(world: World) -> None:
+    served = Served(world)
+    secret = served.token("reader")
+    with serving(served) as address:
+        with stream(address, secret) as found:
+            # It stands at what was counted when it was answered.
+            more(world, hit("/later", 5), hit("/new", 1))
+            first = next(found)
+            assert (first["event"], pages(first)) == ("rows", {"/later": 11, "/new": 1})
+            more(world, hit("/new", 2))
+            second = next(found)
+            assert pages(second) == {"/new": 2}
+            assert second["data"]["provenance"]["publication"] == 2
+        more(world, hit("/late", 3))
+        for how in ({"params": {"since": first["id"]}}, {"headers": {"Last-Event-ID": first["id"]}}):
+            with stream(address, secret, **how) as found:
+                assert pages(next(found)) == {"/new": 2, "/late": 1}
+        with stream(address, secret, params={"since": second["id"]}) as found:
+            assert pages(next(found)) == {"/late": 1}
+
+
+def test_who_is_bound_to_rows_sees_the_changes_of_these_alone(world: World) -> None:
+    served = Served(world)
+    with serving(served) as address, stream(address, served.token("bound", rows=["page=/b"])) as found:
+        more(world, hit("/a", 5), hit("/c", 1))
+        more(world, hit("/a", 5), hit("/b", 1))
+        assert pages(next(found)) == {"/b": 1}
+
+
+def test_a_stream_ends_with_the_rights_of_its_token(world: World) -> None:
+    served = Served(world, {"wait_s": 1})
+    secret = served.token("reader")
+    with serving(served) as address, stream(address, secret) as found:
+        tokens.revoke(served.file, "reader", now=NOON)
+        assert next(found) == {"event": "over", "data": {"detail": "the token is expired or revoked"}}
+        assert next(found, None) is None
+
+
+def test_a_token_that_tells_nothing_is_refused(world: World) -> None:
+    served = Served(world)
+    headers = {"Authorization": f"Bearer {served.token('reader')}"}
+    with serving(served) as address:
+        assert httpx.get(f"{address}{PATH}", params={"since": "x"}, headers=headers).status_code == 400
+        with stream(address, served.token("another")) as found:
+            more(world, hit("/later", 5))
+            token = next(found)["id"]
+        world.recompute(world.end)
+        more(world, hit("/later", 6))
+        answer = httpx.get(f"{address}{PATH}", params={"since": token}, headers=headers)
+        assert (answer.status_code, "scan it anew" in answer.text) == (410, True)
