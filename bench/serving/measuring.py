@@ -122,7 +122,8 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
 
 def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
     """The same to DuckDB, with as many threads as there are cores, each statement planned once."""
-    connection = duckdb.connect(config={"enable_progress_bar": "false"})
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     paths = ", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem"))))
     columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM read_parquet([{paths}])"
     connection.execute(f"PREPARE one AS SELECT {columns} WHERE page = $1")
