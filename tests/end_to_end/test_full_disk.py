@@ -77,6 +77,7 @@ def expected() -> dict[tuple[str, str], tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(600)
 def test_a_full_disk_is_said_and_loses_nothing(broker: kafka.Connection, tmp_path: Path) -> None:
