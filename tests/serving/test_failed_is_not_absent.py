@@ -16,17 +16,12 @@ from ledger.tables import Tables
 from serving.outcome import Absent, Failed, ReadFailed, Value, given
 from serving.reader import Reader, UnknownView
 from serving.selection import BadSelection
-from tests.serving.world import NOON, SOURCE, World, hit, position
+from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Three commits: [0, 3), [3, 6), [6, 9)."""
-    made = World(tmp_path)
-    made.append(0, *(hit("/", n) for n in range(1, 10)))
-    for end in (3, 6, 9):
-        made.trigger(position(end))
-    return made
+    return nine_hits(tmp_path)
 
 
 def reason(world: World, view: str = "per_page") -> str:

@@ -77,6 +77,15 @@ def forty_hits(folder: Path) -> "World":
     return made
 
 
+def nine_hits(folder: Path) -> "World":
+    """Nine events in three commits: [0, 3), [3, 6), [6, 9)."""
+    made = World(folder)
+    made.append(0, *(hit("/", n) for n in range(1, 10)))
+    for end in (3, 6, 9):
+        made.trigger(position(end))
+    return made
+
+
 def hit(page: str | None, size: int, *, minute: int = 0, price: str = "0.10") -> bytes:
     """One event's bytes; minutes count from noon."""
     moment = NOON + timedelta(minutes=minute)

@@ -13,16 +13,12 @@ from serving.http import formats, media
 from serving.http.problem import MEDIA, Problem
 from tests.serving.http.served import Served
 from tests.serving.test_failed_is_not_absent import handle_and_paths
-from tests.serving.world import NOON, SOURCE, World, hit, position
+from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path)
-    made.append(0, *(hit("/", n) for n in range(1, 10)))
-    for end in (3, 6, 9):
-        made.trigger(position(end))
-    return made
+    return nine_hits(tmp_path)
 
 
 def problem(answer: Any, status: int, *said: str) -> str:

@@ -13,16 +13,13 @@ from serving.outcome import Absent, Failed, ReadFailed, Value
 from serving.reader import Reader, UnknownView
 from serving.selection import BadSelection
 from tests.serving.test_failed_is_not_absent import handle_and_paths, tamper
-from tests.serving.world import DEFINITIONS, NOON, World, hit, position
+from tests.serving.world import DEFINITIONS, NOON, World, hit, nine_hits, position
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Three commits: [0, 3), [3, 6), [6, 9); the first two are below the cut of a publication."""
-    made = World(tmp_path)
-    made.append(0, *(hit("/", n) for n in range(1, 10)))
-    for end in (3, 6, 9):
-        made.trigger(position(end))
+    """The first of its three commits is below the cut of a publication."""
+    made = nine_hits(tmp_path)
     made.recompute(position(3))
     return made
 

@@ -24,7 +24,7 @@ from serving.memory.store import MEMORY, Store
 from serving.outcome import Absent, Value
 from serving.reader import Reader
 from tests.serving import oracle
-from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
+from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
 from views.wire import from_ipc
 
 MORE = (
@@ -249,11 +249,7 @@ def given_rows(reader: Reader, name: str, key: dict[str, Any]) -> list[dict[str,
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    made = World(tmp_path)
-    made.append(0, *(hit("/", n) for n in range(1, 10)))
-    for end in (3, 6, 9):
-        made.trigger(position(end))
-    return made
+    return nine_hits(tmp_path)
 
 
 def test_a_view_that_outgrows_memory_is_read_from_its_files_with_the_same_answers(world: World) -> None:
