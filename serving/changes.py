@@ -1,24 +1,27 @@
 """Rows of a view as they change from snapshot to snapshot, and the token from which one goes on later.
 
 A token names a position over one batch view. From it, in whatever process, come just the rows that answers have otherwise since,
-each as it is now. Where the tables no longer tell what a view said at a token, since a recompute or compaction has made one of
-what was before and after it, `TokenGone` says so: nothing is left out or sent again in silence.
+each as it is now. Where the tables no longer tell what a view said at a token, since compaction has made one of what was before
+and after it or a publication is no longer kept, `TokenGone` says so: nothing is left out or sent again in silence.
 """
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from ledger import publications
+from ledger.follower import Follower
+from ledger.parts import BatchView
 from ledger.positions import Position
 from serving.memory.differences import differences
-from serving.memory.held import Held
+from serving.memory.held import Held, OutgrowsMemory, Place, followed
 from serving.memory.store import InMemory, Pinned, Store
 from serving.outcome import Absent, ReadFailed, Value
 from serving.provenance import Provenance
+from serving.snapshot import tail
 from views.errors import TandemError
 from views.view import View
 
@@ -100,7 +103,7 @@ def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch
     """Somebody who stands at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
-    return Watch(store, name, held if since is None else _at(store, pinned, view, held, since))
+    return Watch(store, name, held if since is None else _at(store, view, held, since))
 
 
 def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
@@ -134,24 +137,38 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
     return view, memory
 
 
-def _at(store: Store, pinned: Pinned, view: View, held: Held, since: Token) -> Held:
-    """What was held at a token."""
+def _at(store: Store, view: View, held: Held, since: Token) -> Held:
+    """What was held at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
         return held
-    earlier = store.earlier(pinned, view, held, since.end) if _of_same_batch(token_of(held), since) else None
-    if earlier is None:
+    batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
+    found = tail(Follower(store.tables, since.release, view.source.name).poll().commits, since.cut)
+    ends = [since.cut, *(commit.end for commit in found.commits)]
+    if batch is None or found.problem is not None or since.end not in ends:
         raise TokenGone(
-            f"what view {view.name!r} said at the token cannot be told any more: since then a recompute or compaction has made "
-            "one of what was before and after it; scan it anew and go on from the token of that snapshot"
+            f"what view {view.name!r} said at the token cannot be told any more: since then compaction has made one of what was "
+            "before and after it, or what was published is no longer kept; scan it anew and go on from the token of that snapshot"
         )
-    return earlier
+    then = replace(found, end=since.end, commits=found.commits[: ends.index(since.end)])
+    place, below = Place(store.tables, since.release, store.memory), replace(held, end=held.cut, tail=())
+    try:
+        return followed(place, below, batch, then)
+    except OutgrowsMemory as error:
+        raise ReadFailed(f"what view {view.name!r} said at the token needs more than {store.memory} bytes of memory") from error
 
 
-def _of_same_batch(one: Token, other: Token) -> bool:
-    def batch(token: Token) -> tuple[Any, ...]:
-        return token.release, token.fingerprint, token.version, token.cut
-
-    return batch(one) == batch(other)
+def _batch(store: Store, view: View, since: Token) -> BatchView | None:
+    """The batch view that a token is over, if a publication still has it whole."""
+    for each in reversed(publications.history(store.tables)):
+        batch = each.views.get(view.name)
+        if batch is not None and (each.release, each.cuts[view.source.name], batch.fingerprint, batch.version) == (
+            since.release,
+            since.cut,
+            since.fingerprint,
+            since.version,
+        ):
+            return batch if publications.whole(store.tables, [each]) else None
+    return None
 
 
 def _changes(view: View, memory: InMemory, before: Held) -> Changes:

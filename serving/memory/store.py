@@ -14,7 +14,6 @@ from typing import Final
 
 from ledger.delta import Unreadable
 from ledger.parts import BatchView
-from ledger.positions import Position
 from ledger.tables import Tables
 from serving.memory.answers import Answers
 from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded
@@ -125,16 +124,6 @@ class Store:
     def outgrown(self) -> frozenset[str]:
         """The views that need more memory than there is."""
         return frozenset(self._outgrown)
-
-    def earlier(self, pinned: Pinned, view: View, held: Held, end: Position) -> Held | None:
-        """What is held of a view as it was at an earlier end over the same cut; None if no commit ends there."""
-        tail = pinned.snapshot.tails[view.source.name]
-        if end != tail.cut and all(commit.end != end for commit in tail.commits):
-            return None
-        number = next((n for n, commit in enumerate(tail.commits, 1) if commit.end == end), 0)
-        below = replace(held, end=held.cut, tail=())
-        place = Place(self.tables, held.release, self.memory)
-        return followed(place, below, held.batch, replace(tail, end=end, commits=tail.commits[:number]))
 
     def in_memory(self, pinned: Pinned, view: View) -> InMemory | None:
         """The view at that very snapshot; None if it has to be read from its files. Raises ReadFailed, Unreadable."""

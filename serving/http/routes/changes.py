@@ -19,6 +19,7 @@ from serving.http.parameters import Since, View
 from serving.http.problem import Problem
 from serving.http.reading import view_for
 from serving.http.server import Server, principal_of, server_of
+from serving.memory.store import Pinned, Store
 from serving.selection import ALWAYS, BadSelection, Selection
 from views.errors import TandemError
 
@@ -51,12 +52,14 @@ async def changes(
     text = since or last_event_id
     server.asking.snapshot()
 
-    def begun(answers: Answers) -> tuple[Watch, dict[str, pa.Scalar]]:
+    def seen(answers: Answers) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:
         of = view_for(answers.views(), view, principal)
-        return watch(answers.store, answers.live(), view, _token(text)), principal.rights.bound(of) or {}
+        return answers.store, answers.live(), principal.rights.bound(of) or {}
 
+    store, pinned, bound = await server.asking.ask(seen)
     try:
-        watching, bound = await server.asking.ask(begun)
+        # Not in the thread that asks: what was published before may have to be read whole.
+        watching = await asyncio.to_thread(watch, store, pinned, view, _token(text))
     except TokenGone as error:
         raise Problem(410, str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
