@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from serving.access.oidc import is_loopback
+from serving.http.connections import Impatient
 from views.errors import TandemError
 
 _GRACE_S: Final = 10
@@ -64,7 +65,7 @@ def serve(app: FastAPI, bound: socket.socket, *, tls: Tls | None, ready: Callabl
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        http=Impatient,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -1,5 +1,6 @@
 """`tandem serve` on a real socket: it says where it is, lets in who has the token that it made, and ends in order."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -23,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from cli.__main__ import main
 from infra.jars import ROOT
 from ledger.positions import LOG_START
-from serving.http import running
+from serving.http import connections, running
 from serving.http.running import CannotServe, Tls
 from tests.serving import oracle
 from tests.serving.http.served import Served, serving
@@ -120,6 +121,32 @@ def test_connections_are_kept_and_send_small_answers_at_once(world: World) -> No
         accepted, _ = bound.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_head_that_does_not_end_ends_its_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = b"GET /healthz HTTP/1.1\r\nHost: served\r\n"
+    with serving(Served(world)) as address:
+        url = httpx.URL(address)
+
+        def connected() -> socket.socket:
+            return socket.create_connection((url.host, url.port), timeout=60)
+
+        with connected() as endless, contextlib.suppress(OSError):
+            endless.sendall(begun + b"X-Long: ")
+            while True:  # until nobody reads it any more
+                endless.sendall(b"x" * 4096)
+        monkeypatch.setattr(connections, "HEAD_S", 0.2)
+        with connected() as silent:
+            assert silent.recv(1) == b""
+        with connected() as slow:
+            slow.sendall(begun)
+            assert slow.recv(1) == b""
+        with connected() as kept:
+            for _ in range(2):
+                kept.sendall(begun + b"\r\n")
+                assert kept.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+            kept.sendall(begun)
+            assert kept.recv(1) == b""
 
 
 def test_a_certificate_is_used_where_there_is_one(world: World, tls: Tls) -> None:
