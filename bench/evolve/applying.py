@@ -104,9 +104,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Served:
             asked.phase = "apply"
             apply_s = _took(lambda: _apply(place, state))
             asked.phase = "between"
-            promote_s = _took(
-                lambda: promotion.promote(tables, None, days=_DAYS, max_lag=10 * scale.rate, by="bench", at=datetime.now(UTC))
-            )
+            promote_s = _took(lambda: _promote(tables, scale))
             _until(lambda: asked.release == 2, speed, "followed the promotion")
             asked.phase = "promoted"
             _until(lambda: asked.count("promoted") >= scale.queries // 4, speed, "asked after the promotion")
