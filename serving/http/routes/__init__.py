@@ -1,5 +1,18 @@
 """The routes, one file per resource."""
 
-from serving.http.routes import changes, health, lookup, metrics, rows, sql, status, views
+from serving.http.routes import audits, changes, health, history, lookup, metrics, quarantine, rows, runs, sql, status, views
 
-ROUTERS = (health.router, metrics.router, status.router, views.router, rows.router, lookup.router, sql.router, changes.router)
+ROUTERS = (
+    health.router,
+    metrics.router,
+    status.router,
+    views.router,
+    rows.router,
+    lookup.router,
+    sql.router,
+    changes.router,
+    history.router,
+    audits.router,
+    quarantine.router,
+    runs.router,
+)
