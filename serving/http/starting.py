@@ -20,7 +20,6 @@ from serving.http.metrics import Metrics
 from serving.http.server import Server
 from serving.http.statements import Statements
 from serving.memory.store import Store
-from serving.reader import Reader
 from serving.sql.limits import Limits as Bounds
 
 _SECONDS: Final = 10
@@ -37,17 +36,18 @@ def of_project(
 ) -> Server:
     """The server of a project; `now` is the time of day, `clock` gives seconds that never step back. Raises OidcError."""
     serving, metrics, known = settings.serving, Metrics(), provider(settings.serving.oidc)
+    store = Store(Tables(settings.state), secrets.randbits(64), serving.memory_mb << 20)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
         asking=Asking(
-            Answers(Store(Tables(settings.state), secrets.randbits(64), serving.memory_mb << 20), serving.held_mb << 20),
+            Answers(store, serving.held_mb << 20),
             serving.poll_ms / 1000,
             clock,
             lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),
         ),
         statements=Statements(
-            Reader(Tables(settings.state)),
+            store,
             Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),
         ),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
