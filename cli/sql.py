@@ -1,5 +1,6 @@
 """`tandem sql`: DuckDB SQL over the published views, one statement or a prompt."""
 
+import secrets
 import sys
 from datetime import UTC, datetime
 from typing import Annotated
@@ -9,7 +10,7 @@ import typer
 from cli.call import Call, Output
 from cli.sql_shown import Format, document, shown
 from ledger.tables import Tables
-from serving.reader import Reader
+from serving.memory.store import Store
 from serving.sql.limits import MIB, Limits
 from serving.sql.merged_views import MergedViews, ask
 from serving.sql.sandbox import Sandbox
@@ -33,7 +34,8 @@ def run(
     A statement runs in a process of its own, which has nothing but the views that it names. docs/sql.md says more.
     """
     limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
-    views = MergedViews(Reader(Tables(call.settings().state)))
+    settings = call.settings()
+    views = MergedViews(Store(Tables(settings.state), secrets.randbits(64), settings.serving.memory_mb << 20))
     views.views()  # nothing is published, or cannot be read: said before anything is started
     if statement is None and sys.stdin.isatty():
         if call.json:
@@ -41,7 +43,7 @@ def run(
         from cli.sql_prompt import converse, terminal  # noqa: PLC0415  what edits lines is loaded for those who type them
 
         with Sandbox(limits) as sandbox:
-            converse(terminal(views, call.settings().folder), sandbox, views, format_)
+            converse(terminal(views, settings.folder), sandbox, views, format_)
         return None
     with Sandbox(limits, ready=1) as sandbox:
         found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)

@@ -141,11 +141,10 @@ class Reader:
         self._forget(snapshot.publication)
         return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
 
-    def arranged(self, view: str) -> Arranged | Failed:
-        """All rows of a view at the pinned snapshot, with their states. Raises UnknownView, ReadFailed, Unreadable."""
-        layer: Layer = "merged" if self.publication is None else "batch"
-        definition = self.view(view)
-        return self._arranged_at(self.snapshot(), definition, select(definition, {}, ALWAYS), layer)
+    def arranged_at(self, snapshot: Snapshot, view: View) -> Arranged | Failed:
+        """All rows of a view at any such snapshot, with their states. Raises Unreadable."""
+        self._forget(snapshot.publication)
+        return self._arranged_at(snapshot, view, select(view, {}, ALWAYS), "merged")
 
     def _refuse_other_than_batch(self, layer: Layer) -> None:
         if self.publication is not None and layer != "batch":

@@ -25,7 +25,6 @@ from serving.http.server import Server
 from serving.http.statements import Statements
 from serving.http.tandem import Tandem
 from serving.memory.store import Store
-from serving.reader import Reader
 from serving.sql.limits import Limits as Bounds
 
 _SECONDS: Final = 10
@@ -47,17 +46,18 @@ def of_project(
     """
     serving, metrics, known = settings.serving, Metrics(), provider(settings.serving.oidc)
     tables, hidden = Tables(settings.state), secrets_of(settings)
+    store = Store(tables, secrets.randbits(64), serving.memory_mb << 20)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
         asking=Asking(
-            Answers(Store(tables, secrets.randbits(64), serving.memory_mb << 20), serving.held_mb << 20),
+            Answers(store, serving.held_mb << 20),
             serving.poll_ms / 1000,
             clock,
             lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),
         ),
         statements=Statements(
-            Reader(tables),
+            store,
             Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),
         ),
         tables=tables,

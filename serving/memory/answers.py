@@ -4,7 +4,7 @@ They are what `present(merge(...))` gives, since that is what the layers keep; o
 are given, because the watermark moves with every commit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, lru_cache
@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from serving.memory.held import Held
 from serving.memory.index import Numbers, spread
 from serving.memory.layer import Layer, Rows, whole
-from serving.memory.stack import all_visible, visible
+from serving.memory.stack import all_visible, live_states, visible
 from serving.selection import Selection
 from views import arrays, python_values
+from views.present import arrange, present_arranged
 from views.rows import ordered, time_text, writer
 from views.view import bind
 from views.watermark import final_until
@@ -107,14 +108,40 @@ class Answers:
             found.append(_at(rows.table, chosen[seen[chosen]]))
         return self.labelled(found, limit=limit)
 
+    def with_states(self, states: Mapping[str, str]) -> pa.Table:
+        """All rows in the order of an answer; after its columns come those of the rows' states, each under a name of its own.
+
+        Where windows are made of several states, sketches are merged for this, so a quantile may be another estimate than that
+        of `select`; it always is what its own state says.
+        """
+        layout, stack = self.held.layout, self.held.stack
+        if states and not layout.by_window:
+            arranged = ordered(layout.view, arrange(layout.view, live_states(layout, stack)))
+            rows = present_arranged(layout.view, arranged, self.watermark)
+            for name, column in states.items():
+                rows = rows.append_column(name, arranged[column])
+            return rows
+        found = [_with_columns(pa.Table.from_batches([], layout.kept), pa.Table.from_batches([], layout.states), states)]
+        for number, layer in enumerate(stack):
+            seen = all_visible(layout, stack, number)
+            rows = _with_columns(layer.answers.table, layer.states.table, states)
+            found.append(rows if seen.all() else _at(rows, np.flatnonzero(seen)))
+        rows = ordered(layout.view, whole(found))
+        columns = [*self._columns(rows), *(rows[name] for name in states)]
+        return pa.Table.from_arrays(columns, names=[*layout.answer.names, *states])
+
+    def _columns(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+        """The columns of an answer, of rows as layers keep them."""
+        layout = self.held.layout
+        labels = window_states(layout.view, rows, self.watermark)
+        return [labels if name == WINDOW_STATE.name else rows[name] for name in layout.answer.names]
+
     def labelled(self, found: Sequence[pa.Table], *, limit: int | None = None) -> tuple[pa.Table, int]:
         """Rows as layers keep them as an answer: in order, the first `limit`, with their labels; and how many there are."""
         layout = self.held.layout
         rows = whole([pa.Table.from_batches([], layout.kept), *found])
         some = ordered(layout.view, rows).slice(0, limit)
-        labels = window_states(layout.view, some, self.watermark)
-        columns = [labels if name == WINDOW_STATE.name else some[name] for name in layout.answer.names]
-        return pa.Table.from_arrays(columns, schema=layout.answer), rows.num_rows
+        return pa.Table.from_arrays(self._columns(some), schema=layout.answer), rows.num_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +215,13 @@ def _same(rows: Rows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.M
 def _keys(rows: Rows, names: Sequence[str], places: Numbers) -> list[Key]:
     taken = (rows.columns[name].take(arrays.from_numpy(places, pa.int64())).to_pylist() for name in names)
     return list(zip(*taken, strict=True))
+
+
+def _with_columns(table: pa.Table, other: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """A table with columns of another one that has the same rows, under other names."""
+    for name, column in names.items():
+        table = table.append_column(name, other[column])
+    return table
 
 
 def _at(table: pa.Table, places: Numbers) -> pa.Table:

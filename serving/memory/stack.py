@@ -60,6 +60,17 @@ def all_visible(layout: Layout, stack: Stack, number: int) -> arrays.Mask:
     return seen
 
 
+def live_states(layout: Layout, stack: Stack) -> pa.Table:
+    """All states, those of each unit from the newest layer that has it; in no order."""
+    found = [pa.Table.from_batches([], layout.states)]
+    for number, layer in enumerate(stack):
+        seen = np.ones(len(layer.states.index), dtype=bool)
+        for newer in stack[number + 1 :]:
+            seen[shadowed(layout, layer.states, newer)] = False
+        found.append(layer.states.table if seen.all() else _at(layer.states, np.flatnonzero(seen)))
+    return whole(found)
+
+
 def _merged(layout: Layout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:
     """The layer of some whole units: what comes, merged with what there is."""
     known = [*_states_of(stack, *units)]

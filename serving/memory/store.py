@@ -20,7 +20,7 @@ from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded
 from serving.memory.layout import Layout
 from serving.outcome import Failed, Outcome, ReadFailed
 from serving.provenance import Layer, Provenance
-from serving.reader import Reader, UnknownView, refusal
+from serving.reader import Arranged, Reader, UnknownView, refusal
 from serving.selection import Selection
 from serving.snapshot import Snapshot, provenance_of, rejected
 from views.errors import listed
@@ -148,6 +148,11 @@ class Store:
         """What the kernel makes of the view's tables at that very snapshot, one question at a time. Raises Unreadable."""
         with self._reads:
             return self._files.answer_at(pinned.snapshot, view, selection, layer, limit)
+
+    def arranged_from_files(self, pinned: Pinned, view: View) -> Arranged | Failed:
+        """All rows of the view with their states, likewise. Raises Unreadable."""
+        with self._reads:
+            return self._files.arranged_at(pinned.snapshot, view)
 
     def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
         """The views that are held, at a new snapshot. One that cannot be read is tried again by who asks for it."""

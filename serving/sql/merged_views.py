@@ -1,8 +1,8 @@
-"""The published views as the tables that statements read: each presented once per snapshot, then shared by all statements."""
+"""The views of a store as the tables that statements read: each made once per snapshot, then shared by all statements."""
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from ledger.delta import Unreadable
 from serving.digits import narrowed
+from serving.memory.held import Held
+from serving.memory.store import Pinned, Store
 from serving.outcome import Failed, ReadFailed
 from serving.provenance import Provenance
-from serving.reader import Arranged, Reader, UnknownView
+from serving.reader import UnknownView
 from serving.snapshot import Snapshot
 from serving.sql.refused import Refused
 from serving.sql.sandbox import Sandbox
@@ -27,8 +29,9 @@ SKETCHES = frozenset({"hll", "kll", "theta"})
 
 @dataclass(frozen=True)
 class Table:
-    """A view as a table, and where its rows come from."""
+    """A view as a table, and where its rows come from; `of` is what it was made of, of which nothing ever changes."""
 
+    of: tuple[Held | Snapshot, int | None] = field(repr=False)
     shared: Shared
     provenance: Provenance
 
@@ -49,55 +52,73 @@ class Rows:
 
 @dataclass
 class MergedViews:
-    """The views of a reader, which is used by nobody else; for any number of threads.
+    """The views of a store, for any number of threads; whoever has the store says when it looks for what is new.
 
-    Statements read the snapshot that was pinned by the last `refresh`. Tables are made when a statement first names them, and
-    kept as long as the snapshot is.
+    All views of a statement are read at the snapshot that is the newest when it names them, from memory where they fit. A table
+    is made when a statement first names its view, and kept while the newest snapshot says the same of it.
     """
 
-    reader: Reader
-    _of: Snapshot | None = field(default=None, init=False, repr=False)
+    store: Store
     _tables: dict[str, Table] = field(default_factory=dict, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def refresh(self) -> None:
-        """Go on to the newest snapshot, if there is one that can be told."""
-        with self._lock:
-            self.reader.refresh()
+        """Go on to the newest snapshot."""
+        self.store.refresh()
 
     def views(self) -> Mapping[str, View]:
-        """The published views by name. Raises ReadFailed, Unreadable."""
-        with self._lock:
-            return self.reader.project().views
+        """The published views by name. Raises ReadFailed."""
+        return self.store.pinned().project.views
 
     def tables(self, names: Sequence[str]) -> dict[str, Table]:
         """Views as tables at one snapshot. Raises Refused."""
-        with self._lock:
-            try:
-                return self._at_one_snapshot(names)
-            except UnknownView as error:
-                raise Refused(str(error), "view") from error
-            except ReadFailed as error:
-                raise Refused(str(error), "failed") from error
-            except Unreadable:
-                # An older publication's files may have been removed: perhaps another one is live.
-                self.reader.refresh()
-            try:
-                return self._at_one_snapshot(names)
-            except (ReadFailed, Unreadable, UnknownView) as error:
-                raise Refused(str(error), "failed") from error
+        try:
+            return self._at_one_snapshot(names)
+        except UnknownView as error:
+            raise Refused(str(error), "view") from error
+        except ReadFailed as error:
+            raise Refused(str(error), "failed") from error
+        except Unreadable:
+            # An older publication's files may have been removed: perhaps another one is live.
+            self.store.refresh()
+        try:
+            return self._at_one_snapshot(names)
+        except (ReadFailed, Unreadable, UnknownView) as error:
+            raise Refused(str(error), "failed") from error
 
     def _at_one_snapshot(self, names: Sequence[str]) -> dict[str, Table]:
-        snapshot = self.reader.snapshot()
-        if snapshot is not self._of:
-            self._of, self._tables = snapshot, {}
-        for name in names:
-            if name not in self._tables:
-                found = self.reader.arranged(name)
-                if isinstance(found, Failed):
-                    raise Refused(found.reason, "failed")
-                self._tables[name] = Table(share(as_table(found)), found.provenance)
-        return {name: self._tables[name] for name in names}
+        pinned = self.store.pinned()
+        with self._lock:
+            known = {name: self._known(pinned, name) or self._made(pinned, pinned.view(name)) for name in names}
+            kept = {name: table for name in self._tables if (table := self._known(pinned, name)) is not None}
+            self._tables = kept | known
+        return known
+
+    def _known(self, pinned: Pinned, name: str) -> Table | None:
+        """The table that was made of a view, if the snapshot says the same."""
+        made, memory = self._tables.get(name), pinned.views.get(name)
+        if made is None:
+            return None
+        if memory is None:
+            return made if made.of == (pinned.snapshot, None) else None
+        self.store.use(name)
+        if made.of != (memory.answers.held, memory.answers.watermark):
+            return None
+        return replace(made, provenance=memory.provenance)
+
+    def _made(self, pinned: Pinned, view: View) -> Table:
+        memory = self.store.in_memory(pinned, view)
+        if memory is not None:
+            answers = memory.answers
+            rows = answers.with_states(state_names(view))
+            return Table((answers.held, answers.watermark), share(as_table(view, rows)), memory.provenance)
+        found = self.store.arranged_from_files(pinned, view)
+        if isinstance(found, Failed):
+            raise Refused(found.reason, "failed")
+        rows = present_arranged(view, found.states, found.provenance.watermark)
+        for name, column in state_names(view).items():
+            rows = rows.append_column(name, found.states[column])
+        return Table((pinned.snapshot, None), share(as_table(view, rows)), found.provenance)
 
 
 def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> Rows:
@@ -149,17 +170,15 @@ def state_names(view: View) -> dict[str, str]:
     return found
 
 
-def as_table(found: Arranged) -> pa.Table:
-    """A view's rows as table_schema(view) says, in the order of answers. Raises Refused for a number that DuckDB cannot hold."""
-    presented = present_arranged(found.view, found.states, found.provenance.watermark)
-    columns = [*presented.columns, *(found.states.column(column) for column in state_names(found.view).values())]
+def as_table(view: View, rows: pa.Table) -> pa.Table:
+    """Rows with their states as table_schema(view) says, in their order. Raises Refused for a number that DuckDB cannot hold."""
     fitting = []
-    for column, wanted in zip(columns, table_schema(found.view), strict=True):
+    for column, wanted in zip(rows.columns, table_schema(view), strict=True):
         try:
             fitting.append(arrays.whole(column).cast(wanted.type))
         except pa.ArrowInvalid as error:
             raise Refused(
-                f"view {found.view.name!r} cannot be read by SQL: a {wanted.name} has more than 38 digits; `query` shows it",
+                f"view {view.name!r} cannot be read by SQL: a {wanted.name} has more than 38 digits; `query` shows it",
                 "failed",
             ) from error
-    return arrays.table(fitting, table_schema(found.view))
+    return arrays.table(fitting, table_schema(view))

@@ -16,7 +16,7 @@ from prompt_toolkit.output import DummyOutput
 
 from cli.__main__ import main
 from cli.sql_prompt import converse, terminal, words
-from serving.reader import Reader
+from serving.memory.store import Store
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews
 from serving.sql.sandbox import Sandbox
@@ -36,7 +36,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def told(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str], *lines: str) -> str:
     """What the prompt says to these lines."""
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
     with create_pipe_input() as keys:
         keys.send_text("".join(f"{line}\r" for line in lines))
         keys.send_text("\x04")
@@ -90,7 +90,7 @@ def test_the_prompt_ends_at_quit(world: World, sandbox: Sandbox, capsys: pytest.
 
 def test_each_statement_sees_the_newest_snapshot(tmp_path: Path, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     world = forty_hits(tmp_path)
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
     statements = iter(["SELECT n FROM ever", "SELECT n FROM ever"])
 
     def read() -> str:
@@ -115,7 +115,7 @@ def _interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_ends_the_statement_and_not_the_prompt(world: World, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
     statements = iter(["SELECT count(*) FROM range(1000000000000)", KeyboardInterrupt(), "SELECT 8 AS eight"])
 
     def read() -> str:
@@ -141,7 +141,7 @@ def test_the_history_is_for_its_owner_alone(world: World, sandbox: Sandbox, caps
 
 
 def test_views_columns_functions_and_words_are_completed(world: World) -> None:
-    completer = words(MergedViews(Reader(world.tables)))
+    completer = words(MergedViews(Store(world.tables, 1)))
 
     def completed(text: str) -> set[str]:
         return {one.text for one in completer.get_completions(Document(text), None)}  # type: ignore[arg-type]

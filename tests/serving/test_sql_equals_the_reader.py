@@ -12,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.positions import LOG_START
+from serving.memory.store import MEMORY, Store
 from serving.outcome import Absent, Value
 from serving.reader import Reader
+from serving.sql import merged_views
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask, state_names
 from serving.sql.refused import Refused
 from serving.sql.rows import to_rows
 from serving.sql.sandbox import Sandbox
+from serving.sql.shared import share
 from tests.serving import oracle
 from tests.serving.world import NOON, World, forty_hits, hit, position
 from views.engine import quoted
@@ -123,9 +126,10 @@ def sandbox() -> Iterator[Sandbox]:
     second=st.lists(values, max_size=10),
     cut=st.sampled_from(["none", "first"]),
     asked=st.lists(questions, min_size=8, max_size=12),
+    memory=st.sampled_from([MEMORY, 10]),
 )
 def test_random_questions_have_the_same_rows(
-    sandbox: Sandbox, first: list[bytes], second: list[bytes], cut: str, asked: list[Question]
+    sandbox: Sandbox, *, first: list[bytes], second: list[bytes], cut: str, asked: list[Question], memory: int
 ) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder))
@@ -136,7 +140,7 @@ def test_random_questions_have_the_same_rows(
             if cut == "first" and some is first and some:
                 world.recompute(position(len(first)))
         reader = Reader(world.tables)
-        views = MergedViews(Reader(world.tables))
+        views = MergedViews(Store(world.tables, 1, memory))
         for question in asked:
             answer = reader.answer(
                 question.view, keys=question.keys, between=(question.start, question.end), limit=question.limit
@@ -149,7 +153,7 @@ def test_random_questions_have_the_same_rows(
 
 def test_a_join_is_at_one_snapshot_and_the_next_statement_at_the_next(sandbox: Sandbox, tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
     totals = "SELECT sum(p.n) AS pages, any_value(e.n) AS ever, (SELECT sum(n) FROM inverse) AS inverse FROM per_page p, ever e"
     before = to_rows(ask(sandbox, views, totals).table)
     assert before == [{"pages": 40, "ever": 39, "inverse": 39}]
@@ -170,7 +174,7 @@ def test_functions_over_states_say_what_is_presented(sandbox: Sandbox, tmp_path:
     for part in range(3):
         world.append(0, *(hit(f"/{n % 3}", n, minute=n % 240) for n in range(part * 300, part * 300 + 500)))
         world.trigger()
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
 
     def rows(sql: str) -> list[dict[str, Any]]:
         return to_rows(ask(sandbox, views, sql).table)
@@ -208,7 +212,7 @@ def test_functions_over_states_say_what_is_presented(sandbox: Sandbox, tmp_path:
 
 
 def test_only_readable_views_are_there(sandbox: Sandbox, tmp_path: Path) -> None:
-    views = MergedViews(Reader(forty_hits(tmp_path).tables))
+    views = MergedViews(Store(forty_hits(tmp_path).tables, 1))
     assert to_rows(ask(sandbox, views, "SELECT n FROM ever", readable={"ever"}).table) == [{"n": 39}]
     for name in ("per_page", "nowhere"):
         with pytest.raises(Refused, match=f"^there is no view '{name}'; views: ever$"):
@@ -219,7 +223,7 @@ def test_a_view_that_cannot_be_told_is_a_failure_and_no_empty_table(sandbox: San
     world = forty_hits(tmp_path)
     for file in (tmp_path / ".tandem" / "views" / "per_page").rglob("*.parquet"):
         file.unlink()
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
     with pytest.raises(Refused) as refused:
         ask(sandbox, views, "SELECT count(*) FROM per_page")
     assert refused.value.reason == "failed"
@@ -228,6 +232,50 @@ def test_a_view_that_cannot_be_told_is_a_failure_and_no_empty_table(sandbox: San
 
 def test_rows_are_those_of_plain_python(sandbox: Sandbox, tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
-    views = MergedViews(Reader(world.tables))
+    views = MergedViews(Store(world.tables, 1))
     found = to_rows(ask(sandbox, views, "SELECT * EXCLUDE (window_state) FROM per_page ORDER BY window_start, page").table)
     assert found == oracle.per_page(world.values(LOG_START, world.end))
+
+
+@pytest.mark.parametrize("memory", [MEMORY, 10])
+def test_a_table_is_made_once_for_all_statements_of_a_snapshot(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
+) -> None:
+    world = forty_hits(tmp_path)
+    store = Store(world.tables, 1, memory)
+    views = MergedViews(store)
+    made: list[int] = []
+    monkeypatch.setattr(merged_views, "share", lambda table: (made.append(len(table)), share(table))[1])
+    for _ in range(2):
+        ask(sandbox, views, "SELECT (SELECT sum(n) FROM per_page) AS n, e.n AS m FROM ever e")
+    assert sorted(made) == [1, 31]
+    assert set(store.pinned().views) == (set() if memory == 10 else {"per_page", "ever"})
+    world.append(1, hit("/new", 5))
+    world.trigger()
+    store.refresh()
+    for _ in range(2):
+        assert to_rows(ask(sandbox, views, "SELECT sum(n) AS n FROM per_page").table) == [{"n": 41}]
+    assert sorted(made) == [1, 31, 32]
+
+
+def test_states_are_those_of_the_rows_whatever_the_window(sandbox: Sandbox, tmp_path: Path) -> None:
+    """In memory a hopping window's state is in pieces, which are made one for the statement."""
+    hops = SKETCHES.replace("import Event,", "import hopping, session, Event,").replace(
+        "window=tumbling(hours=1)", "window=hopping(timedelta(hours=2), every=timedelta(hours=1))"
+    )
+    world = World(tmp_path, definitions=hops.replace("import datetime\n", "import datetime, timedelta\n"))
+    for part in range(4):
+        world.append(0, *(hit(f"/{n % 3}", n, minute=n % 240) for n in range(part * 100, part * 100 + 150)))
+        world.trigger()
+        if part == 1:
+            world.recompute(world.end)
+    estimates = "hll_estimate(sizes_state) AS a, theta_estimate(exact_state) AS b, kll_quantile(spread_state, 0.5) AS c"
+    found = {}
+    for memory in (MEMORY, 10):
+        rows = to_rows(ask(sandbox, MergedViews(Store(world.tables, 1, memory)), f"SELECT *, {estimates} FROM hourly").table)
+        for row in rows:
+            assert (row["sizes"], row["exact"], row["spread"]["0.5"]) == (row["a"], row["b"], row["c"])
+        exact = ("page", "window_start", "n", "sizes", "exact", "exact_state")
+        found[memory] = [[row[name] for name in exact] for row in rows]
+    assert found[MEMORY] == found[10]
+    assert len(found[MEMORY]) == 15

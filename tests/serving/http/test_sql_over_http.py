@@ -41,6 +41,8 @@ def test_views_are_joined_and_read_at_one_snapshot(served: Served, asker: Asker)
     before = asker.post("/sql", json={"statement": statement}).json()["rows"][0]
     served.world.append(0, hit("/new", 5))
     served.world.trigger()
+    stands = json.dumps(served.world.end.to_json())
+    assert asker.get("/views/ever/rows", params={"min_position": stands}).status_code == 200
     after = asker.post("/sql", json={"statement": statement}).json()["rows"][0]
     assert {name: after[name] - before[name] for name in after} == {"one": 1, "other": 1, "n": 1}
 
