@@ -17,6 +17,7 @@ from serving.access.rights import Principal
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
 from serving.http.statements import Statements
+from serving.ingest.gateway import Gateway
 
 _STREAMS: Final = 200
 """Streams of changes that are open at a time."""
@@ -24,7 +25,7 @@ _STREAMS: Final = 200
 
 @dataclass(frozen=True)
 class Server:
-    """One server: whom it knows, whom it asks, its limits and its clocks.
+    """One server: whom it knows, whom it asks, where it writes, its limits and its clocks.
 
     `access` gets a line for each request, `log` what else there is to say.
     """
@@ -33,6 +34,7 @@ class Server:
     identities: Identities
     asking: Asking
     statements: Statements
+    gateway: Gateway
     limits: Limits
     metrics: Metrics
     log: FilteringBoundLogger
@@ -44,7 +46,7 @@ class Server:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
-        async with self.asking.open(), self.statements.open():
+        async with self.asking.open(), self.statements.open(), self.gateway.open():
             yield
 
 

@@ -19,6 +19,7 @@ from serving.http.asking import Asking
 from serving.http.metrics import Metrics
 from serving.http.server import Server
 from serving.http.statements import Statements
+from serving.ingest.gateway import Gateway
 from serving.memory.store import Store
 from serving.reader import Reader
 from serving.sql.limits import Limits as Bounds
@@ -50,6 +51,7 @@ def of_project(
             Reader(Tables(settings.state)),
             Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),
         ),
+        gateway=Gateway(settings, metrics.ingest, clock),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
         metrics=metrics,
         log=log,

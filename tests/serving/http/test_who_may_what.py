@@ -12,7 +12,7 @@ from serving.access.rights import VERBS
 from serving.http.gate import Gated, gated
 from tests.serving.access.provider import SETTINGS, Issuing
 from tests.serving.http.served import Served
-from tests.serving.world import NOON, World, hit
+from tests.serving.world import NOON, SOURCE, World, hit
 from views.errors import TandemError
 
 VIEW = "per_page"
@@ -32,6 +32,10 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/views/{view}/changes"): {"params": {"since": "x"}},
     ("POST", "/views/{view}/lookup"): {"json": {"keys": [{"page": "/a"}, {"page": "/b"}]}},
     ("POST", "/sql"): {"json": {"statement": "SELECT count(*) AS n FROM inverse"}},
+    ("GET", "/sources"): {},
+    ("GET", "/sources/{source}"): {},
+    # Who is let through is told that this is no event: nothing is written.
+    ("POST", "/sources/{source}/events"): {"json": {"no": "event"}},
 }
 # Whom each kind of route answers, and with what the others are refused.
 KNOWN = ("reader", "admin", "bound", "other view", "staff")
@@ -66,6 +70,9 @@ def authorizations(served: Served) -> dict[str, str | None]:
         "reader": served.token("reader"),
         "admin": served.token("admin", may=("admin", "read")),
         "admin only": served.token("admin only", may=("admin", "ingest")),
+        "sender": served.token("sender", may=("ingest",)),
+        "narrow sender": served.token("narrow sender", may=("ingest",), views=["inverse"]),
+        "misled sender": served.token("misled sender", may=("ingest",), views=["elsewhere"]),
         "analyst": served.token("analyst", may=("read", "sql")),
         "bound analyst": served.token("bound analyst", may=("sql",), rows=["page=/a"]),
         "staff": issuing.signed(groups=["staff"]),
@@ -86,16 +93,24 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return 401
     if needs == "sql":
         return 200 if who == "analyst" else 403
-    if needs != "known" and who in ("admin only", "bound analyst"):
+    if needs == "ingest":
+        return {"sender": 422, "narrow sender": 422, "admin only": 422, "misled sender": 404}.get(who, 403)
+    if needs == "read" and who in ("admin only", "bound analyst", "sender", "narrow sender", "misled sender"):
         return 403
+    if "{source}" in path and who == "misled sender":
+        return 404
     if "{view}" in path and who == "other view":
         return 404
     return 400 if path.endswith("/changes") else 200
 
 
-async def asked(client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW) -> httpx.Response:
+async def asked(
+    client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW, *, source: str = SOURCE
+) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
-    return await client.request(method, path.replace("{view}", view), headers=headers, **REQUESTS[method, path])
+    return await client.request(
+        method, path.replace("{view}", view).replace("{source}", source), headers=headers, **REQUESTS[method, path]
+    )
 
 
 def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
@@ -141,6 +156,28 @@ async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served,
         assert [view["name"] for view in views] == ["inverse"]
         status = (await asked(client, "GET", "/status", authorizations["bound"])).json()
         assert list(status["views"]) == ["per_page"]
+
+
+@pytest.mark.anyio
+async def test_a_source_that_is_closed_looks_like_one_that_there_is_not(
+    served: Served, authorizations: dict[str, str | None]
+) -> None:
+    async with served.server.open(), served.another(None) as client:
+        for method, path in (("GET", "/sources/{source}"), ("POST", "/sources/{source}/events")):
+            closed = await asked(client, method, path, authorizations["misled sender"])
+            absent = await asked(client, method, path, authorizations["misled sender"], source="hots")
+            assert closed.status_code == absent.status_code == 404
+            assert closed.text.replace("hits", "hots") == absent.text
+        for who, told in {
+            "sender": (True, []),
+            "narrow sender": (True, []),
+            "other view": (False, ["inverse"]),
+            "bound": (False, ["per_page"]),
+            "admin only": (True, []),
+        }.items():
+            (source,) = (await asked(client, "GET", "/sources", authorizations[who])).json()["sources"]
+            assert (source["name"], source["ingest"], source["views"]) == ("hits", *told)
+        assert (await asked(client, "GET", "/sources", authorizations["misled sender"])).json() == {"sources": []}
 
 
 @pytest.mark.anyio
