@@ -194,9 +194,7 @@ class Sender:
         self.positions: dict[tuple[str, int], int] = {}
         self._refused: KafkaError | None = None
         self._address = address
-        options = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "compression.type": "lz4"}
-        options |= {"partitioner": "consistent_random", "message.max.bytes": str(most_bytes)}
-        self._producer = Producer(configuration(address) | options | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
+        self._producer = Producer(producing(address, most_bytes=most_bytes) | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
 
     def __enter__(self) -> Self:
         return self
@@ -319,6 +317,12 @@ def configuration(address: Address) -> dict[str, str | int | Callable[[KafkaErro
     """What any client of this address is configured with."""
     # What concerns the caller arrives as an exception; librdkafka's own log would go to the terminal.
     return {"bootstrap.servers": address.bootstrap, "log_level": 0, "error_cb": lambda _: None, **address.options}
+
+
+def producing(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:
+    """What whoever sends records is configured with: acks=all, each once and in order, partitions by CRC-32 of the key."""
+    options = {"acks": "all", "enable.idempotence": "true", "linger.ms": "5", "compression.type": "lz4"}
+    return configuration(address) | options | {"partitioner": "consistent_random", "message.max.bytes": str(most_bytes)}
 
 
 def reason(error: KafkaException) -> str:

@@ -173,8 +173,14 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate: Annotated[Positive, Meta(description="Requests a second that one token may go on with.")] = 1000
     burst: Annotated[Positive, Meta(description="Requests that one token may begin at once.")] = 2000
     concurrent: Annotated[Positive, Meta(description="Requests of one token that run at a time.")] = 64
-    max_rows: Annotated[Positive, Meta(description="Most rows of one response, and most keys of one lookup.")] = 10_000
+    max_rows: Annotated[
+        Positive, Meta(description="Most rows of one response, keys of one lookup and records of one request.")
+    ] = 10_000
     body_kb: Annotated[Positive, Meta(description="Largest body of a request, in kilobytes.")] = 1024
+    ingest_mb: Annotated[
+        Positive,
+        Meta(description="Megabytes of sent events that are read or not acknowledged yet, at most, of all tokens together."),
+    ] = 64
     response_mb: Annotated[Positive, Meta(description="Largest response before it is compressed, in megabytes.")] = 64
     wait_s: Annotated[Positive, Meta(description="Seconds that a request waits, at most, to be as fresh as it asks.")] = 10
     timeout_s: Annotated[Positive, Meta(description="Seconds that a request may take.")] = 30

@@ -1,19 +1,20 @@
 """Answers of a server in a Python program: `with client("http://127.0.0.1:8640", token) as asked: asked.rows("sales")`."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from ssl import SSLContext
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 from urllib.parse import quote
 
 import httpx
+import msgspec
 import pyarrow as pa
 
-from serving.http.media import ARROW, JSON
+from serving.http.media import ARROW, JSON, NDJSON
 from serving.provenance import Layer
 from views.errors import TandemError
 
@@ -21,7 +22,7 @@ Key = str | int | float | Decimal | bool | bytes | date | datetime | None
 """A value of a key, of the type that the view has for it; None is NULL."""
 
 _TIMEOUT_S: Final = 60.0
-
+_BYTES: Final = "application/octet-stream"
 
 Parameters = dict[str, str | list[str]]
 
@@ -42,11 +43,16 @@ class Asked(TypedDict, total=False):
 
 
 class Refused(TandemError):
-    """What a server answered instead of rows: its sentence, its `status`, and in how many seconds to try again if it said so."""
+    """What a server answered instead: its sentence, its `status`, and in how many seconds to try again if it said so.
 
-    def __init__(self, status: int, detail: str, retry_after: float | None = None) -> None:
+    `records` is what it says of events that were sent: which are none and why, or what became of each.
+    """
+
+    def __init__(
+        self, status: int, detail: str, retry_after: float | None = None, records: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         super().__init__(detail)
-        self.status, self.retry_after = status, retry_after
+        self.status, self.retry_after, self.records = status, retry_after, tuple(records)
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,25 @@ class Rows:
     absent: tuple[int, ...] = ()
 
 
+class Place(NamedTuple):
+    """Where a record is in the log; no offset where the broker only says that it has the record already."""
+
+    topic_id: str
+    partition: int
+    offset: int | None
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Events that are in the log: the place of each record, and the `min_position` of a question whose answer counts them."""
+
+    places: tuple[Place, ...]
+    min_position: str | None
+
+
 @dataclass(frozen=True)
 class Client:
-    """A server's views, for any number of threads. What cannot be answered raises Refused; no connection, httpx.HTTPError."""
+    """A server's views and sources, for any number of threads. What is refused raises Refused; no connection, httpx.HTTPError."""
 
     http: httpx.Client
 
@@ -99,6 +121,35 @@ class Client:
         got = _checked(self.http.post(f"/views/{quote(view, safe='')}/lookup", json=body)).json()
         return Rows(got["rows"], got["total"], got["provenance"], tuple(got["absent"]))
 
+    def sources(self) -> list[dict[str, Any]]:
+        """The sources of whose views the token may read some, or to which it may send."""
+        found: list[dict[str, Any]] = self._get("/sources", {}).json()["sources"]
+        return found
+
+    def send(
+        self,
+        source: str,
+        events: Iterable[Any] | bytes,
+        *,
+        idempotency_key: str | None = None,
+        topic: str | None = None,
+        kind: str | None = None,
+    ) -> Sent:
+        """Write events to a source's topic and wait until all replicas have them; Refused says what became of each otherwise.
+
+        Events are dicts, event types, or whatever msgspec writes as JSON: one record each; a list where the source's records hold
+        several. Bytes are one record as it is. Sent again with the same key, events count once where the source's identity has
+        its key; no connection (httpx.HTTPError) and a status of 503 or 504 are when to do so.
+        """
+        body, media = (events, _BYTES) if isinstance(events, bytes) else (b"".join(map(_line, events)), NDJSON)
+        headers = {"Content-Type": media} | ({} if idempotency_key is None else {"Idempotency-Key": idempotency_key})
+        named = {"topic": topic, "kind": kind}
+        asked = {name: value for name, value in named.items() if value is not None}
+        path = f"/sources/{quote(source, safe='')}/events"
+        got = _checked(self.http.post(path, params=asked, content=body, headers=headers)).json()
+        places = (Place(one["topic_id"], one["partition"], one["offset"]) for one in got["records"])
+        return Sent(tuple(places), got["min_position"])
+
     def _pages(self, view: str, asked: Parameters, size: int, media: str) -> Iterator[httpx.Response]:
         following: Parameters = {}
         while True:
@@ -124,12 +175,19 @@ def client(address: str, token: str, *, verify: SSLContext | bool = True, timeou
 def _checked(answer: httpx.Response) -> httpx.Response:
     if answer.status_code == httpx.codes.OK:
         return answer
+    records: list[dict[str, Any]] = []
     try:
-        detail = str(answer.json()["detail"])
+        document = answer.json()
+        detail = str(document["detail"])
+        records = document.get("records") or []
     except (ValueError, KeyError, TypeError):  # something between us and the server answered
         detail = f"{answer.url.path} answered {answer.status_code}"
     again = answer.headers.get("Retry-After", "")
-    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None)
+    raise Refused(answer.status_code, detail, float(again) if again.isdecimal() else None, records)
+
+
+def _line(event: Any) -> bytes:
+    return msgspec.json.encode(event) + b"\n"
 
 
 def _parameters(keys: Mapping[str, Key] | None, asked: Asked) -> Parameters:

@@ -18,7 +18,7 @@ from views.event_meaning import event_meaning
 from views.meaning import Meaning, digest
 from views.only import Only, only_name, only_value
 from views.reached import reached, reached_by_function, version_of
-from views.source import Source
+from views.source import Source, metadata_schema
 from views.version import Version
 from views.view import View, bind
 
@@ -64,7 +64,7 @@ def decoder_meaning(source: Source) -> Meaning:
     events a value holds, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
     their ids.
     """
-    metadata, plausible = sorted(source.metadata), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
+    metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
         "events",
         parts={

@@ -184,9 +184,10 @@ _METADATA: Final = st.tuples(st.none() | st.binary(max_size=3), st.lists(_HEADER
 def _logged(source: Source, log: Sequence[_Logged]) -> pa.Table:
     """The events as the kernel takes them, with the metadata that their source names; at offsets from 0 on."""
     table = events_table(source, [event for event, _ in log])
-    for field, values in zip(METADATA_SCHEMA, zip(*(metadata for _, metadata in log), strict=True), strict=True):
-        if field.name in source.metadata:
-            table = table.set_column(table.column_names.index(field.name), field, python_values.array(values, field.type))
+    for name, values in zip(("_key", "_headers"), zip(*(metadata for _, metadata in log), strict=True), strict=True):
+        if name in source.metadata:
+            field = METADATA_SCHEMA.field(name)
+            table = table.set_column(table.column_names.index(name), field, python_values.array(values, field.type))
     return table
 
 

@@ -42,12 +42,21 @@ RECORDS_SCHEMA = pa.schema(
         ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
 )
+IDEMPOTENCY_KEY: Final = "_idempotency_key"
+"""Of an event: what its sender has called the record, or the record's own place."""
+
+IDEMPOTENCY_HEADER: Final = "idempotency-key"
+"""The header of a record that says so."""
+
 METADATA_SCHEMA = pa.schema(
     [
         ("_key", RECORDS_SCHEMA.field("key").type),
         ("_headers", RECORDS_SCHEMA.field("headers").type),
+        (IDEMPOTENCY_KEY, pa.string()),
     ]
 )
+_READ_OF: Final = {"_key": "key", "_headers": "headers", IDEMPOTENCY_KEY: "headers"}
+"""The columns of RECORDS_SCHEMA that metadata is made of."""
 REJECTS_SCHEMA = pa.schema(
     [
         ("topic_id", pa.string()),
@@ -78,26 +87,28 @@ class Source:
     `event_time` names the datetime field that says when an event happened, or is APPEND_TIME, "_append_time", for when the
     log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
     half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
-    that every record counts. An event more than `lateness` behind its partition's newest event time is labelled late; it
-    counts all the same. The source's watermark is the least of the partitions' newest event times, without those of partitions
-    whose newest event the log received more than `idle` before the newest of all: answers label windows by it and by
-    `lateness` (see docs/windows.md).
-    The speed layer drops copies of events that the log received at most `horizon` earlier; batch drops
-    all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
-    records the events hold: `_key` (bytes) and `_headers` (a list of structs of key and value); views may use these as they
-    may use `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare`
-    is a function of the project from an Arrow table of events to one of the rows that views look at, any number for each
-    event by itself (see views/prepare.py); an event for which it fails is rejected by every view. `key` is an expression over
-    the event's fields whose text is the Kafka key of the records that `tandem feed` and `tandem generate` write: events with
-    equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the newest
-    first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade makes of that
-    is the event. `only` tells the source's records from others' in its topics (by_header, by_field, or a function): those are
-    counted as others, and neither events nor rejects. With `many=n` a value holds a list of 1 to n events, which
-    all count or all go to quarantine; what a list is, the decoder says (a JSON array, rows, lines; a function returns one).
-    Its events have an `_index` too, their place in the list from 0 on, and `key` is for records whose events all have it.
-    `compacted` says that a topic has the cleanup.policy compact, so that events which a newer one of their key has replaced may
-    be gone before they are archived, whatever was served of them before: no answer is called exact.
-    `name` is the variable's in definitions.py unless it is given.
+    that every record counts. `_idempotency_key` among them is what the record's header idempotency-key says, 1 to 255
+    visible ASCII characters, by which a sender that tries again is known; a record that came without the header is a copy
+    of none. An event more than `lateness` behind its partition's newest event time is labelled late; it counts all the
+    same. The source's watermark is the least of the partitions' newest event times, without those of partitions whose
+    newest event the log received more than `idle` before the newest of all: answers label windows by it and by `lateness`
+    (see docs/windows.md). The speed layer drops copies of events that the log received at most `horizon` earlier; batch
+    drops all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
+    records the events hold: `_key` (bytes), `_headers` (a list of structs of key and value) and `_idempotency_key` (text,
+    which without the header is the record's own place, as `at TOPIC ID/0/31`); views may use these as they may use
+    `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare` is a function of the project
+    from an Arrow table of events to one of the rows that views look at, any number for each event by itself (see
+    views/prepare.py); an event for which it fails is rejected by every view. `key` is an expression over the event's fields
+    whose text is the Kafka key of the records that `tandem feed`, `tandem generate` and `tandem serve` write: events with
+    equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the
+    newest first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade
+    makes of that is the event. `only` tells the source's records from others' in its topics (by_header, by_field, or a
+    function): those are counted as others, and neither events nor rejects. With `many=n` a value holds a list of 1 to n
+    events, which all count or all go to quarantine; what a list is, the decoder says (a JSON array, rows, lines; a function
+    returns one). Its events have an `_index` too, their place in the list from 0 on, and `key` is for records whose events
+    all have it. `compacted` says that a topic has the cleanup.policy compact, so that events which a newer one of their key
+    has replaced may be gone before they are archived, whatever was served of them before: no answer is called exact. `name`
+    is the variable's in definitions.py unless it is given.
     """
 
     topic: str | tuple[str, ...]
@@ -156,7 +167,7 @@ class Source:
         fields = {field.name: field for field in event_fields(self.event)}
         if not isinstance(self.identity, tuple):
             raise DefinitionError(f"identity {self.identity!r} is not a tuple of field names, such as ('request_id',)")
-        named = [("identity", name) for name in self.identity]
+        named = [("identity", name) for name in self.identity if name != IDEMPOTENCY_KEY]
         if self.event_time != APPEND_TIME:
             named.append(("event_time", self.event_time))
         for role, name in named:
@@ -169,12 +180,11 @@ class Source:
                 f"event_time: field {self.event_time!r} of {self.event.__name__} is not a datetime that is always "
                 f"there; such fields: {listed(self.event_time, times)}"
             )
-        for name in self.identity:
-            field = fields[name]
+        for field in (fields[name] for name in self.identity if name != IDEMPOTENCY_KEY):
             if field.optional or field.type is float or field.items is not None or field.fields:
                 # A null would make strangers copies of one another; floats, lists and structs have no safe equality.
                 raise DefinitionError(
-                    f"identity: field {name!r} of {self.event.__name__} cannot tell events apart; an identity is made "
+                    f"identity: field {field.name!r} of {self.event.__name__} cannot tell events apart; an identity is made "
                     f"of fields that are always there, of the types {_IDENTITY_TYPES}"
                 )
 
@@ -211,14 +221,22 @@ def position_columns(source: Source) -> tuple[str, ...]:
 
 
 def metadata_schema(source: Source) -> pa.Schema:
-    """The columns of the metadata that the source names, in the order of METADATA_SCHEMA."""
-    return pa.schema([field for field in METADATA_SCHEMA if field.name in source.metadata])
+    """The columns of the metadata that the source names, in its identity too, in the order of METADATA_SCHEMA."""
+    return pa.schema([field for field in METADATA_SCHEMA if field.name in (*source.metadata, *source.identity)])
 
 
 def record_columns(source: Source) -> tuple[str, ...]:
     """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
     time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
-    held = ("topic_id", "partition", "offset", "timestamp", "value", *time, *(name[1:] for name in metadata_schema(source).names))
+    held = (
+        "topic_id",
+        "partition",
+        "offset",
+        "timestamp",
+        "value",
+        *time,
+        *(_READ_OF[name] for name in metadata_schema(source).names),
+    )
     decoders = (source.decoder, *(version.decoder for version in source.versions))
     read = (name for decoder in decoders for name in record_parameters(decoder))
     return tuple(dict.fromkeys((*held, *only_parameters(source.only), *read)))

@@ -7,12 +7,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from views.decode.columns import column
+from views.decode.idempotency import own_place
 from views.event import Event, event_fields
 from views.kernel import merge, partial, prepare, present, unique
 from views.partial import Partial
+from views.python_values import array
 from views.ranges import EMPTY
 from views.rows import to_rows
-from views.source import INDEX, Source, metadata_schema, position_schema
+from views.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
 from views.view import View
 from views.watermark import maxima_of, watermark
 
@@ -36,14 +38,17 @@ def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     """Events as the kernel takes them: one partition, offsets from 0 on, each in a record of its own, no keys or headers."""
+    topic = source.topics[0]
     fields = event_fields(source.event)
     positions = [
-        {"_topic_id": source.topics[0], "_partition": 0, "_offset": offset, "_append_time": _APPENDED, INDEX: 0}
+        {"_topic_id": topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED, INDEX: 0}
         for offset in range(len(events))
     ]
     table = pa.Table.from_pylist(positions, schema=position_schema(source))
+    nowhere: list[str | None] = [None] * len(events)
     for name, type_ in zip(metadata_schema(source).names, metadata_schema(source).types, strict=True):
-        table = table.append_column(name, pa.nulls(len(events), type_))
+        keys = [own_place(topic, 0, offset) for offset in range(len(events))] if name == IDEMPOTENCY_KEY else nowhere
+        table = table.append_column(name, array(keys, type_))
     for field in fields:
         table = table.append_column(field.name, column(field, [getattr(event, field.name) for event in events]))
     return table

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from views.engine import query, quoted
 from views.log_order import log_order
-from views.source import APPEND_TIME, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
 
 _AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names})
 
@@ -34,9 +34,12 @@ class Unique:
 def identity_columns(source: Source) -> list[str]:
     """The columns that tell an event from its copies: identity and event time; none for a source without identity.
 
-    When the log received a copy is no part of what it is a copy of.
+    When the log received a copy is no part of what it is a copy of. A record's idempotency key is that of all the events of its
+    value: which of them an event is tells it from the others.
     """
     columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
+    if source.many is not None and IDEMPOTENCY_KEY in source.identity:
+        columns[INDEX] = None
     return [name for name in columns if name != APPEND_TIME]
 
 

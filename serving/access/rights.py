@@ -23,8 +23,8 @@ class BadRights(TandemError):
 
 @dataclass(frozen=True)
 class Rights:
-    """`views` are those that verbs are about, None for all. `rows` are `NAME=VALUE`, `NAME` alone for NULL: values of keys that
-    every row has to have, so that a view without such a key shows none.
+    """`views` are those that verbs are about, None for all: events may be sent to their sources alone. `rows` are `NAME=VALUE`,
+    `NAME` alone for NULL: values of keys that every row has to have, so that a view without such a key shows none.
     """
 
     verbs: frozenset[Verb] = frozenset()
@@ -57,6 +57,10 @@ class Rights:
         """A document `{"may": [...], "views": null or [...], "rows": [...]}`."""
         views = None if self.views is None else sorted(self.views)
         return {"may": sorted(self.verbs), "views": views, "rows": list(self.rows)}
+
+    def may_send(self, views: Iterable[View]) -> bool:
+        """Whether events of a source may be written, of which these are all the views: of any, or of one that is named."""
+        return "ingest" in self.verbs and (self.views is None or any(view.name in self.views for view in views))
 
     def bound(self, view: View) -> dict[str, pa.Scalar] | None:
         """The key values that all rows of the view must have to be seen; None if nothing of the view may be."""

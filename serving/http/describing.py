@@ -5,11 +5,14 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
+from serving.access.rights import Principal
 from serving.http.models import (
     ArchiveState,
     Beside,
     Column,
+    EventField,
     LogState,
+    SourceDescribed,
     SourceState,
     UntilLossState,
     ViewDescribed,
@@ -17,8 +20,15 @@ from serving.http.models import (
     ViewSummary,
 )
 from serving.http.pipeline import Log, Stored
+from serving.http.sources import open_to, read_of
 from serving.provenance import written
 from serving.snapshot import Snapshot
+from views.decoder import decoder_name
+from views.event import Field, event_fields
+from views.only import ByHeader
+from views.project import Project
+from views.source import IDEMPOTENCY_KEY, Source
+from views.values import kind_of
 from views.view import View, answer_schema, approximations
 
 
@@ -87,6 +97,38 @@ def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> lis
         )
         for one in stored.beside
     ]
+
+
+def source(project: Project, of: Source, principal: Principal) -> SourceDescribed:
+    """What the records of a source are, and what the principal may do with it."""
+    return SourceDescribed(
+        name=of.name,
+        topics=list(of.topics),
+        decoder=decoder_name(of.decoder),
+        event=of.event.__name__,
+        fields=[_field(one) for one in event_fields(of.event)],
+        event_time=of.event_time,
+        identity=list(of.identity),
+        idempotency_key=IDEMPOTENCY_KEY in of.identity,
+        horizon_s=of.horizon.total_seconds(),
+        key=of.key,
+        many=of.many,
+        kinds=list(of.only.values) if isinstance(of.only, ByHeader) else None,
+        views=[view.name for view in read_of(project, principal) if view.source.name == of.name],
+        ingest=of.name in open_to(project, principal),
+    )
+
+
+def _field(field: Field) -> EventField:
+    return EventField(
+        name=field.name,
+        key=field.key,
+        kind=str(kind_of(field.arrow)),
+        required=field.required,
+        null=field.optional,
+        unit=field.unit or None,
+        doc=field.doc or None,
+    )
 
 
 def _newest(snapshot: Snapshot, source: str) -> str | None:

@@ -10,13 +10,15 @@ _WHY: Final = {
     400: "The question has no meaning; the sentence says what would have one.",
     401: "No token, or one that is unknown, expired or revoked.",
     403: "The token has not the right that this needs.",
-    404: "There is no such view, source or run, or none that the token may read.",
+    404: "There is no such view, source or run, or none that the token may read or send to.",
     406: "None of the accepted formats.",
     409: "Another run is under way, which `run` and `Location` name.",
     410: "The snapshot of the cursor is not held any more, or the publication is not kept.",
     413: "The body is too large.",
+    415: "The body is of a media type, or in an encoding, that is not taken.",
+    422: "Records that are no events of the source; nothing is written.",
     414: "The URL is too long.",
-    429: "Too many requests; `Retry-After` has the seconds after which to try again.",
+    429: "Too many requests, or too many events under way; `Retry-After` has the seconds after which to try again.",
     431: "The headers are too large.",
     500: "A defect of the server.",
     503: "No answer can be given, and why: nothing is published, a range is missing, or a table cannot be read.",
@@ -78,5 +80,6 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     }
     for path in document["paths"].values():
         for operation in path.values():
-            operation["responses"].pop("422", None)
+            if problem.MEDIA not in operation["responses"].get("422", {}).get("content", {}):
+                operation["responses"].pop("422", None)
     return document

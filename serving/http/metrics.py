@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
+from serving.ingest.figures import Figures
+
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -33,6 +35,8 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
+
+        self.ingest = Figures(self.registry)
 
     def began(self) -> None:
         """A request began."""

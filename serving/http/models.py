@@ -31,6 +31,12 @@ class Problem(BaseModel):
     status: int = Field(examples=[400])
     detail: str = Field(examples=["there is no parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
     run: str | None = Field(None, description="Of 409: the run that is under way.")
+    records: list[dict[str, Any]] | None = Field(
+        None,
+        description="Of events that were sent: at 422 the records that are none, with reason and detail, at most a hundred; "
+        "at 503 what became of each record, where some may have been written.",
+    )
+    min_position: str | None = Field(None, description="Of events that were sent, where some were written: as the answer has it.")
 
 
 class Provenance(BaseModel):
@@ -229,6 +235,64 @@ class Selected(BaseModel):
     rows: list[Row]
     total: int
     provenance: SelectedFrom
+
+
+class EventField(BaseModel):
+    """A field of a source's events."""
+
+    name: str
+    key: str = Field(description="Its name in what is sent.")
+    kind: str = Field(examples=["text", "integer", "time", "list", "struct"])
+    required: bool
+    null: bool = Field(description="Whether it may be null.")
+    unit: str | None
+    doc: str | None
+
+
+class SourceDescribed(BaseModel):
+    """A source, and what its records are."""
+
+    name: str
+    topics: list[str]
+    decoder: str = Field(examples=["json"])
+    event: str = Field(description="The name of the event type.")
+    fields: list[EventField]
+    event_time: str
+    identity: list[str] = Field(description="What tells an event from its copies; none where every record counts.")
+    idempotency_key: bool = Field(description="Whether `Idempotency-Key` is taken: a request that is sent again counts once.")
+    horizon_s: float = Field(description="For how long answers know a copy at once; a recompute drops all copies.")
+    key: str | None = Field(description="The expression whose value is the key of the records: equal ones are in one partition.")
+    many: int | None = Field(description="How many events a record holds at most, in a list; null for one event.")
+    kinds: list[str] | None = Field(description="Where its records are known by a header: the values for `kind`.")
+    views: list[str] = Field(description="The views of it that the token may read.")
+    ingest: bool = Field(description="Whether the token may send events.")
+
+
+class Sources(BaseModel):
+    """The sources whose views the token may read, or to which it may send events."""
+
+    sources: list[SourceDescribed]
+
+
+class Appended(BaseModel):
+    """Where a record is in the log; its offset is null where the broker only says that it has the record already."""
+
+    topic_id: str
+    partition: int
+    offset: int | None
+
+
+class Sent(BaseModel):
+    """All records are in the log, acknowledged by all replicas; `records` are their places, in the order of the body."""
+
+    source: str
+    topic: str
+    records: list[Appended]
+    min_position: str | None = Field(
+        description="What `min_position` of a question about a view of the source takes so that its answer counts the records; "
+        "null where an offset is not known.",
+        examples=['{"T":{"0":32}}'],
+    )
 
 
 class Health(BaseModel):

@@ -7,6 +7,7 @@ from fastapi import Path, Query
 from serving.provenance import Layer
 
 View = Annotated[str, Path(description="The view's name.", examples=["page_traffic"], max_length=200)]
+Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
 From = Annotated[
     str | None,
     Query(alias="from", description="Windows that start at or after this time (ISO 8601, UTC unless it names a zone)."),

@@ -21,6 +21,7 @@ from serving.http.pipeline import Pipeline
 from serving.http.retrying import Retrying
 from serving.http.runs import Runs
 from serving.http.statements import Statements
+from serving.ingest.gateway import Gateway
 
 _STREAMS: Final = 200
 """Streams of changes that are open at a time."""
@@ -28,7 +29,7 @@ _STREAMS: Final = 200
 
 @dataclass(frozen=True)
 class Server:
-    """One server: whom it knows, whom it asks, its limits and its clocks.
+    """One server: whom it knows, whom it asks, where it writes, its limits and its clocks.
 
     `access` gets a line for each request, `log` what else there is to say.
     """
@@ -41,6 +42,7 @@ class Server:
     pipeline: Pipeline
     runs: Runs
     retrying: Retrying
+    gateway: Gateway
     limits: Limits
     metrics: Metrics
     log: FilteringBoundLogger
@@ -52,7 +54,7 @@ class Server:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
-        async with self.asking.open(), self.statements.open(), self.runs.open():
+        async with self.asking.open(), self.statements.open(), self.runs.open(), self.gateway.open():
             yield
 
 

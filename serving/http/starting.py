@@ -24,6 +24,7 @@ from serving.http.runs import Runs
 from serving.http.server import Server
 from serving.http.statements import Statements
 from serving.http.tandem import Tandem
+from serving.ingest.gateway import Gateway
 from serving.memory.store import Store
 from serving.sql.limits import Limits as Bounds
 
@@ -64,6 +65,7 @@ def of_project(
         pipeline=Pipeline(settings, tables, now, clock),
         runs=Runs(tandem, now, log, hidden),
         retrying=Retrying(tandem, hidden),
+        gateway=Gateway(settings, metrics.ingest, clock),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
         metrics=metrics,
         log=log,

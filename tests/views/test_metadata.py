@@ -15,7 +15,7 @@ from views.kernel import merge, partial, present
 from views.measures import count, maximum, total
 from views.ranges import EMPTY
 from views.rows import to_rows
-from views.source import METADATA_SCHEMA, RECORDS_SCHEMA, Source, events_schema, record_columns
+from views.source import RECORDS_SCHEMA, Source, events_schema, record_columns
 from views.testing import answer
 from views.unique import unique
 from views.view import View, bind
@@ -115,5 +115,5 @@ def test_a_copy_with_other_metadata_is_no_conflict() -> None:
 
 def test_what_events_hold_is_part_of_the_fingerprint() -> None:
     """The order of the names is not."""
-    swapped = Source(topic="t", event=Click, event_time="at", metadata=tuple(METADATA_SCHEMA.names))
+    swapped = Source(topic="t", event=Click, event_time="at", metadata=tuple(reversed(KEYED.metadata)))
     assert decoder_fingerprint(KEYED) == decoder_fingerprint(swapped) != decoder_fingerprint(PLAIN)

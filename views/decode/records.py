@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from views.decode import apache_combined, function, json, nginx_json, syslog
 from views.decode.columns import column, misfits, unfit
+from views.decode.idempotency import with_keys
 from views.decode.lists import bounded, by_line
 from views.decode.own import own_rows
 from views.decode.reasons import Reject, refusal, within
@@ -22,6 +23,7 @@ from views.only import only_parameters
 from views.python_values import array, scalar
 from views.source import (
     APPEND_TIME,
+    IDEMPOTENCY_KEY,
     INDEX,
     LOG_APPEND_TIME,
     POSITION_SCHEMA,
@@ -67,14 +69,16 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     records are its own, is to be none of them, which is counted.
 
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
-    faults has the reason of the first: as text, then by field, then its event time. One that the event type rejects is read as
-    each older version in turn; the first that takes it has it upgraded, and if none does, the event type's reject counts.
+    faults has the reason of the first: as text, then by field, then its event time, then its idempotency key. One that
+    the event type rejects is read as each older version in turn; the first that takes it has it upgraded, and if none does, the
+    event type's reject counts.
     """
     schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
     events, rejects = ([pa.Table.from_batches([], one)] for one in (schema, REJECTS_SCHEMA))
     needed = pa.schema([RECORDS_SCHEMA.field(name) for name in record_columns(source)])
-    copied = {**_POSITION, **{name[1:]: name for name in metadata_schema(source).names}}
+    metadata = metadata_schema(source).names
+    copied = {**_POSITION, **{name[1:]: name for name in metadata if name != IDEMPOTENCY_KEY}}
     others = 0
     for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.many or 1))):
         own, untold = _own(source, batch)
@@ -82,6 +86,8 @@ def decode(source: Source, records: pa.Table) -> Decoded:
         mine = batch if len(own) == batch.num_rows else batch.take(array(own, pa.int64()))
         typed, rejected = _read(source, mine)
         plausible = _plausible(source, mine, typed, rejected)
+        if IDEMPOTENCY_KEY in metadata:
+            plausible = with_keys(mine, plausible, rejected, row=_ROW)
         place = mine.select(list(copied)).take(plausible.column(_ROW)).rename_columns(list(copied.values()))
         columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
         events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))

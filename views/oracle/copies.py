@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from views import arrays
 from views.oracle.rows import Place, places
-from views.source import APPEND_TIME, Source
+from views.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
 
 Identity = tuple[Any, ...]
 Firsts = dict[Identity, tuple[int, Place]]
@@ -17,8 +17,11 @@ Firsts = dict[Identity, tuple[int, Place]]
 
 def identity_columns(source: Source) -> list[str]:
     """What copies have in common; nothing of a source without identity, whose every event counts."""
-    named = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
-    return [name for name in named if name != APPEND_TIME]
+    if not source.identity:
+        return []
+    # A key is its record's: the events of a list share it.
+    index = (INDEX,) if source.many is not None and IDEMPOTENCY_KEY in source.identity else ()
+    return [name for name in dict.fromkeys((*source.identity, source.event_time, *index)) if name != APPEND_TIME]
 
 
 def first_places(source: Source, events: Iterable[pa.Table], generations: Sequence[str]) -> Firsts:

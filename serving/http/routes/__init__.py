@@ -1,6 +1,21 @@
 """The routes, one file per resource."""
 
-from serving.http.routes import audits, changes, health, history, lookup, metrics, quarantine, rows, runs, sql, status, views
+from serving.http.routes import (
+    audits,
+    changes,
+    events,
+    health,
+    history,
+    lookup,
+    metrics,
+    quarantine,
+    rows,
+    runs,
+    sources,
+    sql,
+    status,
+    views,
+)
 
 ROUTERS = (
     health.router,
@@ -11,6 +26,8 @@ ROUTERS = (
     lookup.router,
     sql.router,
     changes.router,
+    sources.router,
+    events.router,
     history.router,
     audits.router,
     quarantine.router,

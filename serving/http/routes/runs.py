@@ -30,7 +30,7 @@ def _started(request: Request, response: Response, command: Command, options: Se
     try:
         run = server_of(request).runs.start(command, options, by=principal_of(request), effect=effect)
     except Busy as busy:
-        raise Problem(409, str(busy), headers={"Location": f"/runs/{busy.run.id}"}, run=busy.run.id) from busy
+        raise Problem(409, str(busy), headers={"Location": f"/runs/{busy.run.id}"}, more={"run": busy.run.id}) from busy
     response.headers["Location"] = f"/runs/{run.id}"
     return Started(run=run.id)
 

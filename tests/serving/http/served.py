@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from infra.jars import ROOT
-from infra.settings import Serving, Settings
+from infra.settings import Kafka, Serving, Settings
 from serving.access import tokens
 from serving.access.rights import VERBS, Rights
 from serving.http import running
@@ -43,6 +43,7 @@ class Served:
 
     world: World
     change: dict[str, Any] = field(default_factory=dict)
+    kafka: Kafka = field(default_factory=Kafka)
     lines: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -53,7 +54,7 @@ class Served:
 
         log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
         serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
-        settings = Settings(state=self.world.tables.root, serving=serving)
+        settings = Settings(state=self.world.tables.root, serving=serving, kafka=self.kafka)
         self.now = NOON
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "SERVER_SECRET": "of the server"}
         tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)

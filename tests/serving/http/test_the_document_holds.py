@@ -47,7 +47,7 @@ def address(served: Served) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def secret(served: Served) -> str:
-    return served.token("schemathesis", may=("read", "sql", "admin"))
+    return served.token("schemathesis", may=("read", "sql", "ingest", "admin"))
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +95,7 @@ def test_no_answer_is_one_that_the_document_does_not_have(
     del sent["paths"]["/views/{view}/changes"]  # which goes on for ever
     for operations in sent["paths"].values():
         for method, operation in operations.items():
+            operation.get("requestBody", {}).get("content", {}).pop("application/x-ndjson", None)  # which it cannot write
             for parameter in operation.get("parameters", ()):
                 if parameter["name"] == "view":  # else nearly all that is asked would be absent
                     parameter["schema"] = {"type": "string", "enum": ["per_page", "ever", "inverse", "nothing"]}
@@ -144,7 +145,7 @@ def test_the_document_has_every_route_with_who_may_and_every_status(served: Serv
         assert operation["description"]
         assert {"400", "500"} <= set(operation["responses"])
         assert {"200", "202"} & set(operation["responses"])
-        assert "422" not in operation["responses"]
+        assert ("422" in operation["responses"]) == (place == ("POST", "/sources/{source}/events"))
         for status, response in operation["responses"].items():
             if status >= "400":
                 assert response["content"]["application/problem+json"]["example"]["status"] == int(status)

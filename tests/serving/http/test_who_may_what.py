@@ -44,9 +44,14 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     **{("POST", f"/runs/{command}"): {"json": {"no": "option"}} for command in COMMANDS},
     ("GET", "/runs/{id}"): {},
     ("DELETE", "/runs/{id}"): {},
+    ("GET", "/sources"): {},
+    ("GET", "/sources/{source}"): {},
+    # Who is let through is told that this is no event: nothing is written.
+    ("POST", "/sources/{source}/events"): {"json": {"no": "event"}},
 }
 # Whom each kind of route answers, and with what the others are refused.
 KNOWN = ("reader", "admin", "bound", "other view", "staff")
+UNREADING = ("admin only", "narrow admin", "bound admin", "bound analyst", "sender", "narrow sender", "misled sender")
 NOBODY = ("nobody", "basic", "no token", "malformed", "guessed", "expired", "revoked", "wrong audience", "no right")
 
 
@@ -80,6 +85,9 @@ def authorizations(served: Served) -> dict[str, str | None]:
         "admin only": served.token("admin only", may=("admin", "ingest")),
         "narrow admin": served.token("narrow admin", may=("admin",), views=["inverse"]),
         "bound admin": served.token("bound admin", may=("admin",), rows=["page=/a"]),
+        "sender": served.token("sender", may=("ingest",)),
+        "narrow sender": served.token("narrow sender", may=("ingest",), views=["inverse"]),
+        "misled sender": served.token("misled sender", may=("ingest",), views=["elsewhere"]),
         "analyst": served.token("analyst", may=("read", "sql")),
         "bound analyst": served.token("bound analyst", may=("sql",), rows=["page=/a"]),
         "staff": issuing.signed(groups=["staff"]),
@@ -103,18 +111,24 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
     if needs == "admin":
         refused = 404 if path == "/runs/{id}" else 400 if method == "POST" else 200
         return refused if who in ("admin", "admin only") else 403
-    if needs != "known" and who in ("admin only", "narrow admin", "bound admin", "bound analyst"):
+    if needs == "ingest":
+        return {"sender": 422, "narrow sender": 422, "admin only": 422, "misled sender": 404}.get(who, 403)
+    if needs == "read" and who in UNREADING:
         return 403
     if path == "/audits" and who in ("bound", "staff"):
         return 403
+    if "{source}" in path and who == "misled sender":
+        return 404
     if "{view}" in path and who == "other view":
         return 404
     return 400 if path.endswith("/changes") else 200
 
 
-async def asked(client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW) -> httpx.Response:
+async def asked(
+    client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW, *, source: str = SOURCE
+) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
-    place = path.replace("{view}", view).replace("{source}", SOURCE).replace("{id}", NO_RUN)
+    place = path.replace("{view}", view).replace("{source}", source).replace("{id}", NO_RUN)
     return await client.request(method, place, headers=headers, **REQUESTS[method, path])
 
 
@@ -161,6 +175,28 @@ async def test_a_forbidden_view_looks_like_one_that_there_is_not(served: Served,
         assert [view["name"] for view in views] == ["inverse"]
         status = (await asked(client, "GET", "/status", authorizations["bound"])).json()
         assert list(status["views"]) == ["per_page"]
+
+
+@pytest.mark.anyio
+async def test_a_source_that_is_closed_looks_like_one_that_there_is_not(
+    served: Served, authorizations: dict[str, str | None]
+) -> None:
+    async with served.server.open(), served.another(None) as client:
+        for method, path in (("GET", "/sources/{source}"), ("POST", "/sources/{source}/events")):
+            closed = await asked(client, method, path, authorizations["misled sender"])
+            absent = await asked(client, method, path, authorizations["misled sender"], source="hots")
+            assert closed.status_code == absent.status_code == 404
+            assert closed.text.replace("hits", "hots") == absent.text
+        for who, told in {
+            "sender": (True, []),
+            "narrow sender": (True, []),
+            "other view": (False, ["inverse"]),
+            "bound": (False, ["per_page"]),
+            "admin only": (True, []),
+        }.items():
+            (source,) = (await asked(client, "GET", "/sources", authorizations[who])).json()["sources"]
+            assert (source["name"], source["ingest"], source["views"]) == ("hits", *told)
+        assert (await asked(client, "GET", "/sources", authorizations["misled sender"])).json() == {"sources": []}
 
 
 @pytest.mark.anyio

@@ -1,0 +1,177 @@
+"""Events that are sent, on their way into the log."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Header, Query, Request
+
+from infra.kafka import NoBroker, NoTopic, Topic
+from infra.kafka_appending import Appended, Outcome
+from ledger.positions import Position
+from serving.http import models
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.parameters import Source as SourceName
+from serving.http.problem import Problem
+from serving.http.server import Server, principal_of, server_of
+from serving.http.sources import open_to, source_for
+from serving.ingest import written
+from serving.ingest.gateway import NoRoom, Room
+from serving.ingest.values import MEDIA, values
+from serving.ingest.written import Target
+
+if TYPE_CHECKING:
+    from views.ranges import Partition
+
+_EVENT: Final = '{"page":"/a","moment":"2026-11-01T12:00:00Z","bytes":512,"price":"0.10"}'
+_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "description": "One record as it is, or one a line; what a record has to be is the source's decoder's to say.",
+        "content": {
+            "application/json": {"schema": {}, "example": msgspec.json.decode(_EVENT)},
+            "application/x-ndjson": {"schema": {"type": "string"}, "example": f"{_EVENT}\n{_EVENT}\n"},
+            "text/plain": {"schema": {"type": "string"}, "example": "one record a line\n"},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+router = APIRouter(route_class=Gated, tags=["sources"])
+
+
+@router.post(
+    "/sources/{source}/events",
+    openapi_extra={"x-verb": "ingest", **_BODY},
+    responses=problems(404, 413, 415, 422),
+)
+async def events(
+    request: Request,
+    source: SourceName,
+    *,
+    topic: Annotated[str | None, Query(description="Which of the source's topics, where it has several.", max_length=249)] = None,
+    kind: Annotated[
+        str | None, Query(description="Which of the source's kinds, where its records are known by a header.", max_length=200)
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            description="Part of the records' identity, as KEY/0, KEY/1, ...: a request that is sent again with its key counts "
+            "once. Refused for a source whose identity does not hold it.",
+            examples=["0b6d3f5e-8f5c-4a55-9d0c-2f1a3c9f7c11"],
+        ),
+    ] = None,
+) -> models.Sent:
+    """Write events to a source's topic, all of them or, if one does not decode, none.
+
+    Answers once all replicas have acknowledged every record, with the place of each. Where some were handed over, 503 says what
+    became of each: a record whose acknowledgement is lost may be in the log or not, as after 504. Nothing else is written.
+    """
+    server = server_of(request)
+    project = server.asking.answers.store.pinned().project
+    to = source_for(project, source, open_to(project, principal_of(request)))
+    media = _media(request)
+    try:
+        target = written.target(to, topic=topic, kind=kind, idempotency_key=idempotency_key)
+    except written.CannotMean as error:
+        raise Problem(400, str(error)) from error
+    try:
+        with server.gateway.room(_announced(request, server.settings.body_kb << 10)) as room:
+            given = values(await request.body(), media)
+            _refuse_number(len(given), server.settings.max_rows)
+            return await _written(server, room, target, given)
+    except NoRoom as full:
+        server.metrics.ingest.refused("no_room")
+        said = f"as many events are under way as the server takes; nothing is written; try again in {full.again} s"
+        raise Problem(429, said, headers={"Retry-After": str(full.again)}) from full
+
+
+async def _written(server: Server, room: Room, target: Target, given: list[bytes]) -> models.Sent:
+    at = server.now()
+    try:
+        records = await server.gateway.work(lambda: written.records_of(target, given, at=at))
+        topic = await server.gateway.topic(target.topic)
+        outcomes = await server.gateway.append(room, topic.name, records)
+    except written.NoEvents as error:
+        server.metrics.ingest.refused("undecodable")
+        faults = [{"record": fault.record, "reason": fault.reason, "detail": fault.detail} for fault in error.faults]
+        raise Problem(422, str(error), more={"records": faults}) from error
+    except written.TooLarge as error:
+        server.metrics.ingest.refused("too_large")
+        raise Problem(413, str(error)) from error
+    except (NoBroker, NoTopic) as error:
+        server.metrics.ingest.refused("no_broker")
+        raise Problem(503, f"{error}; nothing is written") from error
+    places = [_place(topic, one) for one in outcomes if isinstance(one, Appended)]
+    if len(places) < len(outcomes):
+        raise _partly(target, topic, outcomes)
+    return models.Sent(
+        source=target.source.name,
+        topic=topic.name,
+        records=[models.Appended(**place) for place in places],
+        min_position=_after(topic, outcomes),
+    )
+
+
+def _media(request: Request) -> str:
+    """The media type of the body. Raises Problem 415."""
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in MEDIA:
+        raise Problem(415, f"Content-Type {media!r} is not taken; send {', '.join(MEDIA[:-1])} or {MEDIA[-1]}")
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        raise Problem(415, f"Content-Encoding {encoding!r} is not taken; send the body as it is")
+    return media
+
+
+def _announced(request: Request, most: int) -> int:
+    """How many bytes the body will have, at most."""
+    length = request.headers.get("content-length", "")
+    return min(int(length), most) if length.isdecimal() else most
+
+
+def _refuse_number(records: int, most: int) -> None:
+    if not records:
+        raise Problem(400, "the body has no record; nothing is written")
+    if records > most:
+        raise Problem(400, f"{records} records are more than a request takes; at most {most}; nothing is written")
+
+
+def _place(topic: Topic, outcome: Appended) -> dict[str, Any]:
+    return {"topic_id": topic.id, "partition": outcome.partition, "offset": outcome.offset}
+
+
+def _after(topic: Topic, outcomes: Sequence[Outcome]) -> str | None:
+    """The least position that counts all that was written, as a question takes it; None where no offset of something is known."""
+    ends: dict[Partition, int] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, Appended):
+            if outcome.offset is None:
+                return None
+            place = (topic.id, outcome.partition)
+            ends[place] = max(outcome.offset + 1, ends.get(place, 0))
+    return msgspec.json.encode(Position.of(ends).to_json()).decode() if ends else None
+
+
+def _partly(target: Target, topic: Topic, outcomes: Sequence[Outcome]) -> Problem:
+    """What became of each record, where not all are acknowledged."""
+    told: list[dict[str, Any]] = []
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome, Appended):
+            told.append({"record": number, "outcome": "written", **_place(topic, outcome)})
+        else:
+            told.append({"record": number, "outcome": "not_written" if outcome.sure else "unknown", "reason": outcome.why})
+    counts = Counter(one["outcome"] for one in told)
+    why = next(outcome.why for outcome in outcomes if not isinstance(outcome, Appended))
+    advice = (
+        "send the same request again: what is written counts once"
+        if target.knows_copies
+        else f"what is written counts twice if it is sent again, because nothing tells source {target.source.name!r} a copy of it"
+    )
+    detail = (
+        f"of {len(told)} records {counts['written']} are written, {counts['not_written']} are not, and of {counts['unknown']} "
+        f"it is not known: Kafka says {why!r}; {advice}"
+    )
+    return Problem(503, detail, more={"records": told, "min_position": _after(topic, outcomes)})

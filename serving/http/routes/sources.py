@@ -1,0 +1,30 @@
+"""Sources: what may be sent to them."""
+
+from fastapi import APIRouter, Request
+
+from serving.http import describing
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.models import SourceDescribed, Sources
+from serving.http.parameters import Source
+from serving.http.server import principal_of, server_of
+from serving.http.sources import known, source_for
+
+router = APIRouter(route_class=Gated, tags=["sources"])
+
+
+@router.get("/sources", openapi_extra={"x-verb": "known"}, responses=problems())
+async def sources(request: Request) -> Sources:
+    """List the sources of whose views the token may read some, or to which it may send events, with what their records are."""
+    principal = principal_of(request)
+    project = server_of(request).asking.answers.store.pinned().project
+    found = known(project, principal)
+    return Sources(sources=[describing.source(project, source, principal) for source in found.values()])
+
+
+@router.get("/sources/{source}", openapi_extra={"x-verb": "known"}, responses=problems(404))
+async def source(request: Request, source: Source) -> SourceDescribed:
+    """Show a source: its topics, its decoder, the fields of its events with kinds, units and docs, and how copies are known."""
+    principal = principal_of(request)
+    project = server_of(request).asking.answers.store.pinned().project
+    return describing.source(project, source_for(project, source, known(project, principal)), principal)

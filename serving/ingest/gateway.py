@@ -1,0 +1,168 @@
+"""The way into the log: bounded, and made at the first record, so that a server without a broker answers all the same."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Final, TypeVar
+
+from infra import broker, kafka
+from infra.kafka import Record
+from infra.kafka_appending import Appender, Outcome
+from infra.settings import Settings
+from serving.ingest.figures import Figures
+
+T = TypeVar("T")
+
+_RECORD_BYTES: Final = 512
+"""What a record that is under way takes beside its bytes, about."""
+_KNOWN_S: Final = 1.0
+"""For how long a topic is taken to be the one that it was: a topic that is made anew has another id."""
+_SHARE: Final = 0.4
+"""How much of a request's time each question to the broker may take: which topic it is, and whether it has the records."""
+
+
+class NoRoom(Exception):
+    """As much is under way as the gateway takes; `again` says in how many seconds to come back."""
+
+    def __init__(self, again: int) -> None:
+        super().__init__(again)
+        self.again = again
+
+
+@dataclass(eq=False)
+class Room:
+    """Bytes that a request takes up until all that becomes of its records is known; since when."""
+
+    size: int
+    began: float
+    handed_over: bool = False
+
+
+@dataclass
+class Gateway:
+    """Takes in at most so many bytes at a time as `serving.ingest_mb` says, while it is `open`; for one event loop.
+
+    `clock` gives seconds that never step back.
+    """
+
+    settings: Settings
+    figures: Figures
+    clock: Callable[[], float]
+    _bytes: int = field(default=0, init=False, repr=False)
+    _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
+    _looks: dict[str, "asyncio.Task[kafka.Topic]"] = field(default_factory=dict, init=False, repr=False)
+    _topics: dict[str, tuple[kafka.Topic, float]] = field(default_factory=dict, init=False, repr=False)
+    _works: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _asks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    # Of the thread that works, and of the one that asks.
+    _appender: Appender | None = field(default=None, init=False, repr=False)
+    _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Take in until the context ends, which waits until what was taken is acknowledged or given up."""
+        self._works, self._asks = ThreadPoolExecutor(1, "ingesting"), ThreadPoolExecutor(1, "asking Kafka")
+        try:
+            yield
+        finally:
+            self._asks.shutdown(wait=True, cancel_futures=True)
+            await self.work(self._close)
+            self._works.shutdown(wait=True)
+
+    @contextmanager
+    def room(self, size: int) -> Iterator[Room]:
+        """Room for so many bytes, until the context ends or, once records are handed over, until these are known. Raises NoRoom.
+
+        A request that is alone is taken whatever its size.
+        """
+        if self._rooms and self._bytes + size > self.settings.serving.ingest_mb << 20:
+            waited = self.clock() - next(iter(self._rooms)).began
+            raise NoRoom(max(1, min(ceil(waited), self.settings.serving.timeout_s)))
+        room = Room(0, self.clock())
+        self._rooms[room] = None
+        self._resize(room, size)
+        try:
+            yield room
+        finally:
+            if not room.handed_over:
+                self._leave(room)
+
+    async def work(self, function: Callable[[], T]) -> T:
+        """What a function gives, in the one thread that makes records of bodies. Raises its errors."""
+        assert self._works is not None, "asked before it was opened"
+        return await asyncio.get_running_loop().run_in_executor(self._works, function)
+
+    async def topic(self, name: str) -> kafka.Topic:
+        """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""
+        known = self._topics.get(name)
+        if known is not None and self.clock() - known[1] < _KNOWN_S:
+            return known[0]
+        if name not in self._looks:
+            self._looks[name] = asyncio.create_task(self._look(name))
+            self._looks[name].add_done_callback(lambda _: self._looks.pop(name))
+        # Whoever comes meanwhile is told the same; who leaves takes nobody else's answer along.
+        return await asyncio.shield(self._looks[name])
+
+    async def append(self, room: Room, topic: str, records: Sequence[Record]) -> Sequence[Outcome]:
+        """What became of the records, one at the least: each is acknowledged by all replicas, or given up. Raises NoBroker."""
+        loop, began = asyncio.get_running_loop(), self.clock()
+        found: asyncio.Future[Sequence[Outcome]] = loop.create_future()
+        self._resize(room, sum(_RECORD_BYTES + len(record.value or b"") for record in records))
+
+        def known(outcomes: Sequence[Outcome]) -> None:
+            self._leave(room)
+            self.figures.appended(records, outcomes, seconds=self.clock() - began)
+            if not found.done():  # who asked may have gone
+                found.set_result(outcomes)
+
+        def hand_over() -> None:
+            appender = self._current()
+            room.handed_over = True
+            appender.append(topic, records, lambda outcomes: loop.call_soon_threadsafe(known, outcomes))
+
+        await self.work(hand_over)
+        return await found
+
+    def _resize(self, room: Room, size: int) -> None:
+        self._bytes += size - room.size
+        room.size = size
+        self.figures.under_way(self._bytes)
+
+    def _leave(self, room: Room) -> None:
+        # A request may have ended just as its records were handed over.
+        if room in self._rooms:
+            del self._rooms[room]
+            self._resize(room, 0)
+
+    async def _look(self, name: str) -> kafka.Topic:
+        found = await asyncio.get_running_loop().run_in_executor(self._asks, self._described, name)
+        self._topics[name] = found, self.clock()
+        return found
+
+    def _described(self, name: str) -> kafka.Topic:
+        address = self._address()
+        if self._connection is None or self._connection.address != address:
+            self._connection = kafka.connect(address)
+        return kafka.topic(self._connection, name)
+
+    def _current(self) -> Appender:
+        """One for the broker's address as it is now: the embedded broker may have come back at another."""
+        address = self._address()
+        if self._appender is None or self._appender.broken or self._appender.address != address:
+            self._close()
+            self._appender = Appender(address, seconds=self._seconds)
+        return self._appender
+
+    def _close(self) -> None:
+        if self._appender is not None:
+            self._appender.close()
+
+    def _address(self) -> kafka.Address:
+        return replace(broker.address(self.settings), timeout_s=max(1, int(self._seconds)))
+
+    @property
+    def _seconds(self) -> float:
+        return min(self.settings.kafka.timeout_s, self.settings.serving.timeout_s * _SHARE)

@@ -1,0 +1,46 @@
+"""The idempotency keys of records: what their header says, or where they are, which is no other record's."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from views.decode.reasons import Reject
+from views.python_values import array
+from views.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY
+
+MOST_CHARACTERS: Final = 255
+
+
+def with_keys(batch: pa.RecordBatch, events: pa.RecordBatch, rejected: dict[int, Reject], *, row: str) -> pa.RecordBatch:
+    """The events with a column of keys; those whose header can be no key go to `rejected`. Column `row` says of which record."""
+    rows = events.column(row).to_pylist()
+    records = list(dict.fromkeys(rows))
+    chosen = batch.select(["topic_id", "partition", "offset", "headers"]).take(array(records, pa.int64()))
+    keys = dict(zip(records, map(_key, *(column.to_pylist() for column in chosen.columns)), strict=True))
+    rejected.update({record: key for record, key in keys.items() if isinstance(key, Reject)})
+    kept = [number for number, record in enumerate(rows) if not isinstance(keys[record], Reject)]
+    if len(kept) < len(rows):
+        events = events.take(array(kept, pa.int64()))
+    return events.append_column(IDEMPOTENCY_KEY, array([keys[rows[number]] for number in kept], pa.string()))
+
+
+def is_key(value: bytes | None) -> bool:
+    """Whether a header's bytes can be a key: 1 to 255 visible ASCII characters."""
+    return value is not None and 0 < len(value) <= MOST_CHARACTERS and all(0x21 <= byte <= 0x7E for byte in value)
+
+
+def own_place(topic_id: str, partition: int, offset: int) -> str:
+    """What stands for the key of a record without one: its blank keeps it apart from every key."""
+    return f"at {topic_id}/{partition}/{offset}"
+
+
+def _key(topic_id: str, partition: int, offset: int, headers: Sequence[dict[str, Any]] | None) -> str | Reject:
+    given = [header["value"] for header in headers or () if header["key"] == IDEMPOTENCY_HEADER]
+    if not given:
+        return own_place(topic_id, partition, offset)
+    # Of a header that stands repeatedly the last counts, as where it tells whose a record is.
+    key: bytes | None = given[-1]
+    if key is None or not is_key(key):
+        return Reject("invalid_value", f"header {IDEMPOTENCY_HEADER!r} is not 1 to {MOST_CHARACTERS} visible ASCII characters")
+    return key.decode("ascii")
