@@ -53,7 +53,7 @@ class Served:
             raise structlog.DropEvent
 
         log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
-        serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
+        serving = msgspec.structs.replace(Serving(poll_ms=5), **self.change)
         settings = Settings(state=self.world.tables.root, serving=serving, kafka=self.kafka)
         self.now = NOON
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "SERVER_SECRET": "of the server"}

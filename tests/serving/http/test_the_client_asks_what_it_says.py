@@ -25,7 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def client(world: World) -> Iterator[Client]:
-    served = Served(world, {"wait_s": 1})
+    served = Served(world, {"wait_s": 4})
     with serving(served) as address, clients.client(address, served.token("client")) as found:
         yield found
 
