@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from serving.access import tokens
+from serving.changes import Token
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 
@@ -100,5 +102,9 @@ def test_a_token_that_tells_nothing_is_refused(world: World) -> None:
             token = next(found)["id"]
         world.recompute(world.end)
         more(world, hit("/later", 6))
-        answer = httpx.get(f"{address}{PATH}", params={"since": token}, headers=headers)
+        with stream(address, served.token("a third"), params={"since": token}) as found:
+            assert pages(next(found)) == {"/later": 12}  # over another publication
+        known = Token.parse(token)
+        gone = str(replace(known, version=known.version + 7))
+        answer = httpx.get(f"{address}{PATH}", params={"since": gone}, headers=headers)
         assert (answer.status_code, "scan it anew" in answer.text) == (410, True)
