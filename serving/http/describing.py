@@ -84,10 +84,8 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
     )
 
 
-def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside] | None:
+def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside]:
     """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told."""
-    if stored.beside is None:
-        return None
     return [
         Beside(
             release=one.release,
