@@ -40,7 +40,7 @@ class Served:
             raise structlog.DropEvent
 
         log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
-        serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
+        serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=20), **self.change)
         settings = Settings(state=self.world.tables.root, serving=serving)
         self.now = NOON
         self.server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)

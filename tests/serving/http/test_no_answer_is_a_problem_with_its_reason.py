@@ -149,7 +149,7 @@ def test_a_batch_version_whose_files_are_lost_fails(world: World) -> None:
 
 
 def test_an_answer_that_is_not_fresh_in_time_is_a_504(world: World) -> None:
-    with Served(world).asker() as asker:
+    with Served(world, {"wait_s": 1}).asker() as asker:
         ahead = json.dumps(position(10).to_json())
         problem(asker.get("/views/ever/rows", params={"min_position": ahead}), 504, 'answers stand at {"T": {"0": 9}}')
         world.append(0, hit("/", 1))
@@ -161,7 +161,7 @@ def test_an_answer_that_is_not_fresh_in_time_is_a_504(world: World) -> None:
 
 
 def test_an_event_is_as_old_as_since_it_was_appended(world: World) -> None:
-    served = Served(world)
+    served = Served(world, {"wait_s": 1})
     with served.asker() as asker:
         newest = asker.get("/status").json()["sources"]["hits"]["newest"]
         assert newest == "1970-01-01T00:00:08Z"

@@ -30,7 +30,7 @@ def test_more_than_the_rate_is_refused_until_it_says(world: World) -> None:
 
 @pytest.mark.anyio
 async def test_more_at_a_time_are_refused(world: World) -> None:
-    served = Served(world, {"concurrent": 1})
+    served = Served(world, {"concurrent": 1, "wait_s": 1})
     async with served.client() as client:
         waiting = asyncio.create_task(client.get('/views/ever/rows?min_position={"T":{"0":99}}'))
         while not served.server.limits._uses:  # noqa: ASYNC110 - the server has no event for tests
