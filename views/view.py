@@ -182,6 +182,7 @@ def bind(view: View) -> BoundView:
     return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
 
 
+@lru_cache(maxsize=1024)
 def state_schema(view: View) -> pa.Schema:
     """The columns of the view's partials and batch states: keys, what places a row in its window, states."""
     bound = bind(view)
@@ -195,6 +196,7 @@ def arranged_schema(view: View) -> pa.Schema:
     return _schema(view, placed, [(name, state.type) for one in bound.measures for name, state in one.states])
 
 
+@lru_cache(maxsize=1024)
 def answer_schema(view: View) -> pa.Schema:
     """The columns of the view's answers: keys, window with its state, measures; metadata says `kind`, `unit` and `doc`."""
     bound = bind(view)

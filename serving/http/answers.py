@@ -9,10 +9,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from hashlib import sha256
 from typing import Final
 from weakref import WeakKeyDictionary
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +22,7 @@ from ledger.delta import Unreadable
 from ledger.gaps import touching
 from ledger.positions import LOG_START
 from serving.connection import AtOneSnapshot
+from serving.http import formats
 from serving.http.question import Question
 from serving.memory.store import InMemory, Pinned, Store
 from serving.outcome import Failed, Outcome, ReadFailed
@@ -57,6 +60,33 @@ class Answer:
     dice: str = ""
 
 
+@dataclass(frozen=True)
+class Common:
+    """What all answers have in common that a view in memory gives: where they come from, the snapshot, and what tells estimates
+    apart that were made anew, since a view that was let go and read again has others; nothing without estimates.
+    """
+
+    provenance: Provenance
+    stand: str
+    dice: str
+
+    def tag(self, question: Question) -> str:
+        """The tag of the answer to a question."""
+        return _tag(question, self.stand, self.dice)
+
+    def told(self, *, bound: bool) -> msgspec.Raw:
+        """The provenance as JSON."""
+        return self._bound if bound else self._told
+
+    @cached_property
+    def _told(self) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(formats.provenance(self.provenance, bound=False)))
+
+    @cached_property
+    def _bound(self) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(formats.provenance(self.provenance, bound=True)))
+
+
 @dataclass
 class Answers:
     """The answers of one project's tables, those of the live publication from memory where they fit.
@@ -71,7 +101,7 @@ class Answers:
     _past: OrderedDict[int, Reader] = field(default_factory=OrderedDict, init=False, repr=False)
     _held: OrderedDict[tuple[str, str], Answer] = field(default_factory=OrderedDict, init=False, repr=False)
     _bytes: int = field(default=0, init=False, repr=False)
-    _dice: WeakKeyDictionary[InMemory, str] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _common: WeakKeyDictionary[InMemory, Common] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
     def pin(self) -> None:
         """Go on to the newest snapshot."""
@@ -106,7 +136,7 @@ class Answers:
             at = self._view(question)
             if at.memory is not None:
                 rows = at.lookup(keys.select([*question.view.keys]).to_pylist()).table
-                return self._answered(question, _picked(question, rows), at.provenance, self._dice_of(at.memory, question.view))
+                return self._answered(question, _picked(question, rows), at.provenance, self._dice_of(at.memory, question))
         return self.answer(question)
 
     def _worked_out(self, question: Question) -> Answer:
@@ -115,7 +145,7 @@ class Answers:
             if at.memory is not None:
                 rows = at.scan(question.keys, between=question.between).table
                 rows = rows.slice(0, 0) if question.never else rows
-                return self._answered(question, rows, at.provenance, self._dice_of(at.memory, question.view))
+                return self._answered(question, rows, at.provenance, self._dice_of(at.memory, question))
         if question != question.whole and approximations(question.view):
             whole = self.answer(question.whole)
             return self._answered(question, _picked(question, whole.table), whole.provenance, whole.dice)
@@ -124,8 +154,7 @@ class Answers:
 
     def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> Answer:
         now = self._stand(question)
-        tag = sha256(f"{question.digest}/{now}/{dice}".encode()).hexdigest()[:24]
-        return Answer(question.view, _in_order(question, rows), provenance, question.digest, now, tag, dice)
+        return Answer(question.view, _in_order(question, rows), provenance, question.digest, now, _tag(question, now, dice), dice)
 
     def _view(self, question: Question) -> ViewAt:
         """The live view at the pinned snapshot, or at a newer one if the pinned one's files are gone. Raises ReadFailed."""
@@ -169,9 +198,16 @@ class Answers:
         snapshot = self.live().snapshot if number is None else self._reader(number).snapshot()
         return _stand(snapshot, question.view.source.name)
 
-    def _dice_of(self, memory: InMemory, view: View) -> str:
-        """What tells estimates apart that were made anew: a view that was let go and read again has others."""
-        return self._dice.setdefault(memory, secrets.token_hex(8)) if approximations(view) else ""
+    def common(self, pinned: Pinned, view: View, memory: InMemory) -> Common:
+        """What the answers of a view have in common that `memory` has of a snapshot; for any thread."""
+        if (known := self._common.get(memory)) is not None:
+            return known
+        dice = secrets.token_hex(8) if approximations(view) else ""
+        made = Common(memory.provenance, _stand(pinned.snapshot, view.source.name), dice)
+        return self._common.setdefault(memory, made)
+
+    def _dice_of(self, memory: InMemory, question: Question) -> str:
+        return self.common(self.live(), question.view, memory).dice
 
     def _reader(self, publication: int) -> Reader:
         if publication in self._past:
@@ -226,6 +262,10 @@ def _in_order(question: Question, rows: pa.Table) -> pa.Table:
         return rows
     keys = [(name, "ascending" if ascends else "descending") for name, ascends in question.order]
     return rows.take(pc.sort_indices(rows, sort_keys=keys))
+
+
+def _tag(question: Question, stand: str, dice: str) -> str:
+    return sha256(f"{question.digest}/{stand}/{dice}".encode()).hexdigest()[:24]
 
 
 def _size(answer: Answer) -> int:

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from serving.memory.key_values import fits
 from serving.selection import BadSelection, parse_keys
-from views import engine
+from views import arrays, engine, python_values
 from views.engine import quoted
 from views.view import View, state_schema
 
@@ -26,19 +28,16 @@ def wanted(view: View, keys: Sequence[Mapping[str, Scalar]]) -> pa.Table:
     """The keys as a table, with their number in `_n`. Raises BadSelection, which says which of them cannot be meant."""
     if not view.keys:
         raise BadSelection(f"view {view.name!r} has no keys to look up; ask for its rows")
-    columns: dict[str, list[pa.Scalar]] = {name: [] for name in view.keys}
     for number, key in enumerate(keys):
         if key.keys() != view.keys.keys():
             raise BadSelection(f"key {number} has {', '.join(key) or 'nothing'}; each of them has {', '.join(view.keys)}")
-        try:
-            parsed = parse_keys(view, (name if value is None else f"{name}={_text(value)}" for name, value in key.items()))
-        except BadSelection as error:
-            raise BadSelection(f"key {number}: {error}") from None
-        for name, value in parsed.items():
-            columns[name].append(value)
     schema = state_schema(view)
-    arrays = [pa.array([value.as_py() for value in values], schema.field(name).type) for name, values in columns.items()]
-    return pa.table([*arrays, pa.array(np.arange(len(keys)))], [*columns, "_n"])
+    types = {name: schema.field(name).type for name in view.keys}
+    columns = [
+        python_values.array([_value(view, number, name, key[name], arrow) for number, key in enumerate(keys)], arrow)
+        for name, arrow in types.items()
+    ]
+    return pa.table([*columns, arrays.from_numpy(np.arange(len(keys)), pa.int64())], [*types, "_n"])
 
 
 def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
@@ -49,6 +48,16 @@ def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
     found = engine.query(sql, {"_rows": numbered, "_wanted": keys})
     absent = np.setdiff1d(np.arange(len(keys)), found["_n"].to_numpy())
     return Matched(rows.take(found["_i"].combine_chunks()), tuple(absent.tolist()))
+
+
+def _value(view: View, number: int, name: str, value: Scalar, arrow: pa.DataType) -> Any:
+    """A value of a key as Arrow has it in Python. Raises BadSelection."""
+    if value is None or fits(value, arrow):
+        return value
+    try:
+        return parse_keys(view, [f"{name}={_text(value)}"])[name].as_py()
+    except BadSelection as error:
+        raise BadSelection(f"key {number}: {error}") from None
 
 
 def _text(value: str | float | bool) -> str:  # noqa: FBT001 - a JSON value

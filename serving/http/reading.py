@@ -189,11 +189,9 @@ async def responded(
     media = accepted(request.headers.get("accept"))
     total = answer.table.num_rows
     ends = total if limit is None else min(total, found.given + limit)
-    parts = (answer.tag, found.measures, found.bound, found.given, ends, media)
-    entity = f'W/"{sha256(repr(parts).encode()).hexdigest()[:32]}"'
-    headers = {"ETag": entity, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-    if request.method == "GET" and _has(request.headers.get("if-none-match"), entity):
-        return Response(status_code=304, headers=headers)
+    entity = entity_of(answer.tag, found.measures, bound=found.bound, given=found.given, ends=ends, media=media)
+    if (same := unchanged(request, entity)) is not None:
+        return same
     following = None
     if ends < total:
         following = cursors.to_text(Cursor(answer.stand, answer.digest, ends))
@@ -209,7 +207,25 @@ async def responded(
             400,
             f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; ask for fewer rows by limit",
         )
-    return Response(body, 200, {**headers, **({} if media == JSON else page.headers)}, media)
+    return Response(body, 200, {**headers_with(entity), **({} if media == JSON else page.headers)}, media)
+
+
+def entity_of(tag: str, measures: tuple[str, ...], *, bound: bool, given: int, ends: int, media: str) -> str:
+    """The entity tag of rows `[given, ends)` of the answer that is tagged so, with these measures in this format."""
+    parts = (tag, measures, bound, given, ends, media)
+    return f'W/"{sha256(repr(parts).encode()).hexdigest()[:32]}"'
+
+
+def headers_with(entity: str) -> dict[str, str]:
+    """The headers of what has an entity tag."""
+    return {"ETag": entity, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+
+
+def unchanged(request: Request, entity: str) -> Response | None:
+    """A 304 for who has this already."""
+    if request.method == "GET" and _has(request.headers.get("if-none-match"), entity):
+        return Response(status_code=304, headers=headers_with(entity))
+    return None
 
 
 def _has(given: str | None, entity: str) -> bool:

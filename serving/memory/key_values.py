@@ -23,6 +23,12 @@ _FITS: Final[dict[int, Callable[[Any], bool]]] = {
 }
 
 
+def fits(value: Any, arrow: pa.DataType) -> bool:
+    """Whether a value is of its key's very type; what is not may still be a value of it."""
+    known = _FITS.get(arrow.id)
+    return known is not None and known(value)
+
+
 def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of all keys of the view, in its order; `types` are theirs. Raises BadSelection, also where one is missing."""
     if given.keys() != view.keys.keys():
@@ -35,8 +41,7 @@ def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -
     found = []
     for name, arrow in zip(view.keys, types, strict=True):
         value = given[name]
-        fits = _FITS.get(arrow.id)
-        if value is not None and not (fits is not None and fits(value)):
+        if value is not None and not fits(value, arrow):
             value = select(view, {name: value}, ALWAYS).keys[name].as_py()
         found.append(value)
     return tuple(found)

@@ -127,11 +127,12 @@ class Question:
             "price": [Decimal(price) for price in PRICES],
             "size": range(-1, 5),
         }
-        keys = {name: dice.choice(values[name]) for name in view.keys if dice.random() < 0.5}
+        some = dice.choice((0.0, 0.5, 1.0))
+        keys = {name: dice.choice(values[name]) for name in view.keys if dice.random() < some}
         bounds: list[datetime | None] = [None, None]
         if view.name != "ever":
             drawn = sorted(NOON + timedelta(minutes=dice.randrange(-180, 180, 15)) for _ in bounds)
-            bounds = [bound if dice.random() < 0.4 else None for bound in drawn]
+            bounds = [bound if dice.random() < 0.3 else None for bound in drawn]
         names = [name for name in view.measures if dice.random() < 0.7] or [*view.measures]
         schema = answer_schema(view)
         plain = [name for name in (*view.keys, "window_start", *exactly(view)) if not pa.types.is_nested(schema.field(name).type)]

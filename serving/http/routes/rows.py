@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from serving.http import at_once, gate
 from serving.http.documented import rows as documented
 from serving.http.gate import Gated
 from serving.http.models import OneRow, Rows
@@ -76,6 +77,7 @@ async def rows(
 
 
 @router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRow, responses=documented(410))
+@gate.at_once(at_once.row)
 async def row(
     request: Request,
     view: View,
