@@ -54,8 +54,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, 
 @pytest.fixture(scope="module")
 def server(project: tuple[Broker, Log, Path]) -> Served:
     _, log, folder = project
-    # The server's own bounds are what is waited for here.
-    return served(folder, log, Kafka(timeout_s=2), {"ingest_mb": 1, "timeout_s": 20})
+    # What is lost is given up after so long; what is not has to be acknowledged by then on a busy machine too.
+    return served(folder, log, Kafka(timeout_s=10), {"ingest_mb": 1, "timeout_s": 60})
 
 
 @asynccontextmanager
@@ -98,6 +98,7 @@ async def test_while_as_much_is_under_way_as_is_taken_more_is_told_when_to_come(
     assert sum(log.ends().values()) - sum(before.values()) == 1600
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_counts_once(
     project: tuple[Broker, Log, Path], server: Served
@@ -108,9 +109,13 @@ async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_c
     source = server.world.project.sources["keyed"]
     async with server.client() as client:
         assert (await send(client, "keyed", values, "first")).status_code == 200
+        assert (await send(client, "hits", values)).status_code == 200
         async with halted(broker):
-            lost = await send(client, "keyed", values, "lost")
-            assert lost.status_code == 503
+            lost, twice = await asyncio.gather(send(client, "keyed", values, "lost"), send(client, "hits", values))
+            assert (lost.status_code, twice.status_code) == (503, 503)
+            assert twice.json()["detail"].endswith(
+                "what is written counts twice if it is sent again, because nothing tells source 'hits' a copy of it"
+            )
             told = lost.json()
             assert {one["outcome"] for one in told["records"]} == {"unknown"}
             assert told["detail"].startswith("of 5 records 0 are written, 0 are not, and of 5 it is not known: Kafka says ")
@@ -123,6 +128,7 @@ async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_c
     assert written in (10, 15)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_broker_that_is_killed_is_said_and_comes_back(project: tuple[Broker, Log, Path], server: Served) -> None:
     broker, log, _ = project
@@ -149,20 +155,6 @@ async def test_a_broker_that_is_killed_is_said_and_comes_back(project: tuple[Bro
         back = await send(client, "keyed", values, "midway")
         assert back.status_code == 200, back.text
     assert log.counted(source, "keyed")[1] - before == 10
-
-
-@pytest.mark.anyio
-async def test_a_source_without_identity_is_told_that_a_retry_counts_twice(
-    project: tuple[Broker, Log, Path], server: Served
-) -> None:
-    broker, _, _ = project
-    async with server.client() as client:
-        assert (await send(client, "hits", [hit("/", 1)])).status_code == 200
-        async with halted(broker):
-            lost = await send(client, "hits", [hit("/", 1)])
-        assert lost.json()["detail"].endswith(
-            "what is written counts twice if it is sent again, because nothing tells source 'hits' a copy of it"
-        )
 
 
 @pytest.mark.anyio
