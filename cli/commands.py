@@ -57,7 +57,7 @@ COMMANDS: Mapping[str, Entry] = {
     "verify": Entry("cli.verify", "Replay the archive through both paths, and compare with what is published."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
     "airflow": Entry("cli.airflow", "Run Airflow's own command line, for the project's local Airflow."),
-    "serve": Entry("cli.serve", "Answer over HTTP."),
+    "serve": Entry("cli.serve", "Answer over HTTP, and take events."),
     "token": Entry("cli.token", "Make, list and revoke tokens for the server."),
     "query": Entry("cli.query", "Ask a view."),
     "sql": Entry("cli.sql", "Ask the views in SQL: one statement, or a prompt."),

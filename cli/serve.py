@@ -1,4 +1,4 @@
-"""`tandem serve`: answers over HTTP until it is stopped."""
+"""`tandem serve`: answers and events over HTTP until it is stopped."""
 
 import json
 import os
@@ -39,7 +39,8 @@ def run(
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate and its chain, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key, PEM.")] = None,
 ) -> None:
-    """Answer over HTTP until Ctrl-C or a plain kill: rows, look-ups, views, status, figures. docs/serve.md shows how.
+    """Answer over HTTP until Ctrl-C or a plain kill: rows, look-ups, SQL, views, status, figures; and take events into the log.
+    docs/serve.md shows how.
 
     Nobody may anything without a token (`tandem token`) or one of the identity provider of [serving.oidc]. The first start makes
     a token with all rights and says in which file it is. With `--json` a line with the address is printed once answers are given.

@@ -73,8 +73,7 @@ class Appender:
     """Appends with acks=all, each record once and in order, with partitions as `kafka.Sender` has them; for one thread at a time.
 
     A record that is not acknowledged within `seconds` is given up. What becomes of records is heard by a thread of its own, in
-    which `told` is called: it must not raise, nor wait for anything. `broken` says that another one has to be made. Raises
-    NoBroker where the settings of its address cannot be used.
+    which `told` is called: it must not raise, nor wait for anything. `broken` says that another one has to be made.
     """
 
     def __init__(self, address: Address, *, seconds: float) -> None:

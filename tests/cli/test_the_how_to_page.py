@@ -81,6 +81,9 @@ def test_answers_are_those_added_up_by_hand(folder: Path, capsys: pytest.Capture
     orders = [{"id": "1", "at": NOON.isoformat(), "cents": 250}, {"id": "2", "at": NOON.isoformat(), "euros": "1.25"}]
     (folder / "orders.jsonl").write_text("".join(f"{json.dumps(order)}\n" for order in orders))
     assert rows("turnover", "orders", "euros", file="orders.jsonl") == [(2, "3.75")]
+    tap = json.dumps({"at": NOON.isoformat(), "door": "north"})
+    (folder / "taps.jsonl").write_text(f"{tap}\n{tap}\n")
+    assert rows("tapped", "door", "n", file="taps.jsonl") == [("north", 2)]
     assert sorted(rows("state_of", "path", "status")) == [("/a", 200), ("/b", 503)]
     (folder / "requests.jsonl").write_text(
         "watt,site,at,meter\n5,x,2026-11-01T00:00:00Z,a\n7,x,2026-11-01T00:00:00Z,b\n8,,2026-11-01T00:00:00Z,a\n"
