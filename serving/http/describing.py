@@ -7,6 +7,10 @@ import pyarrow as pa
 from serving.http.models import Column, SourceState, ViewDescribed, ViewState, ViewSummary
 from serving.provenance import written
 from serving.snapshot import Snapshot
+from views.measures.count import Count
+from views.measures.filtered import Filtered
+from views.measures.measure import Measure
+from views.measures.total import Total
 from views.view import View, answer_schema, approximations
 
 
@@ -55,6 +59,11 @@ def source_state(name: str, snapshot: Snapshot) -> SourceState:
     )
 
 
+def _adds(measure: Measure) -> bool:
+    """Whether a measure of all is the sum of those of parts."""
+    return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
+
+
 def _newest(snapshot: Snapshot, source: str) -> str | None:
     newest = snapshot.newest(source)
     return None if newest is None else newest.isoformat().replace("+00:00", "Z")
@@ -72,5 +81,6 @@ def _column(view: View, field: pa.Field) -> Column:
         unit=told.get("unit"),
         doc=told.get("doc"),
         definition=made,
+        adds=field.name in view.measures and _adds(view.measures[field.name]),
         approximate=None if approximate is None else asdict(approximate),
     )

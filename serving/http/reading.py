@@ -21,6 +21,7 @@ from serving.http.media import JSON
 from serving.http.problem import Problem
 from serving.http.question import Question, columns, parse_measures, parse_order, restricted
 from serving.http.server import principal_of, server_of
+from serving.http.tags import has
 from serving.provenance import Layer
 from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
 from views.errors import listed
@@ -181,7 +182,7 @@ async def responded(
     parts = (answer.tag, found.measures, found.bound, found.given, ends, media)
     entity = f'W/"{sha256(repr(parts).encode()).hexdigest()[:32]}"'
     headers = {"ETag": entity, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-    if request.method == "GET" and _has(request.headers.get("if-none-match"), entity):
+    if request.method == "GET" and has(request.headers.get("if-none-match"), entity):
         return Response(status_code=304, headers=headers)
     following = None
     if ends < total:
@@ -199,9 +200,3 @@ async def responded(
             f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; ask for fewer rows by limit",
         )
     return Response(body, 200, {**headers, **({} if media == JSON else page.headers)}, media)
-
-
-def _has(given: str | None, entity: str) -> bool:
-    """Whether one of the entity tags is this one, by weak comparison (RFC 9110, 13.1.2)."""
-    tags = {tag.strip().removeprefix("W/") for tag in (given or "").split(",")}
-    return "*" in tags or entity.removeprefix("W/") in tags
