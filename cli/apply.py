@@ -37,7 +37,7 @@ def run(
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
     # What is served goes on meanwhile, and comes first; Spark and its workers inherit this.
     os.nice(_NICENESS)
-    with batch_run(call, who("apply")) as batch:
+    with batch_run(call, "apply", by=who(call, "apply")) as batch:
         done = apply.run(batch, call.publishable, terms)
     document = _document(done)
     text = list(_lines(done))

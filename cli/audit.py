@@ -13,6 +13,7 @@ from cli.listing import listing
 from ledger import audits
 from ledger.audits import Audit
 from ledger.tables import Tables
+from serving.audits import document_of
 from serving.selection import BadSelection, parse_time
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -52,35 +53,6 @@ def run(
         below = [] if chosen else ["no audits; every `tandem recompute` makes some"]
         shown = listing([_row(document) for document in documents], below=below)
     return Output({"audits": documents}, shown)
-
-
-def document_of(audit: Audit) -> dict[str, Any]:
-    """An audit as JSON has it; figures are null where nothing was compared, and `obstacle` says why."""
-    figures = audit.figures
-    return {
-        "at": audit.at.isoformat().replace("+00:00", "Z"),
-        "version": audit.version,
-        "served": audit.served,
-        "release": audit.release,
-        "view": audit.view,
-        "measure": audit.measure or None,
-        "start": audit.start.to_json(),
-        "end": audit.end.to_json(),
-        "obstacle": audit.obstacle,
-        "cause": figures and figures.cause,
-        "figures": figures
-        and {
-            "rows": figures.rows,
-            "unequal": figures.unequal,
-            "differ": figures.differ,
-            "share": figures.differ / figures.rows if figures.rows else 0.0,
-            "largest": figures.largest,
-            "mean": figures.mean,
-            "smape": figures.smape,
-            "tolerance": figures.tolerance,
-        },
-        "examples": [dict(example) for example in figures.examples] if figures else [],
-    }
 
 
 def summary(found: Sequence[Audit]) -> Iterator[str]:

@@ -11,13 +11,16 @@ from cli.progress import progress
 
 
 @contextmanager
-def batch_run(call: Call, by: str) -> Iterator[Run]:
-    """A run of the project that names itself `by` in what it commits; its Spark tasks are shown until the block ends."""
+def batch_run(call: Call, command: str, *, by: str | None = None) -> Iterator[Run]:
+    """A run of the project that names itself `by`, else the command, in what it commits; its Spark tasks are shown.
+
+    It logs as the command: a name of somebody is none of a file.
+    """
     settings = call.settings()
-    with run_log(call, settings, by) as say, progress(call) as watch:
+    with run_log(call, settings, command) as say, progress(call) as watch:
         yield Run(
             settings,
-            by,
+            by or command,
             now=lambda: datetime.now(UTC),
             say=say,
             environ=call.environ,

@@ -1,7 +1,7 @@
 """`tandem promote`: make a release that is ready live."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -10,6 +10,7 @@ from batch.gates import Condition
 from cli.call import Call, Output
 from cli.who import who
 from ledger import diffs, promotion
+from ledger.diffs import ReleaseDiff
 from ledger.publications import Publication
 from ledger.tables import Tables
 
@@ -46,7 +47,8 @@ def run(
     if check:
         return _checked(call, release, conditions)
     live = promoted(call, release, conditions, max_lag=max_lag, why=why)
-    document = {"publication": live.number, "release": live.release, "kind": live.kind}
+    compared = diffs.of_release(Tables(call.settings().state), live.release)
+    document = {"publication": live.number, "release": live.release, "kind": live.kind, "views": _views(compared)}
     return Output(document, f"publication {live.number}: release {live.release} is live")
 
 
@@ -55,12 +57,19 @@ def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...])
     settings = call.settings()
     tables = Tables(settings.state)
     state = promotion.chosen(tables, release, days=settings.keep.release_days, at=datetime.now(UTC))
+    compared = diffs.of_release(tables, state.release)
+    document = {"release": state.release, "open": True, "why": None, "views": _views(compared)}
     try:
         if conditions:
-            gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
+            gates.refuse_shut(conditions, compared)
     except gates.Shut as shut:
-        return Output({"release": state.release, "open": False, "why": str(shut)}, str(shut), SHUT)
-    return Output({"release": state.release, "open": True, "why": None}, f"the gate is open for release {state.release}")
+        return Output({**document, "open": False, "why": str(shut)}, str(shut), SHUT)
+    return Output(document, f"the gate is open for release {state.release}")
+
+
+def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:
+    """How its answers differ, as `apply` found; None if they were never compared."""
+    return None if compared is None else {name: dict(view) for name, view in compared.views.items()}
 
 
 def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...], *, max_lag: int, why: str) -> Publication:
@@ -70,4 +79,4 @@ def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...],
     state = promotion.chosen(tables, release, days=days, at=at)
     if conditions:
         gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
-    return promotion.promote(tables, state.release, days=days, max_lag=max_lag, by=who("promote"), at=at, why=why)
+    return promotion.promote(tables, state.release, days=days, max_lag=max_lag, by=who(call, "promote"), at=at, why=why)

@@ -1,35 +1,126 @@
-"""`tandem quarantine`: the records that are no events, and why."""
+"""`tandem quarantine`: the records that are no events, and why; and what the project's folder would make of them."""
 
-from typing import Annotated, Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 
 from cli.call import Call, Output
-from cli.listing import listing
-from ledger import publications, releases
+from cli.listing import cell, listing
+from cli.retry import At, Retry, retry
+from ledger import archive, publications, releases
 from ledger.tables import Tables
 from serving.quarantine import rejects
 from views.errors import TandemError, listed
+from views.fingerprint import decoder_fingerprint
+
+_RETRIED: Final = 100
+_MOST: Final = 1000
+_AT: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,9}):(?P<offset>\d{1,18})", re.ASCII)
 
 
 def run(
     call: Call,
     *,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="Only this source's.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="REASON", help="Only those with this reason.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N.")] = None,
+    again: Annotated[
+        bool, typer.Option("--retry", help="Decode them again, by the project's folder, and say what they would be.")
+    ] = False,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET", help="Of --retry: this record; may be repeated."),
+    ] = None,
 ) -> Output:
-    """List the records that could not be read as events, the newest first, as `tandem archive` has filed them."""
+    """List the records that could not be read as events, the newest first, as `tandem archive` has filed them.
+
+    With `--retry` the newest 100 of one source (`--limit`, at most 1000), or those that `--at` names, are read from the archive
+    and decoded by the definitions in the project's folder: which would be events, and which not and why. Nothing is written:
+    `tandem apply` reads all records anew where the decoder has changed, and counts each event once, copies left out.
+    """
     tables = Tables(call.settings().state)
     decoders = _decoders(call, tables)
     if source is not None and source not in decoders:
         raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}")
+    if again:
+        return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
+    if at:
+        raise TandemError("--at goes with --retry: it names records to decode again")
     chosen = decoders if source is None else {source: decoders[source]}
-    found = [(name, reject) for name, decoder in chosen.items() for reject in rejects(tables, name, decoder).to_pylist()]
+    found = [
+        (name, reject) for name, decoder in chosen.items() for reject in rejects(tables, name, decoder, reason=reason).to_pylist()
+    ]
     found.sort(key=lambda each: each[1]["timestamp"], reverse=True)
     rows = [_row(name, reject) for name, reject in found[:limit]]
     below = [] if found else ["nothing in quarantine; records are filed by `tandem archive`"]
     total = None if limit is None else len(found)
     return Output({"rejects": rows, "total": len(found)}, listing([_flat(row) for row in rows], total=total, below=below))
+
+
+def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit: int | None) -> list[At]:
+    """Where the newest records of a quarantine are."""
+    most = _RETRIED if limit is None else limit
+    if most > _MOST:
+        raise TandemError(f"{most} records are more than are decoded again at once; at most {_MOST}")
+    found = rejects(tables, source, decoder, reason=reason, limit=most)
+    return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset")), strict=True))
+
+
+def _retried(
+    call: Call, decoders: Mapping[str, str], source: str | None, at: list[str], newest: Callable[[str], list[At]]
+) -> Output:
+    """What the definitions in the project's folder make of these records, else of the newest of the quarantine."""
+    if source is None and len(decoders) != 1:
+        raise TandemError(f"--retry is about one source: name it by --source; sources: {listed('', decoders)}")
+    name, tables, defined = source or next(iter(decoders)), Tables(call.settings().state), call.definitions().sources
+    if name not in defined:
+        raise TandemError(f"the project's folder defines no source {name!r}; sources: {listed(name, defined)}")
+    if len(at) > _MOST:
+        raise TandemError(f"{len(at)} records are more than are decoded again at once; at most {_MOST}")
+    done = retry(tables, defined[name], [_at(text) for text in at] or newest(name))
+    changed = decoder_fingerprint(defined[name]) != decoders[name]
+    names = archive.topic_names(tables, name)
+    events = [(_place(one, names), number, done.events[one]) for one, number in done.numbers.items()]
+    document = {
+        "source": name,
+        "decoder_changed": changed,
+        "tried": done.tried,
+        "events": len(events),
+        "others": done.others,
+        "would_be": [{**place, "number": number, "events": list(first)} for place, number, first in events],
+        "would_fail": [{**_place(one, names), "reason": why, "detail": detail} for one, (why, detail) in done.rejects.items()],
+        "reasons": done.reasons,
+    }
+    return Output(document, "\n".join(_lines(done, changed=changed)))
+
+
+def _at(text: str) -> At:
+    match = _AT.fullmatch(text)
+    if match is None:
+        raise TandemError(f"--at {text!r} is no place of a record; TOPIC_ID/PARTITION:OFFSET is, as it is listed")
+    return match["topic"], int(match["partition"]), int(match["offset"])
+
+
+def _place(at: At, names: Mapping[str, str]) -> dict[str, Any]:
+    topic, partition, offset = at
+    return {"topic": names.get(topic, topic), "topic_id": topic, "partition": partition, "offset": offset}
+
+
+def _lines(done: Retry, *, changed: bool) -> Iterator[str]:
+    """The outcome for a person."""
+    others = f", {done.others} of other sources" if done.others else ""
+    yield f"{done.tried} records: {len(done.numbers)} would be events, {len(done.rejects)} would not{others}"
+    for topic, partition, offset in done.numbers:
+        yield f"  {topic}/{partition}:{offset}: {cell(done.events[topic, partition, offset][0])}"
+    for (topic, partition, offset), (reason, detail) in done.rejects.items():
+        yield f"  {topic}/{partition}:{offset}: {reason}: {cell(detail)}"
+    yield (
+        "`tandem apply` reads all records by the project's folder, and these among them"
+        if changed
+        else "the decoder is the published one, so `tandem apply` leaves them as they are"
+    )
 
 
 def _decoders(call: Call, tables: Tables) -> dict[str, str]:

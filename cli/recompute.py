@@ -9,11 +9,12 @@ from batch import recompute
 from batch.building import Done
 from batch.estimating import duration
 from batch.planning import BadRequest, Mode, Request
-from cli.audit import document_of, summary
+from cli.audit import summary
 from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.terms import AcceptGap
 from ledger.counts import Counts
+from serving.audits import document_of
 from serving.selection import parse_time
 
 

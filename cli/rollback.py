@@ -33,7 +33,7 @@ def run(
         days=keep.release_days,
         keep=keep.publications,
         since=at - timedelta(days=keep.days),
-        by=who("rollback"),
+        by=who(call, "rollback"),
         at=at,
         why=why,
     )

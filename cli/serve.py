@@ -14,6 +14,7 @@ import typer
 from cli import signals
 from cli.call import Call
 from cli.part_log import part_log
+from infra import jars
 from infra.logs import telling
 from serving.access import tokens
 from serving.access.oidc import provider
@@ -22,6 +23,7 @@ from serving.http import running
 from serving.http.app import application
 from serving.http.running import CannotServe, Tls
 from serving.http.starting import of_project
+from serving.http.tandem import Tandem
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -60,10 +62,17 @@ def run(
                     sys.stdout.flush()
 
             access = telling.filed(settings, "access", now=_now)
-            server = of_project(settings, log=log, access=access, now=_now, clock=time.monotonic)
+            server = of_project(settings, tandem=_tandem(call), log=log, access=access, now=_now, clock=time.monotonic)
             running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         bound.close()
+
+
+def _tandem(call: Call) -> Tandem:
+    """This very command, for what operators ask for: the same interpreter and checkout, whatever PATH and folder are."""
+    roots = [str(jars.ROOT), *filter(None, [call.environ.get("PYTHONPATH")])]
+    environ = {**call.environ, "PYTHONPATH": os.pathsep.join(roots)}
+    return Tandem([sys.executable, "-P", "-u", "-m", "cli"], call.project, environ)
 
 
 def _now() -> datetime:

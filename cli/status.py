@@ -1,28 +1,26 @@
 """`tandem status`: what runs, how far each source and view has come, and what became of the records."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from cli import parts
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import aligned
-from cli.log_ends import LogEnd, log_ends
-from cli.unarchived import unarchived
 from infra.settings import Settings
-from ledger import promotion, publications, releases
-from ledger import standing as standing_releases
+from ledger import publications, releases
 from ledger.counts import NOTHING, Counts, plus
 from ledger.positions import LOG_START
-from ledger.publications import Publication
-from ledger.standing import Followed
 from ledger.tables import Tables
+from serving.beside import beside
 from serving.following import UNPUBLISHED
+from serving.log_ends import LogEnd, log_ends
 from serving.provenance import age, written
 from serving.reader import Reader
 from serving.snapshot import Snapshot, Tail
 from serving.standing import Archived, archived, standing
+from serving.unarchived import unarchived
 from views.source import Source
 
 
@@ -85,21 +83,8 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     }
     views = {name: _view(snapshot, name, view.source.name, ends[view.source.name]) for name, view in project.views.items()}
     found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
-    return {**found, "standing": list(_beside(tables, settings, publication, now))}
-
-
-def _beside(tables: Tables, settings: Settings, live: Publication, now: datetime) -> Iterator[dict[str, Any]]:
-    """The releases that are kept up beside the live one, and those that lately failed."""
-    days = settings.keep.release_days
-    newest = {one.state.release: one for one in standing_releases.records(tables)}
-    published = {each.release for each in publications.history(tables)}
-    ready = promotion.ready(tables, days=days, at=now)
-    for state in Followed(tables, days).states(now)[1:]:
-        stage = "was live" if state.release in published else "ready" if state.release in ready else "being built"
-        yield {"release": state.release, "stage": stage, "why": None, "lag": promotion.lags(tables, state, live)}
-    for number, one in sorted(newest.items()):
-        if one.stage == "failed" and now - one.state.at < timedelta(days=days):
-            yield {"release": number, "stage": "failed", "why": one.state.why, "lag": {}}
+    kept_up = [one.to_json() for one in beside(tables, publication, days=settings.keep.release_days, now=now)]
+    return {**found, "standing": kept_up}
 
 
 def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired: int | None = None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ FILE = "tandem.toml"
 PREFIX = "TANDEM_"
 # Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, who started this, and
 # what DAGs are told.
-OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS", "TANDEM_AIRFLOW"})
+OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS", "TANDEM_AIRFLOW", "TANDEM_WHO"})
 _SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
 MASK: Final = "********"
 

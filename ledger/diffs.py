@@ -38,6 +38,12 @@ def of_release(tables: Tables, release: int) -> ReleaseDiff | None:
     return next((_from_row(row) for row in reversed(_journal(tables).read().rows()) if row["release"] == release), None)
 
 
+def newest(tables: Tables) -> dict[int, ReleaseDiff]:
+    """The newest diff of every release that was compared, by its number. Raises Unreadable."""
+    rows = {row["release"]: row for row in _journal(tables).read().rows()}
+    return {release: _from_row(row) for release, row in rows.items()}
+
+
 def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("diffs"), SCHEMA)
 

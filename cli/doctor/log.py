@@ -6,11 +6,11 @@ from typing import Final
 
 from cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
 from cli.doctor.subject import Subject
-from cli.unarchived import unarchived
 from infra import broker, kafka, kafka_records
 from ledger import publications
 from ledger.commit_files import newest_at
 from ledger.standing import Followed
+from serving.unarchived import unarchived
 from views.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)

@@ -48,6 +48,11 @@ class Rights:
             raise BadRights("rights bound to rows cannot hold ingest: an event is not one of a view's rows")
         return cls(frozenset(cast("Verb", verb) for verb in verbs), named or None, bound)
 
+    @property
+    def narrowed(self) -> bool:
+        """Whether they are about a part of what there is."""
+        return self.views is not None or bool(self.rows)
+
     def to_json(self) -> dict[str, Any]:
         """A document `{"may": [...], "views": null or [...], "rows": [...]}`."""
         views = None if self.views is None else sorted(self.views)

@@ -1,10 +1,22 @@
 """What there is to say of views and sources themselves: definition, columns, how far they have come."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 
 import pyarrow as pa
 
-from serving.http.models import Column, SourceState, ViewDescribed, ViewState, ViewSummary
+from serving.http.models import (
+    ArchiveState,
+    Beside,
+    Column,
+    LogState,
+    SourceState,
+    UntilLossState,
+    ViewDescribed,
+    ViewState,
+    ViewSummary,
+)
+from serving.http.pipeline import Log, Stored
 from serving.provenance import written
 from serving.snapshot import Snapshot
 from views.measures.count import Count
@@ -46,9 +58,9 @@ def state(view: View, snapshot: Snapshot) -> ViewState:
     )
 
 
-def source_state(name: str, snapshot: Snapshot) -> SourceState:
-    """How far a source has come."""
-    tail = snapshot.tails[name]
+def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, narrowed: bool) -> SourceState:
+    """How far a source has come; who is `narrowed` is not told of the machines that do not answer."""
+    tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     return SourceState(
         cut=tail.cut.to_json(),
         realtime=tail.end.to_json(),
@@ -56,12 +68,34 @@ def source_state(name: str, snapshot: Snapshot) -> SourceState:
         watermark=written(snapshot.watermark(name)),
         behind_bridge=tail.behind_bridge,
         problem=tail.problem,
+        log=LogState(
+            end=None if end.position is None else end.position.to_json(),
+            lag=None if tail.problem else end.lag(tail.end),
+            problem="the broker does not tell" if end.problem and narrowed else end.problem,
+        ),
+        archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
+        until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
     )
 
 
 def _adds(measure: Measure) -> bool:
     """Whether a measure of all is the sum of those of parts."""
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
+
+
+def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside] | None:
+    """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told."""
+    if stored.beside is None:
+        return None
+    return [
+        Beside(
+            release=one.release,
+            stage=one.stage,
+            why=None if narrowed else one.why,
+            lag={name: lag for name, lag in one.lag.items() if name in sources},
+        )
+        for one in stored.beside
+    ]
 
 
 def _newest(snapshot: Snapshot, source: str) -> str | None:

@@ -58,6 +58,8 @@ class Gated(APIRoute):
             if self.needs != "known" and self.needs not in principal.rights.verbs:
                 held = ", ".join(sorted(principal.rights.verbs))
                 raise Problem(403, f"this needs the right {self.needs!r}; yours are {held}")
+            if self.needs == "admin" and principal.rights.narrowed:
+                raise Problem(403, "this is about the whole project; a token that is narrowed to views or rows may not")
             _refuse_unknown(request, named, free=free)
             wait = server.limits.enter(str(principal))
             if wait is not None:

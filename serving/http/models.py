@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from serving.http.lookup import Scalar
 from serving.provenance import Layer
@@ -14,12 +14,23 @@ Place = Annotated[
 ]
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has characters that cannot be printed")
+    return text
+
+
+Line = Annotated[StrictStr, Field(max_length=500), AfterValidator(_printable)]
+"""What a person writes in one line, and a command line takes."""
+
+
 class Problem(BaseModel):
     """A problem document (RFC 9457)."""
 
     title: str = Field(examples=["Bad Request"])
     status: int = Field(examples=[400])
     detail: str = Field(examples=["there is no parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
+    run: str | None = Field(None, description="Of 409: the run that is under way.")
 
 
 class Provenance(BaseModel):
@@ -136,8 +147,41 @@ class ViewDescribed(ViewSummary):
     state: ViewState
 
 
+class LogState(BaseModel):
+    """Where a source's topics end, asked of the broker some seconds ago at the most; null, and `problem` says why."""
+
+    end: Place | None
+    lag: int | None = Field(description="How many offsets of it answers do not count yet.")
+    problem: str | None
+
+
+class ArchiveState(BaseModel):
+    """What the archive holds of a source: all records below `end`."""
+
+    end: Place
+    records: int
+
+
+class UntilLossState(BaseModel):
+    """How far a source is from a loss of what is not archived: null where nothing is limited or waits."""
+
+    seconds: float | None
+    offsets: int | None
+    lost: int
+    warning: str | None
+
+
+class Beside(BaseModel):
+    """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones."""
+
+    release: int
+    stage: str = Field(examples=["being built", "ready", "was live", "failed"])
+    why: str | None
+    lag: dict[str, int]
+
+
 class SourceState(BaseModel):
-    """How far a source has come."""
+    """How far a source has come; `archive` and `until_loss` are null where nobody tells them now."""
 
     cut: Place
     realtime: Place
@@ -145,16 +189,23 @@ class SourceState(BaseModel):
     watermark: str | None
     behind_bridge: bool
     problem: str | None
+    log: LogState
+    archive: ArchiveState | None
+    until_loss: UntilLossState | None
 
 
 class Status(BaseModel):
-    """What is published, and how far the views and sources have come of those that may be read."""
+    """What is published, and how far the views and sources have come of those that may be read.
+
+    `standing` are the releases beside the live one, null where they take too long to read.
+    """
 
     publication: int
     release: int
     at: str
     views: dict[str, ViewState]
     sources: dict[str, SourceState]
+    standing: list[Beside] | None
 
 
 class Me(BaseModel):

@@ -5,6 +5,7 @@
 403  not among what the token may       429  too many requests; Retry-After says when
 404  no such view or page               503  no answer can be given, and why
 406  no such format                     504  not as fresh as was asked, or not in time
+409  another run is under way, which `run` names
 """
 
 from collections.abc import Mapping
@@ -25,19 +26,20 @@ MEDIA = "application/problem+json"
 class Problem(HTTPException):
     """An answer with a status of 400 or more; `detail` is its sentence."""
 
-    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, run: str | None = None) -> None:
         super().__init__(status, detail, dict(headers) if headers else None)
+        self.run = run
 
 
-def document(status: int, detail: str) -> dict[str, Any]:
-    """The problem as JSON."""
-    return {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+def document(status: int, detail: str, run: str | None = None) -> dict[str, Any]:
+    """The problem as JSON; `run` is the run that it is about."""
+    return {"title": HTTPStatus(status).phrase, "status": status, "detail": detail, **({} if run is None else {"run": run})}
 
 
-def response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+def response(status: int, detail: str, headers: Mapping[str, str] | None = None, run: str | None = None) -> Response:
     """The problem as a response."""
     kept = {"Cache-Control": "no-store", **(headers or {})}
-    return Response(msgspec.json.encode(document(status, detail)), status, kept, MEDIA)
+    return Response(msgspec.json.encode(document(status, detail, run)), status, kept, MEDIA)
 
 
 async def of_http(request: Request, error: Exception) -> Response:
@@ -48,7 +50,7 @@ async def of_http(request: Request, error: Exception) -> Response:
         detail = f"there is nothing at {request.url.path}; /openapi.json says what there is"
     elif not isinstance(error, Problem) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         detail = f"{request.method} is not for {request.url.path}; {(error.headers or {}).get('Allow', 'another method')} is"
-    return response(error.status_code, detail, error.headers)
+    return response(error.status_code, detail, error.headers, error.run if isinstance(error, Problem) else None)
 
 
 async def of_validation(_: Request, error: Exception) -> Response:

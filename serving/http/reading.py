@@ -81,6 +81,17 @@ def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View
     return found
 
 
+def may_see(views: Mapping[str, View], name: str, principal: Principal) -> bool:
+    """Whether the principal may know of a view of this name, of whatever release, beside those that are live (`views`).
+
+    Who is bound to rows may only where the live view of that name has them: another one may have had other keys.
+    """
+    rights = principal.rights
+    if rights.views is not None and name not in rights.views:
+        return False
+    return not rights.rows or (name in views and rights.bound(views[name]) is not None)
+
+
 async def find(request: Request, asked: Asked) -> Found:
     """Answer a request, once the answer is as fresh as it asks. Raises Problem, BadSelection, Gone, ReadFailed."""
     server, principal = server_of(request), principal_of(request)

@@ -11,11 +11,15 @@ from fastapi import Request
 from structlog.typing import FilteringBoundLogger
 
 from infra.settings import Serving
+from ledger.tables import Tables
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.rights import Principal
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
+from serving.http.pipeline import Pipeline
+from serving.http.retrying import Retrying
+from serving.http.runs import Runs
 from serving.http.statements import Statements
 
 _STREAMS: Final = 200
@@ -33,6 +37,10 @@ class Server:
     identities: Identities
     asking: Asking
     statements: Statements
+    tables: Tables
+    pipeline: Pipeline
+    runs: Runs
+    retrying: Retrying
     limits: Limits
     metrics: Metrics
     log: FilteringBoundLogger
@@ -44,7 +52,7 @@ class Server:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
-        async with self.asking.open(), self.statements.open():
+        async with self.asking.open(), self.statements.open(), self.runs.open():
             yield
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from infra.settings import Settings
+from infra.settings import secrets as secrets_of
 from ledger.tables import Tables
 from serving.access import tokens
 from serving.access.identity import Identities
@@ -17,8 +18,12 @@ from serving.access.tokens import Tokens
 from serving.http.answers import Answers
 from serving.http.asking import Asking
 from serving.http.metrics import Metrics
+from serving.http.pipeline import Pipeline
+from serving.http.retrying import Retrying
+from serving.http.runs import Runs
 from serving.http.server import Server
 from serving.http.statements import Statements
+from serving.http.tandem import Tandem
 from serving.memory.store import Store
 from serving.reader import Reader
 from serving.sql.limits import Limits as Bounds
@@ -30,26 +35,35 @@ _SECONDS: Final = 10
 def of_project(
     settings: Settings,
     *,
+    tandem: Tandem,
     log: FilteringBoundLogger,
     access: FilteringBoundLogger,
     now: Callable[[], datetime],
     clock: Callable[[], float],
 ) -> Server:
-    """The server of a project; `now` is the time of day, `clock` gives seconds that never step back. Raises OidcError."""
+    """The server of a project, which calls `tandem` for operators.
+
+    `now` is the time of day, `clock` gives seconds that never step back. Raises OidcError.
+    """
     serving, metrics, known = settings.serving, Metrics(), provider(settings.serving.oidc)
+    tables, hidden = Tables(settings.state), secrets_of(settings)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
         asking=Asking(
-            Answers(Store(Tables(settings.state), secrets.randbits(64), serving.memory_mb << 20), serving.held_mb << 20),
+            Answers(Store(tables, secrets.randbits(64), serving.memory_mb << 20), serving.held_mb << 20),
             serving.poll_ms / 1000,
             clock,
             lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),
         ),
         statements=Statements(
-            Reader(Tables(settings.state)),
+            Reader(tables),
             Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),
         ),
+        tables=tables,
+        pipeline=Pipeline(settings, tables, now, clock),
+        runs=Runs(tandem, now, log, hidden),
+        retrying=Retrying(tandem, hidden),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
         metrics=metrics,
         log=log,

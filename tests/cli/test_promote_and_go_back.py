@@ -63,14 +63,14 @@ def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, 
         gate: run(world, capsys, "promote", "--check", *(["--gate", gate] if gate else []))[:2]
         for gate in ("", "changed_keys <= 20%", "changed_keys < 20%")
     }
-    opened = (0, {"release": 2, "open": True, "why": None})
+    opened = (0, {"release": 2, "open": True, "why": None, "views": {"per_page": CHANGED}})
     assert (gates[""], gates["changed_keys <= 20%"]) == (opened, opened)
     code, found = gates["changed_keys < 20%"]
     assert (code, found["release"], found["open"]) == (3, 2, False)
     assert found["why"].startswith("the gate is shut: ")
     assert counted(world, capsys) == (30, 2)
     code, found, _ = run(world, capsys, "promote", "--max-lag", "0", "--gate", "changed_keys <= 20%", "--why", "fewer bots")
-    assert (code, found) == (0, {"publication": 3, "release": 2, "kind": "promote"})
+    assert (code, found) == (0, {"publication": 3, "release": 2, "kind": "promote", "views": {"per_page": CHANGED}})
     assert counted(world, capsys) == (30, 3)
     assert run(world, capsys, "status")[1]["standing"] == [{"release": 1, "stage": "was live", "why": None, "lag": {SOURCE: 0}}]
 

@@ -1,6 +1,21 @@
 """The routes, one file per resource."""
 
-from serving.http.routes import changes, health, lookup, me, metrics, page, rows, sql, status, views
+from serving.http.routes import (
+    audits,
+    changes,
+    health,
+    history,
+    lookup,
+    me,
+    metrics,
+    page,
+    quarantine,
+    rows,
+    runs,
+    sql,
+    status,
+    views,
+)
 
 ROUTERS = (
     health.router,
@@ -12,5 +27,9 @@ ROUTERS = (
     lookup.router,
     sql.router,
     changes.router,
+    history.router,
+    audits.router,
+    quarantine.router,
+    runs.router,
     page.router,
 )

@@ -1,5 +1,7 @@
 """How far everything has come."""
 
+import asyncio
+
 from fastapi import APIRouter, Request
 
 from serving.http import describing
@@ -9,26 +11,36 @@ from serving.http.gate import Gated
 from serving.http.models import Status
 from serving.http.reading import readable
 from serving.http.server import principal_of, server_of
+from serving.snapshot import Snapshot
+from views.source import Source
+from views.view import View
 
 router = APIRouter(route_class=Gated, tags=["health"])
 
 
 @router.get("/status", openapi_extra={"x-verb": "read"}, responses=problems())
 async def status(request: Request) -> Status:
-    """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources."""
+    """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources.
+
+    What the broker tells is asked at most every few seconds and never waited for long: where it does not answer, `log` says so.
+    """
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
 
-    def shown(answers: Answers) -> Status:
-        snapshot = answers.live().snapshot
-        found = readable(answers.views(), principal)
-        sources = sorted({view.source.name for view in found.values()})
-        return Status(
-            publication=snapshot.publication.number,
-            release=snapshot.publication.release,
-            at=snapshot.publication.at.isoformat().replace("+00:00", "Z"),
-            views={name: describing.state(view, snapshot) for name, view in found.items()},
-            sources={name: describing.source_state(name, snapshot) for name in sources},
-        )
+    def known(answers: Answers) -> tuple[Snapshot, dict[str, Source], dict[str, View]]:
+        sources = {view.source.name: view.source for view in answers.views().values()}
+        return answers.live().snapshot, sources, readable(answers.views(), principal)
 
-    return await server.asking.ask(shown)
+    snapshot, sources, found = await server.asking.ask(known)
+    publication = snapshot.publication
+    log, stored = await asyncio.gather(server.pipeline.log(sources.values()), server.pipeline.stored(publication))
+    narrowed = principal.rights.narrowed
+    shown = sorted({view.source.name for view in found.values()})
+    return Status(
+        publication=publication.number,
+        release=publication.release,
+        at=publication.at.isoformat().replace("+00:00", "Z"),
+        views={name: describing.state(view, snapshot) for name, view in found.items()},
+        sources={name: describing.source_state(name, snapshot, log, stored, narrowed=narrowed) for name in shown},
+        standing=describing.standing(stored, shown, narrowed=narrowed),
+    )

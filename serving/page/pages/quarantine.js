@@ -1,4 +1,4 @@
-// Records that are no events: how many for which reason, which ones, and another try once the decoder reads them.
+// Records that are no events: how many for which reason, which ones, and what the project's definitions would make of them now.
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
@@ -7,9 +7,10 @@ import { number, second, visible } from "../lib/format.js";
 import { obstacle, problem } from "../parts/problem.js";
 import { button, field, heading } from "../parts/section.js";
 import { table } from "../parts/table.js";
-import { told } from "../parts/told.js";
+import { retried } from "../parts/retried.js";
 
 const PAGE_ROWS = 50;
+const MOST_RETRIED = 200;
 
 export function title() {
   return "Quarantine";
@@ -22,13 +23,13 @@ export function show(place, address, app, signal) {
   const reasons = h("div", { class: "chips", role: "group", "aria-label": "Reasons" });
   const list = h("div", { class: "rows" });
   const outcome = h("div", { role: "status" });
-  const again = button("Decode all of them again", retry);
+  const again = button("Decode the newest again", retry);
   const content = h(
     "div",
     {},
     h("div", { class: "controls" }, field("source", select), reasons),
     list,
-    h("div", { class: "retry" }, again, h("span", { class: "note" }, "After a fix of the decoder was published: what it reads now become events, the others stay here.")),
+    h("div", { class: "retry" }, again, h("span", { class: "note" }, "By the definitions in the project's folder. It writes nothing: where the decoder has changed, applying it reads all of them anew.")),
     outcome,
   );
   fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records that did not decode, or do not fit their event type, stay here with their place in the log; no answer counts them."), content);
@@ -83,12 +84,11 @@ export function show(place, address, app, signal) {
   }
 
   async function retry() {
-    if (!confirm(`Decode the quarantined records of ${source()} again?`)) return;
     again.disabled = true;
     fill(outcome, h("p", { class: "waiting" }, "\u2026"));
     try {
-      fill(outcome, told(await ask(`/quarantine/${encodeURIComponent(source())}/retry`, { method: "POST", body: {}, signal })));
-      await load();
+      const body = { limit: MOST_RETRIED, ...(query.get("reason") ? { reason: query.get("reason") } : {}) };
+      fill(outcome, retried(await ask(`/quarantine/${encodeURIComponent(source())}/retry`, { method: "POST", body, signal })));
     } catch (error) {
       if (!signal.aborted) fill(outcome, problem(error));
     } finally {

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,6 +14,7 @@ import httpx
 import msgspec
 import structlog
 
+from infra.jars import ROOT
 from infra.settings import Serving, Settings
 from serving.access import tokens
 from serving.access.rights import VERBS, Rights
@@ -20,9 +22,19 @@ from serving.http import running
 from serving.http.app import application
 from serving.http.running import Tls
 from serving.http.starting import of_project
+from serving.http.tandem import Tandem
 from tests.serving.world import NOON, World
 
 DAY = timedelta(days=1)
+WAITING = """
+import os
+import sys
+import threading
+
+sys.stderr.write(f"process {os.getpid()} waits\\n")
+threading.Event().wait()
+"""
+"""Definitions that are never done: what reads them in the project's folder goes on until it is stopped."""
 
 
 @dataclass
@@ -43,7 +55,9 @@ class Served:
         serving = msgspec.structs.replace(Serving(poll_ms=5, wait_s=1), **self.change)
         settings = Settings(state=self.world.tables.root, serving=serving)
         self.now = NOON
-        self.server = of_project(settings, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "SERVER_SECRET": "of the server"}
+        tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)
+        self.server = of_project(settings, tandem=tandem, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
         self.app = application(self.server)
         self.file = tokens.file_of(settings.folder)
 

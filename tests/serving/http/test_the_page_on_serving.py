@@ -123,4 +123,4 @@ def test_its_settings_are_settings(tmp_path: Path) -> None:
 
 def test_its_table_has_every_route(world: World) -> None:
     for route in gated(Served(world).app):
-        assert route.path.replace("{view}", "VIEW") in PAGE
+        assert route.path_format.replace("{view}", "VIEW").replace("{source}", "SOURCE").replace("{id}", "RUN") in PAGE

@@ -1,6 +1,6 @@
 """Every route asks who it is: each of the application's own routes, for everybody who might come."""
 
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -10,12 +10,15 @@ from serving.access import tokens
 from serving.access.oidc import Oidc, provider
 from serving.access.rights import VERBS
 from serving.http.gate import Gated, gated
+from serving.http.runs import Command
 from tests.serving.access.provider import SETTINGS, Issuing
 from tests.serving.http.served import Served
-from tests.serving.world import NOON, World, hit
+from tests.serving.world import NOON, SOURCE, World, hit
 from views.errors import TandemError
 
 VIEW = "per_page"
+COMMANDS = get_args(Command)
+NO_RUN = "00000000-0000-4000-8000-000000000000"
 KEYS = {"key.page": "/a", "window": "2026-11-01T12:00"}
 # What a request to each route needs to be answered, beside who asks; a new route has to be added.
 REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
@@ -35,6 +38,15 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/views/{view}/changes"): {"params": {"since": "x"}},
     ("POST", "/views/{view}/lookup"): {"json": {"keys": [{"page": "/a"}, {"page": "/b"}]}},
     ("POST", "/sql"): {"json": {"statement": "SELECT count(*) AS n FROM inverse"}},
+    ("GET", "/history"): {},
+    ("GET", "/audits"): {},
+    ("GET", "/quarantine/{source}"): {},
+    ("POST", "/quarantine/{source}/retry"): {"json": {"limit": 0}},
+    ("GET", "/runs"): {},
+    # What is let through is told that this is no option, so that nothing runs.
+    **{("POST", f"/runs/{command}"): {"json": {"no": "option"}} for command in COMMANDS},
+    ("GET", "/runs/{id}"): {},
+    ("DELETE", "/runs/{id}"): {},
 }
 # Whom each kind of route answers, and with what the others are refused.
 KNOWN = ("reader", "admin", "bound", "other view", "staff")
@@ -69,6 +81,8 @@ def authorizations(served: Served) -> dict[str, str | None]:
         "reader": served.token("reader"),
         "admin": served.token("admin", may=("admin", "read")),
         "admin only": served.token("admin only", may=("admin", "ingest")),
+        "narrow admin": served.token("narrow admin", may=("admin",), views=["inverse"]),
+        "bound admin": served.token("bound admin", may=("admin",), rows=["page=/a"]),
         "analyst": served.token("analyst", may=("read", "sql")),
         "bound analyst": served.token("bound analyst", may=("sql",), rows=["page=/a"]),
         "staff": issuing.signed(groups=["staff"]),
@@ -82,14 +96,19 @@ def authorizations(served: Served) -> dict[str, str | None]:
 
 
 def expected(served: Served, method: str, path: str, who: str) -> int:
-    needs = next(route.needs for route in gated(served.app) if route.path == path and method in (route.methods or ()))
+    needs = next(route.needs for route in gated(served.app) if route.path_format == path and method in (route.methods or ()))
     if needs == "open":
         return 200
     if who in NOBODY:
         return 401
     if needs == "sql":
         return 200 if who == "analyst" else 403
-    if needs != "known" and who in ("admin only", "bound analyst"):
+    if needs == "admin":
+        refused = 404 if path == "/runs/{id}" else 400 if method == "POST" else 200
+        return refused if who in ("admin", "admin only") else 403
+    if needs != "known" and who in ("admin only", "narrow admin", "bound admin", "bound analyst"):
+        return 403
+    if path == "/audits" and who in ("bound", "staff"):
         return 403
     if "{view}" in path and who == "other view":
         return 404
@@ -98,11 +117,12 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
 
 async def asked(client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
-    return await client.request(method, path.replace("{view}", view), headers=headers, **REQUESTS[method, path])
+    place = path.replace("{view}", view).replace("{source}", SOURCE).replace("{id}", NO_RUN)
+    return await client.request(method, place, headers=headers, **REQUESTS[method, path])
 
 
 def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
-    found = {(method, route.path) for route in gated(served.app) for method in route.methods or ()}
+    found = {(method, route.path_format) for route in gated(served.app) for method in route.methods or ()}
     assert found == set(REQUESTS)
     assert {route.path for route in gated(served.app) if route.needs == "open"} == {"/healthz", "/readyz"}
 

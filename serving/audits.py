@@ -1,0 +1,34 @@
+"""An audit as a document: how what was served compared with what the batch then found."""
+
+from typing import Any
+
+from ledger.audits import Audit
+
+
+def document_of(audit: Audit) -> dict[str, Any]:
+    """An audit as JSON has it; figures are null where nothing was compared, and `obstacle` says why."""
+    figures = audit.figures
+    return {
+        "at": audit.at.isoformat().replace("+00:00", "Z"),
+        "version": audit.version,
+        "served": audit.served,
+        "release": audit.release,
+        "view": audit.view,
+        "measure": audit.measure or None,
+        "start": audit.start.to_json(),
+        "end": audit.end.to_json(),
+        "obstacle": audit.obstacle,
+        "cause": figures and figures.cause,
+        "figures": figures
+        and {
+            "rows": figures.rows,
+            "unequal": figures.unequal,
+            "differ": figures.differ,
+            "share": figures.differ / figures.rows if figures.rows else 0.0,
+            "largest": figures.largest,
+            "mean": figures.mean,
+            "smape": figures.smape,
+            "tolerance": figures.tolerance,
+        },
+        "examples": [dict(example) for example in figures.examples] if figures else [],
+    }

@@ -1,0 +1,40 @@
+"""The releases beside the live one: those that are kept up, and those that lately failed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from ledger import promotion, publications, standing
+from ledger.publications import Publication
+from ledger.standing import Followed
+from ledger.tables import Tables
+
+Stage = Literal["being built", "ready", "was live", "failed"]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A release that is not live. `lag` is by source how many offsets its realtime views are behind the live ones."""
+
+    release: int
+    stage: Stage
+    why: str | None = None
+    lag: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """As `status --json` prints it."""
+        return asdict(self)
+
+
+def beside(tables: Tables, live: Publication, *, days: int, now: datetime) -> Iterator[Beside]:
+    """The releases beside that of the live publication, kept up for so many days after they were live. Raises Unreadable."""
+    newest = {one.state.release: one for one in standing.records(tables)}
+    published = {each.release for each in publications.history(tables)}
+    ready = promotion.ready(tables, days=days, at=now)
+    for state in Followed(tables, days).states(now)[1:]:
+        stage: Stage = "was live" if state.release in published else "ready" if state.release in ready else "being built"
+        yield Beside(state.release, stage, lag=promotion.lags(tables, state, live))
+    for number, one in sorted(newest.items()):
+        if one.stage == "failed" and now - one.state.at < timedelta(days=days):
+            yield Beside(number, "failed", one.state.why)

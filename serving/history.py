@@ -1,0 +1,41 @@
+"""The publications as documents: what was live, since when, by whom and why, and what a promotion changed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ledger import diffs, publications, releases
+from ledger.diffs import ReleaseDiff
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.tables import Tables
+
+
+def documents(tables: Tables, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
+    """The newest publications, the newest first, at most `limit` of them; and how many there are. Raises Unreadable."""
+    every = publications.history(tables)
+    chosen = every[::-1][:limit]
+    stored = {release.number: release for release in releases.every(tables)}
+    compared = diffs.newest(tables) if any(each.kind == "promote" for each in chosen) else {}
+    return [_document(each, stored[each.release], compared.get(each.release)) for each in chosen], len(every)
+
+
+def _document(one: Publication, release: Release, diff: ReleaseDiff | None) -> dict[str, Any]:
+    changed = diff.views if diff is not None and one.kind == "promote" else None
+    return {
+        "publication": one.number,
+        "parent": one.parent,
+        "kind": one.kind,
+        "at": one.at.isoformat().replace("+00:00", "Z"),
+        "by": one.by,
+        "why": one.why,
+        "release": one.release,
+        "revision": release.revision,
+        "cuts": {source: cut.to_json() for source, cut in one.cuts.items()},
+        "views": {name: [part.version for part in view.parts] for name, view in one.views.items()},
+        "gaps": list(one.gaps),
+        "diff": None if changed is None else {name: _summary(view) for name, view in changed.items()},
+    }
+
+
+def _summary(view: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: view[name] for name in ("status", "matched", "changed", "only_old", "only_new") if name in view}

@@ -1,0 +1,85 @@
+"""How far log, archive and releases have come, for `/status`: never asked more often than they change, never waited for long."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from infra.settings import Settings
+from ledger import releases
+from ledger.publications import Publication
+from ledger.tables import Tables
+from ledger.until_loss import UntilLoss
+from serving.beside import Beside, beside
+from serving.http.recent import Recent
+from serving.log_ends import LogEnd, log_ends
+from serving.standing import Archived, archived
+from serving.unarchived import unarchived
+from views.errors import said_by
+from views.source import Source
+
+_KEPT_S: Final = 3.0
+_PATIENCE_S: Final = 0.8
+"""Less than any request may take."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """By source where its topics end, and how long what is not archived is safe; nothing of the latter where nobody tells."""
+
+    ends: Mapping[str, LogEnd]
+    until_loss: Mapping[str, UntilLoss]
+
+    def end(self, source: str) -> LogEnd:
+        """Where a source's topics end, or why that is not known."""
+        return self.ends.get(source) or LogEnd(problem="the broker was not asked about this source yet")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """By source what the archive holds, and the releases beside the live one; None of both where that takes too long to read."""
+
+    archives: Mapping[str, Archived] = field(default_factory=dict)
+    beside: tuple[Beside, ...] | None = None
+
+
+@dataclass
+class Pipeline:
+    """`now` is the time of day, `clock` gives seconds that never step back. For one event loop."""
+
+    settings: Settings
+    tables: Tables
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+    _log: Recent[Log] = field(init=False, repr=False)
+    _stored: Recent[Stored] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._log, self._stored = Recent(_KEPT_S, self.clock), Recent(_KEPT_S, self.clock)
+
+    async def log(self, sources: Iterable[Source]) -> Log:
+        """What the broker tells of the sources, or why it does not."""
+        wanted = list(sources)
+        found = await self._log.get(lambda: self._ask(wanted), patience=_PATIENCE_S)
+        return found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
+
+    async def stored(self, live: Publication) -> Stored:
+        """What the tables tell beside the live publication. Raises TandemError."""
+        return await self._stored.get(lambda: self._read(live), patience=_PATIENCE_S) or Stored()
+
+    def _ask(self, sources: list[Source]) -> Log:
+        try:
+            ends = log_ends(self.settings, sources)
+            told = [source for source in sources if not ends[source.name].problem]
+            return Log(ends, unarchived(self.settings, self.tables, told, now=self.now()))
+        except Exception as error:  # noqa: BLE001 - whatever the client raises, the rest of the status is there
+            return _unknown(sources, said_by(error))
+
+    def _read(self, live: Publication) -> Stored:
+        found = releases.load(self.tables, live.release).sources
+        archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
+        return Stored(archives, tuple(beside(self.tables, live, days=self.settings.keep.release_days, now=self.now())))
+
+
+def _unknown(sources: Iterable[Source], why: str) -> Log:
+    return Log({source.name: LogEnd(problem=why) for source in sources}, {})

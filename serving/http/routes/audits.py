@@ -1,0 +1,41 @@
+"""How what was served compared with what the batch then found."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from ledger import audits as stored
+from serving.audits import document_of
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.operator_models import Audited, Audits
+from serving.http.problem import Problem
+from serving.http.reading import may_see, readable
+from serving.http.server import principal_of, server_of
+from views.errors import listed
+
+Of = Annotated[str | None, Query(alias="view", description="Only of this view.", max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=2000, description="At most so many.")]
+
+router = APIRouter(route_class=Gated, tags=["releases"])
+
+
+@router.get("/audits", openapi_extra={"x-verb": "read"}, responses=problems(404))
+async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audits:
+    """List what each recompute found of the answers that had been served until then, the newest first.
+
+    One a run, view and measure: how many answers differ, by how much, why, and examples. Not for tokens that are bound to rows,
+    since its figures are of all rows.
+    """
+    server, principal = server_of(request), principal_of(request)
+    if principal.rights.rows:
+        raise Problem(403, "a token that is bound to rows may not see audits: they are of all rows")
+    server.asking.snapshot()
+    views = await server.asking.ask(lambda answers: answers.views())
+    found = await asyncio.to_thread(stored.history, server.tables, view=view)
+    seen = [audit for audit in reversed(found) if may_see(views, audit.view, principal)][:limit]
+    known = readable(views, principal)
+    if view is not None and view not in known and not seen:
+        raise Problem(404, f"there is no view {view!r}; views: {listed(view, known)}")
+    return Audits(audits=[Audited.model_validate(document_of(audit)) for audit in seen])

@@ -1,0 +1,48 @@
+"""What was live, since when, and why."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from serving.access.rights import Principal
+from serving.history import documents
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.operator_models import History, Published
+from serving.http.reading import may_see, readable
+from serving.http.server import principal_of, server_of
+from views.view import View
+
+Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
+
+router = APIRouter(route_class=Gated, tags=["releases"])
+
+
+@router.get("/history", openapi_extra={"x-verb": "read"}, responses=problems())
+async def history(request: Request, limit: Limit = 100) -> History:
+    """List the publications, the newest first: who, when, why, release, cuts, batch versions, code, what a promotion changed.
+
+    A token that is narrowed sees of each only the views that it may read, and their sources.
+    """
+    server, principal = server_of(request), principal_of(request)
+    server.asking.snapshot()
+    views = await server.asking.ask(lambda answers: answers.views())
+    found, total = await asyncio.to_thread(documents, server.tables, limit)
+    sources = {view.source.name for view in readable(views, principal).values()}
+    shown = [_narrowed(one, views, sources, principal) if principal.rights.narrowed else one for one in found]
+    return History(publications=[Published.model_validate(one) for one in shown], total=total)
+
+
+def _narrowed(
+    document: Mapping[str, Any], views: Mapping[str, View], sources: Collection[str], principal: Principal
+) -> dict[str, Any]:
+    diff = None if principal.rights.rows else document["diff"]
+    return {
+        **document,
+        "cuts": {name: cut for name, cut in document["cuts"].items() if name in sources},
+        "views": {name: parts for name, parts in document["views"].items() if may_see(views, name, principal)},
+        "gaps": [name for name in document["gaps"] if name.rpartition("-gap-")[0] in sources],
+        "diff": None if diff is None else {name: one for name, one in diff.items() if may_see(views, name, principal)},
+    }

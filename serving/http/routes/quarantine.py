@@ -1,0 +1,84 @@
+"""The records that are no events: why, what they hold, and what the project's folder would make of them."""
+
+import asyncio
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request
+
+from ledger import archive, publications, releases
+from ledger.tables import Tables
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.operator_models import Quarantine, Quarantined, Retried, Retry
+from serving.http.problem import Problem
+from serving.http.server import principal_of, server_of
+from serving.outcome import ReadFailed
+from serving.quarantine import After, rejects
+from serving.standing import archived
+from views.errors import listed
+
+_ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
+
+Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
+Reason = Annotated[str | None, Query(description="Only those with this reason.", max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
+Before = Annotated[str | None, Query(description="Those before: `next` of the page of newer ones.", max_length=400)]
+
+router = APIRouter(route_class=Gated, tags=["quarantine"])
+
+
+@router.get("/quarantine/{source}", openapi_extra=_ADMIN, responses=problems(404))
+async def quarantine(
+    request: Request, source: Source, reason: Reason = None, limit: Limit = 100, before: Before = None
+) -> Quarantine:
+    """List the records of a source that could not be read as events, the newest first, as `tandem archive` has filed them."""
+    tables, after = server_of(request).tables, None if before is None else After.parse(before)
+    return await asyncio.to_thread(_page, tables, source, reason, limit, after)
+
+
+@router.post("/quarantine/{source}/retry", openapi_extra=_ADMIN, responses=problems(404, 409, 413))
+async def retry(request: Request, source: Source, body: Retry) -> Retried:
+    """Decode records of the quarantine again, by the definitions in the project's folder, and say what they would be.
+
+    It runs in a process of its own and writes nothing: `apply` reads all records anew where the decoder has changed.
+    """
+    server = server_of(request)
+    await asyncio.to_thread(_decoder, server.tables, source)
+    document = await server.retrying.retry([f"--source={source}", *body.words()], by=principal_of(request))
+    return Retried.model_validate(document)
+
+
+def _decoder(tables: Tables, source: str) -> str:
+    """The decoder's fingerprint of a published source. Raises Problem 404, ReadFailed."""
+    live = publications.latest(tables)
+    if live is None:
+        raise ReadFailed("nothing is published yet")
+    sources = releases.load(tables, live.release).sources
+    if source not in sources:
+        raise Problem(404, f"there is no source {source!r}; sources: {listed(source, sources)}")
+    return sources[source]
+
+
+def _page(tables: Tables, source: str, reason: str | None, limit: int, after: After | None) -> Quarantine:
+    decoder = _decoder(tables, source)
+    found = rejects(tables, source, decoder, reason=reason, after=after, limit=limit + 1)
+    page, names = found.slice(0, limit), archive.topic_names(tables, source)
+    return Quarantine(
+        source=source,
+        counts=dict(archived(tables, source, decoder).counts.quarantined),
+        rows=[_row(reject, names) for reject in page.to_pylist()],
+        next=str(After.of(page)) if found.num_rows > limit else None,
+    )
+
+
+def _row(reject: dict[str, Any], names: dict[str, str]) -> Quarantined:
+    return Quarantined(
+        topic=names.get(reject["topic_id"], reject["topic_id"]),
+        topic_id=reject["topic_id"],
+        partition=reject["partition"],
+        offset=reject["offset"],
+        timestamp=reject["timestamp"].isoformat().replace("+00:00", "Z"),
+        reason=reject["reason"],
+        detail=reject["detail"],
+        value=(reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),
+    )

@@ -1,0 +1,103 @@
+"""Steering: commands of `tandem` that operators have the server run, and how far they have come."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Request, Response
+
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.problem import Problem
+from serving.http.run_models import Apply, Plan, Promote, Resume, Retire, Rollback, RunState, Started, shown
+from serving.http.run_models import Runs as Shown
+from serving.http.runs import KEPT, Busy, Command, Run
+from serving.http.server import principal_of, server_of
+from views.errors import listed
+
+_ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
+_STARTED: Final[dict[int | str, dict[str, Any]]] = {
+    202: {"headers": {"Location": {"description": "Where the run is.", "schema": {"type": "string"}}}},
+    **problems(409, 413),
+}
+
+Id = Annotated[UUID, Path(description="The run's id.")]
+
+router = APIRouter(route_class=Gated, tags=["steering"])
+
+
+def _started(request: Request, response: Response, command: Command, options: Sequence[str], *, effect: bool = True) -> Started:
+    try:
+        run = server_of(request).runs.start(command, options, by=principal_of(request), effect=effect)
+    except Busy as busy:
+        raise Problem(409, str(busy), headers={"Location": f"/runs/{busy.run.id}"}, run=busy.run.id) from busy
+    response.headers["Location"] = f"/runs/{run.id}"
+    return Started(run=run.id)
+
+
+def _run(request: Request, number: UUID) -> Run:
+    runs = server_of(request).runs
+    found = runs.find(str(number))
+    if found is None:
+        known = listed(str(number), [run.id for run in runs.newest_first()])
+        raise Problem(404, f"there is no run {number}; the newest {KEPT} since the server began are kept: {known}")
+    return found
+
+
+@router.post("/runs/plan", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
+async def plan(request: Request, response: Response, body: Plan) -> Started:
+    """Say what the project's definitions change of what is published: `tandem plan`. It has no effect."""
+    return _started(request, response, "plan", body.words(), effect=False)
+
+
+@router.post("/runs/apply", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
+async def apply(request: Request, response: Response, body: Apply) -> Started:
+    """Build the project's definitions as a release beside the live one, and compare their answers: `tandem apply`."""
+    return _started(request, response, "apply", body.words())
+
+
+@router.post("/runs/promote", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
+async def promote(request: Request, response: Response, body: Promote) -> Started:
+    """Make a release live that is ready: `tandem promote`. With `check` it has no effect, and shows how its answers differ."""
+    return _started(request, response, "promote", body.words(), effect=not body.check)
+
+
+@router.post("/runs/rollback", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
+async def rollback(request: Request, response: Response, body: Rollback) -> Started:
+    """Make an earlier publication live again: `tandem rollback`."""
+    return _started(request, response, "rollback", body.words())
+
+
+@router.post("/runs/retire", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
+async def retire(request: Request, response: Response, body: Retire) -> Started:
+    """Let a release go that is not live: `tandem retire`."""
+    return _started(request, response, "retire", body.words())
+
+
+@router.post("/runs/resume", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
+async def resume(request: Request, response: Response, body: Resume) -> Started:
+    """Let recomputes publish again after a rollback: `tandem resume`."""
+    return _started(request, response, "resume", body.words())
+
+
+@router.get("/runs", openapi_extra=_ADMIN, responses=problems())
+async def runs(request: Request) -> Shown:
+    """List the runs of this server, the newest first: the last 50, in memory, none of before it began."""
+    return Shown(runs=[shown(run) for run in server_of(request).runs.newest_first()])
+
+
+@router.get("/runs/{id:uuid}", openapi_extra=_ADMIN, responses=problems(404))
+async def run(request: Request, id: Id) -> RunState:  # noqa: A002 - the parameter's name in the path
+    """Show a run: how it stands, the last lines of its progress, and the document that it printed."""
+    return shown(_run(request, id))
+
+
+@router.delete("/runs/{id:uuid}", openapi_extra=_ADMIN, responses=problems(404))
+async def stop(request: Request, id: Id) -> RunState:  # noqa: A002 - likewise
+    """Stop a run: it is asked to end, and killed ten seconds later. One that is over stays as it is.
+
+    What the command did by then stands; it can be run again.
+    """
+    found = _run(request, id)
+    server_of(request).runs.stop(found)
+    return shown(found)

@@ -1,0 +1,50 @@
+"""How a server calls `tandem`: as a child whose environment has what a command needs, and nothing else of the server's."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from infra.child import Child
+from serving.access.rights import Principal
+
+MOST_BYTES: Final = 1 << 20
+"""A document that is larger is not taken."""
+
+_NAMES: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+)
+_PREFIXES: Final = ("LC_", "SPARK_", "TANDEM_")
+_LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True)
+class Tandem:
+    """`words` begin the command, `environ` is the server's environment."""
+
+    words: Sequence[str]
+    project: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    def child(self, command: str, options: Sequence[str], *, by: Principal) -> Child:
+        """A command of the project that prints a document, for whoever asks; each option is one word, as `--name=value`."""
+        words = [*self.words, command, *options, f"--project={self.project}", "--json"]
+        return Child(words, {**_kept(self.environ), "TANDEM_WHO": _name(by)}, self.project, MOST_BYTES)
+
+
+def document_of(printed: bytes) -> Any:
+    """The JSON document that a command printed; None if it printed none, as one that was killed."""
+    try:
+        return json.loads(printed)
+    except ValueError:
+        return None
+
+
+def _kept(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name in _NAMES or name.startswith(_PREFIXES)}
+
+
+def _name(by: Principal) -> str:
+    """Who asks, in characters that an environment and a terminal take: an identity provider may give any."""
+    return "".join(c if c.isprintable() else "?" for c in str(by))[:_LONGEST_NAME]
