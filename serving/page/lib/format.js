@@ -1,7 +1,6 @@
 // Values as people read them. Times are UTC, as everywhere in the platform.
 
-const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-const CONTROL = /[\u0000-\u001f\u007f]/g;
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 const GROUPS = /\B(?=(\d{3})+$)/g;
 const NARROW = "\u202f";
 
@@ -66,11 +65,9 @@ export function span(seconds) {
   return `${Math.round(seconds / 86400)} d`;
 }
 
-/** A text of which everything is to be seen: control characters as their pictures, marks without width by their number. */
+/** A text of which everything is to be seen: what has no shape of its own stands there by its number. */
 export function visible(text) {
-  return text
-    .replace(CONTROL, (mark) => String.fromCodePoint(mark === "\u007f" ? 0x2421 : 0x2400 + mark.codePointAt(0)))
-    .replace(HIDDEN, (mark) => `\u27e8U+${mark.codePointAt(0).toString(16).toUpperCase()}\u27e9`);
+  return text.replace(HIDDEN, (mark) => `\u27e8U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`);
 }
 
 /** "1 row", "2 rows". */

@@ -5,6 +5,7 @@ import { to } from "../lib/address.js";
 import { fill, h } from "../lib/dom.js";
 import { ago, counted, number, second, time } from "../lib/format.js";
 import { total } from "../lib/positions.js";
+import { besides } from "../parts/besides.js";
 import { flow } from "../parts/flow.js";
 import { obstacle } from "../parts/problem.js";
 import { publications } from "../parts/publications.js";
@@ -61,7 +62,7 @@ export function show(place, _, app, signal) {
     }
     if (!names.length) fill(sources, h("p", { class: "note" }, "There is no view that this token may read."));
     fill(views, listed(status));
-    fill(beside, standing(status.standing ?? []));
+    fill(beside, besides(status.standing ?? []));
     if (status.publication !== published) {
       if (published !== null) app.say(`Publication ${status.publication} is live.`);
       published = status.publication;
@@ -75,10 +76,11 @@ function source(name) {
   const diagram = flow();
   const positions = tape();
   const told = h("div", {});
+  const why = h("div", { class: "positions" });
   const problems = h("div", { "aria-live": "polite" });
-  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, told);
+  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, told, why);
   const seen = [];
-  let said = "";
+  let said = null;
 
   function tell(state, status, at) {
     const rate = perSecond(seen, total(state.realtime), at);
@@ -90,13 +92,15 @@ function source(name) {
       facts({
         Watermark: state.watermark === null ? null : h("time", { datetime: state.watermark }, second(state.watermark)),
         "Newest event": state.newest === null ? null : h("time", { datetime: state.newest, title: time(state.newest) }, ago(state.newest)),
-        "Until loss": state.until_loss?.warning ?? null,
+        "Until loss": state.until_loss?.warning,
       }),
     );
-    const wrong = [state.problem, state.log?.problem, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
-    if (wrong.join("\n") === said) return;
-    said = wrong.join("\n");
+    const wrong = [state.problem, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
+    const now = [...wrong, state.log.problem].join("\n");
+    if (now === said) return;
+    said = now;
     fill(problems, wrong.map((text) => h("p", { class: "problem" }, text)));
+    fill(why, state.log.problem ? h("details", {}, h("summary", {}, "Why the log\u2019s end is not known"), h("p", {}, state.log.problem)) : null);
   }
   return { node, tell };
 }
@@ -104,8 +108,9 @@ function source(name) {
 function figures(state, status, rate, views) {
   const [cut, end] = [total(state.cut), total(state.realtime)];
   return {
-    log: state.log?.end ? { value: number(total(state.log.end)), what: "offsets in the log" } : { value: number(end), what: "offsets counted" },
-    lag: state.log?.lag ?? null,
+    log: state.log.end ? { value: number(total(state.log.end)), what: "offsets in the log" } : { value: number(end), what: "offsets counted" },
+    lag: state.log.lag,
+    end: state.log.end !== null,
     archive: state.archive ? `archive up to ${number(total(state.archive.end))}` : "",
     cut: { value: number(cut), what: "offsets below the cut" },
     realtime: { value: number(Math.max(0, end - cut)), what: "offsets from the cut on" },
@@ -127,6 +132,7 @@ function perSecond(seen, offsets, at) {
 function listed(status) {
   return table({
     caption: "Views that this token may read",
+    named: true,
     rows: Object.entries(status.views),
     empty: "There is none.",
     columns: [
@@ -138,21 +144,4 @@ function listed(status) {
       { name: "answers", cell: ([, state]) => (state.problem === null ? badge("given", "good") : h("span", {}, badge("failed", "bad"), " ", state.problem)) },
     ],
   });
-}
-
-function standing(releases) {
-  if (!releases.length) return null;
-  return section(
-    "Beside the live release",
-    table({
-      caption: "Releases that stand beside the live one",
-      rows: releases,
-      columns: [
-        { name: "release", head: true, cell: (one) => number(one.release) },
-        { name: "stage", cell: (one) => badge(one.stage, one.stage === "failed" ? "bad" : one.stage === "ready" ? "good" : "plain") },
-        { name: "behind", cell: (one) => Object.entries(one.lag).map(([name, lag]) => `${name}: ${number(lag)}`).join(", ") },
-        { name: "why", cell: (one) => one.why ?? "" },
-      ],
-    }),
-  );
 }

@@ -3,6 +3,7 @@
 import { ask } from "../lib/ask.js";
 import { fill, h } from "../lib/dom.js";
 import { ago, number, span } from "../lib/format.js";
+import { besides } from "../parts/besides.js";
 import { outcome } from "../parts/outcome.js";
 import { obstacle, problem } from "../parts/problem.js";
 import { publications } from "../parts/publications.js";
@@ -14,7 +15,8 @@ const TONES = { running: "warn", done: "good", changes: "warn", failed: "bad", s
 const ASKED = {
   apply: "Build the project's definitions as a release beside the live one?",
   promote: "Make the release live that is ready?",
-  rollback: "Make the publication before the live one live again?",
+  rollback: "Make an earlier publication live again?",
+  retire: "Let the release go? It cannot be promoted any more.",
   resume: "Let recomputes publish again?",
 };
 
@@ -28,9 +30,11 @@ export function show(place, _, app, signal) {
   const wrong = h("div", {});
   const runs = h("div", { class: "runs" });
   const history = h("div", {});
+  const beside = h("div", {});
   const kept = new Map();
   let live = null;
   let timer = null;
+  let stood = "";
 
   const words = () => (why.value.trim() ? { why: why.value.trim() } : {});
   const guarded = () => ({ ...words(), ...(gate.value.trim() ? { gate: gate.value.trim() } : {}) });
@@ -50,6 +54,7 @@ export function show(place, _, app, signal) {
       field("gate of promote", gate, "only if all hold"),
     ),
     wrong,
+    beside,
     section("Runs", runs),
     section("Publications", history),
   );
@@ -65,6 +70,14 @@ export function show(place, _, app, signal) {
     } catch (error) {
       if (!signal.aborted) fill(wrong, problem(error));
     }
+  }
+
+  function steer(release) {
+    return [
+      button("Promote", () => start("promote", { ...guarded(), release }), { class: "quiet", "aria-label": `Promote release ${release}` }),
+      " ",
+      button("Retire", () => start("retire", { ...words(), release }), { class: "quiet", "aria-label": `Retire release ${release}` }),
+    ];
   }
 
   async function stop(id) {
@@ -115,13 +128,19 @@ export function show(place, _, app, signal) {
 
   function back(one) {
     if (one.publication === live) return null;
-    const number_ = one.publication;
-    return button("Back to it", () => confirm(`Make publication ${number_} live again?`) && start("rollback", { ...words(), publication: number_ }), { class: "quiet", "aria-label": `Roll back to publication ${number_}` });
+    const { publication } = one;
+    return button("Back to it", () => start("rollback", { ...words(), publication }), { class: "quiet", "aria-label": `Roll back to publication ${publication}` });
   }
 
   look();
   app.status.subscribe((found) => {
-    if (!found.status || found.status.publication === live) return;
+    if (!found.status) return;
+    const standing = found.status.standing ?? [];
+    if (JSON.stringify(standing) !== stood) {
+      stood = JSON.stringify(standing);
+      fill(beside, besides(standing, (one) => steer(one.release)));
+    }
+    if (found.status.publication === live) return;
     live = found.status.publication;
     published();
   }, signal);

@@ -27,12 +27,12 @@ export function chart({ label, signal, height = HEIGHT }) {
     fill(legend, next.series.map((one) => entry(one)), next.from ? h("li", {}, h("span", { class: "swatch open" }), "open windows") : null);
     const position = plot?.cursor.left;
     plot?.destroy();
-    plot = next.xs.length ? new uPlot(options(next, width(canvas), height, legend), columns(next), canvas) : null;
+    plot = next.xs.length ? new uPlot(options(next, width(figure), height, legend), columns(next), canvas) : null;
     if (plot && position >= 0) plot.setCursor({ left: position, top: 0 });
   }
 
-  const sized = new ResizeObserver(() => plot?.setSize({ width: width(canvas), height }));
-  sized.observe(canvas);
+  const sized = new ResizeObserver(() => plot?.setSize({ width: width(figure), height }));
+  sized.observe(figure);
   onScheme(() => data && draw(data), signal);
   signal.addEventListener("abort", () => {
     sized.disconnect();
@@ -41,8 +41,8 @@ export function chart({ label, signal, height = HEIGHT }) {
   return { figure, draw };
 }
 
-function width(canvas) {
-  return Math.max(240, Math.floor(canvas.clientWidth));
+function width(figure) {
+  return Math.max(240, Math.floor(figure.clientWidth));
 }
 
 function entry(one) {

@@ -32,7 +32,7 @@ export function flow() {
     boxes.batch.set(figures.cut);
     boxes.speed.set(figures.realtime);
     boxes.answers.set(figures.answers);
-    fill(lag, figures.lag === null ? "" : figures.lag === 0 ? "all counted" : `${number(figures.lag)} waiting`);
+    fill(lag, !figures.end ? "end not known" : figures.lag === null ? "" : figures.lag === 0 ? "all counted" : `${number(figures.lag)} waiting`);
     lag.classList.toggle("behind", figures.lag > 0);
     fill(rate, figures.rate);
     fill(archive, figures.archive);

@@ -18,8 +18,8 @@ export function publications(list, { live = null, actions = null } = {}) {
     { name: "changed", cell: (one) => changed(one.diff) },
     { name: "why", cell: (one) => h("bdi", {}, [one.why, ...one.gaps.map((gap) => `in spite of ${gap}`)].filter(Boolean).join("; ")) },
   ];
-  if (actions !== null) columns.push({ name: "", cell: actions });
-  return table({ caption: "Publications, the newest first", rows: list, columns, empty: "Nothing is published yet." });
+  if (actions !== null) columns.push({ name: "actions", cell: actions });
+  return table({ caption: "Publications, the newest first", named: true, rows: list, columns, empty: "Nothing is published yet." });
 }
 
 function changed(diff) {

@@ -8,9 +8,9 @@ const ARROWS = { ascending: "\u2191", descending: "\u2193" };
 /**
  * A table. Each of `columns` has a `name`, the `cell` of a row (a node or a text), and may have a `title`, a `note` (shown small
  * under the name), `number` (aligned right), `order` ("ascending", "descending" or null, where it can be sorted) and `head` (it
- * names the row). `sort` is called with the name of a column whose button was pressed, `look` gives a row's class.
+ * names the row). `sort` is called with the name of a column whose button was pressed, `look` gives a row's class; `named` says that a heading beside it has the caption's words.
  */
-export function table({ caption, columns, rows, sort = null, look = () => null, empty = "no rows" }) {
+export function table({ caption, columns, rows, sort = null, look = () => null, empty = "no rows", named = false }) {
   const body = rows.map((row) => h("tr", { class: look(row) }, columns.map((column) => cell(column, row))));
   return h(
     "div",
@@ -18,7 +18,7 @@ export function table({ caption, columns, rows, sort = null, look = () => null, 
     h(
       "table",
       {},
-      h("caption", {}, caption),
+      h("caption", { class: named ? "unseen" : null }, caption),
       h("thead", {}, h("tr", {}, columns.map((column) => heading(column, sort)))),
       h("tbody", {}, body.length ? body : h("tr", {}, h("td", { colspan: columns.length, class: "empty" }, empty))),
     ),

@@ -20,7 +20,7 @@ export function tape() {
   );
 
   function tell(state) {
-    const found = partitions({ cut: state.cut, realtime: state.realtime, archive: state.archive?.end, end: state.log?.end });
+    const found = partitions({ cut: state.cut, realtime: state.realtime, archive: state.archive?.end, end: state.log.end });
     fill(lines, found.slice(0, MOST).map(line));
     const left = found.length - MOST;
     fill(note, left > 0 ? `${number(left)} more partitions are counted above and not drawn.` : found.length ? "Lengths are square roots of offsets." : "Nothing is counted yet.");

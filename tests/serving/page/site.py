@@ -9,7 +9,9 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.positions import Position
+from ledger import audits
+from ledger.audits import Audit, Figures
+from ledger.positions import LOG_START, Position
 from tests.serving.world import NOON, World
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,7 +49,9 @@ page_traffic = View(
     },
     docs={"visitors": "Different users."},
 )
-site = View(source=hits, doc="The whole site.", window=tumbling(minutes=30), measures={"hits": count(), "visitors": distinct('"user"')})
+site = View(
+    source=hits, doc="The whole site.", window=tumbling(minutes=30), measures={"hits": count(), "visitors": distinct('"user"')}
+)
 totals = View(
     source=hits,
     doc="Everything ever, by page.",
@@ -135,7 +139,24 @@ def site(folder: Path) -> World:
     for n in range(0, len(rest), 400):
         made.append(n % 2, *rest[n : n + 400])
         made.trigger()
+    audited(made)
     return made
+
+
+def audited(world: World, runs: int = 24) -> None:
+    """A history of audits: late copies in some runs, and one run over a bridge."""
+    random = Random(3)
+    for run in range(runs):
+        at = NOON - timedelta(hours=runs - run)
+        found = []
+        for view, measure, share in (("page_traffic", "hits", 0.001), ("page_traffic", "bytes", 0.002), ("site", "hits", 0.0005)):
+            differ = random.choice((0, 0, 1, 2, 5))
+            error = share * differ * random.random()
+            figures = Figures(180, differ, differ, 3.0 * differ, 0.02 * differ, error, 0.0, "copies" if differ else "none")
+            found.append(Audit(at, run + 1, 1, 1, view, measure, LOG_START, LOG_START, figures=figures))
+        if run == 5:
+            found = [Audit(at, run + 1, 1, 1, "page_traffic", "", LOG_START, LOG_START, obstacle="bridge")]
+        audits.record(world.tables, found)
 
 
 def hostile(folder: Path) -> World:
