@@ -28,7 +28,7 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/status"): {},
     ("GET", "/me"): {},
     ("GET", "/"): {},
-    ("GET", "/page/{file:path}"): {},
+    ("GET", "/page/{file}"): {},
     ("GET", "/openapi.json"): {},
     ("GET", "/views"): {},
     ("GET", "/views/{view}"): {},
@@ -117,14 +117,14 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
 
 async def asked(client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
-    place = path.replace("{view}", view).replace("{source}", SOURCE).replace("{id}", NO_RUN)
+    place = path.replace("{view}", view).replace("{source}", SOURCE).replace("{id}", NO_RUN).replace("{file}", "main.js")
     return await client.request(method, place, headers=headers, **REQUESTS[method, path])
 
 
 def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
     found = {(method, route.path_format) for route in gated(served.app) for method in route.methods or ()}
     assert found == set(REQUESTS)
-    assert {route.path for route in gated(served.app) if route.needs == "open"} == {"/healthz", "/readyz"}
+    assert {route.path for route in gated(served.app) if route.needs == "open"} == {"/healthz", "/readyz", "/", "/page/{file:path}"}
 
 
 @pytest.mark.anyio
