@@ -39,6 +39,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="Run the simulated schedule of this seed alone (tests/simulation).")
+    parser.addoption("--screenshots", metavar="DIR", help="Leave pictures of the web page there (tests/serving/page).")
 
 
 def pytest_report_header() -> str:

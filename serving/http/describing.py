@@ -29,6 +29,10 @@ from views.only import ByHeader
 from views.project import Project
 from views.source import IDEMPOTENCY_KEY, Source
 from views.values import kind_of
+from views.measures.count import Count
+from views.measures.filtered import Filtered
+from views.measures.measure import Measure
+from views.measures.total import Total
 from views.view import View, answer_schema, approximations
 
 
@@ -82,6 +86,11 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
         archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
         until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
     )
+
+
+def _adds(measure: Measure) -> bool:
+    """Whether a measure of all is the sum of those of parts."""
+    return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
 
 
 def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside]:
@@ -146,5 +155,6 @@ def _column(view: View, field: pa.Field) -> Column:
         unit=told.get("unit"),
         doc=told.get("doc"),
         definition=made,
+        adds=field.name in view.measures and _adds(view.measures[field.name]),
         approximate=None if approximate is None else asdict(approximate),
     )

@@ -110,6 +110,7 @@ class Column(BaseModel):
     unit: str | None
     doc: str | None
     definition: str | None = Field(description="The expression of a key, the measure of a measure.")
+    adds: bool = Field(description="Whether values of several rows add up to that of their events together: counts and totals.")
     approximate: dict[str, Any] | None
 
 
@@ -211,6 +212,17 @@ class Status(BaseModel):
     views: dict[str, ViewState]
     sources: dict[str, SourceState]
     standing: list[Beside]
+
+
+class Me(BaseModel):
+    """What a token may: verbs, of which views, null for all, and which values of keys its rows have."""
+
+    name: str
+    verbs: list[str] = Field(examples=[["read", "sql"]])
+    views: list[str] | None
+    rows: list[str] = Field(examples=[["city=OSLO"]])
+    expires: str
+    max_rows: int = Field(description="Most rows of one answer.")
 
 
 class Statement(BaseModel):

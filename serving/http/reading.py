@@ -21,6 +21,7 @@ from serving.http.media import JSON
 from serving.http.problem import Problem
 from serving.http.question import Question, columns, parse_measures, parse_order, restricted
 from serving.http.server import principal_of, server_of
+from serving.http.tags import has
 from serving.provenance import Layer
 from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
 from views.errors import listed
@@ -223,12 +224,6 @@ def headers_with(entity: str) -> dict[str, str]:
 
 def unchanged(request: Request, entity: str) -> Response | None:
     """A 304 for who has this already."""
-    if request.method == "GET" and _has(request.headers.get("if-none-match"), entity):
+    if request.method == "GET" and has(request.headers.get("if-none-match"), entity):
         return Response(status_code=304, headers=headers_with(entity))
     return None
-
-
-def _has(given: str | None, entity: str) -> bool:
-    """Whether one of the entity tags is this one, by weak comparison (RFC 9110, 13.1.2)."""
-    tags = {tag.strip().removeprefix("W/") for tag in (given or "").split(",")}
-    return "*" in tags or entity.removeprefix("W/") in tags

@@ -7,7 +7,9 @@ from serving.http.routes import (
     health,
     history,
     lookup,
+    me,
     metrics,
+    page,
     quarantine,
     rows,
     runs,
@@ -21,6 +23,7 @@ ROUTERS = (
     health.router,
     metrics.router,
     status.router,
+    me.router,
     views.router,
     rows.router,
     lookup.router,
@@ -32,4 +35,5 @@ ROUTERS = (
     audits.router,
     quarantine.router,
     runs.router,
+    page.router,
 )

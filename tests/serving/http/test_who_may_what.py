@@ -26,6 +26,9 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/readyz"): {},
     ("GET", "/metrics"): {},
     ("GET", "/status"): {},
+    ("GET", "/me"): {},
+    ("GET", "/"): {},
+    ("GET", "/page/{file}"): {},
     ("GET", "/openapi.json"): {},
     ("GET", "/views"): {},
     ("GET", "/views/{view}"): {},
@@ -128,14 +131,19 @@ async def asked(
     client: httpx.AsyncClient, method: str, path: str, authorization: str | None, view: str = VIEW, *, source: str = SOURCE
 ) -> httpx.Response:
     headers = {} if authorization is None else {"Authorization": authorization}
-    place = path.replace("{view}", view).replace("{source}", source).replace("{id}", NO_RUN)
+    place = path.replace("{view}", view).replace("{source}", source).replace("{id}", NO_RUN).replace("{file}", "main.js")
     return await client.request(method, place, headers=headers, **REQUESTS[method, path])
 
 
 def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
     found = {(method, route.path_format) for route in gated(served.app) for method in route.methods or ()}
     assert found == set(REQUESTS)
-    assert {route.path for route in gated(served.app) if route.needs == "open"} == {"/healthz", "/readyz"}
+    assert {route.path for route in gated(served.app) if route.needs == "open"} == {
+        "/healthz",
+        "/readyz",
+        "/",
+        "/page/{file:path}",
+    }
 
 
 @pytest.mark.anyio

@@ -1,0 +1,25 @@
+"""Who asks: for a program that shows only what its token may."""
+
+from fastapi import APIRouter, Request
+
+from serving.http.documented import problems
+from serving.http.gate import Gated
+from serving.http.models import Me
+from serving.http.server import principal_of, server_of
+
+router = APIRouter(route_class=Gated, tags=["health"])
+
+
+@router.get("/me", openapi_extra={"x-verb": "known"}, responses=problems())
+async def me(request: Request) -> Me:
+    """Show what the token may, and until when."""
+    principal = principal_of(request)
+    rights = principal.rights
+    return Me(
+        name=principal.name,
+        verbs=sorted(rights.verbs),
+        views=None if rights.views is None else sorted(rights.views),
+        rows=list(rights.rows),
+        expires=principal.expires.isoformat().replace("+00:00", "Z"),
+        max_rows=server_of(request).settings.max_rows,
+    )

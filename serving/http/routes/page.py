@@ -1,0 +1,41 @@
+"""The web page: files that hold no data, open to all. What it shows it asks for like any other client, with a token."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from serving.http.gate import Gated
+from serving.http.page import INDEX, POLICY, page_file
+from serving.http.problem import Problem
+from serving.http.tags import has
+
+router = APIRouter(route_class=Gated)
+
+
+@router.get("/", openapi_extra={"x-verb": "open"}, include_in_schema=False)
+async def index(request: Request) -> Response:
+    """Send the page."""
+    return _sent(request, INDEX)
+
+
+@router.get("/page/{file:path}", openapi_extra={"x-verb": "open"}, include_in_schema=False)
+async def file(request: Request, file: Annotated[str, Path(max_length=200)]) -> Response:
+    """Send one of the page's files."""
+    return _sent(request, file)
+
+
+def _sent(request: Request, name: str) -> Response:
+    found = page_file(name)
+    if found is None:
+        raise Problem(404, f"the page has no file {name!r}")
+    headers = {
+        "ETag": found.tag,
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": POLICY,
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    if has(request.headers.get("if-none-match"), found.tag):
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, 200, headers, found.media)

@@ -1,0 +1,52 @@
+// Requests to the server that sent this page. The token goes in a header, never in a URL.
+
+import { parse } from "./json.js";
+import { forget, token } from "./session.js";
+
+/** The server's "no": its status and its sentence. */
+export class Refused extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+/** No answer at all. */
+export class Unreachable extends Error {}
+
+/** A response. Throws Refused, Unreachable, or an AbortError where `signal` says so. */
+export async function request(path, { method = "GET", body, headers = {}, signal } = {}) {
+  const sent = { Authorization: `Bearer ${token()}`, ...headers };
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: sent,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      referrerPolicy: "no-referrer",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Unreachable("the server does not answer");
+  }
+  if (response.ok) return response;
+  const detail = await sentence(response);
+  if (response.status === 401) forget(detail);
+  throw new Refused(response.status, detail);
+}
+
+/** A JSON document, its integers with all their digits. */
+export async function ask(path, how = {}) {
+  const response = await request(path, { ...how, headers: { Accept: "application/json", ...how.headers } });
+  return parse(await response.text());
+}
+
+async function sentence(response) {
+  try {
+    return (await response.json()).detail ?? response.statusText;
+  } catch {
+    return response.statusText || `status ${response.status}`;
+  }
+}

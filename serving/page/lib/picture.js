@@ -1,0 +1,128 @@
+// From rows to what a chart shows of one measure.
+
+import { counted, number, time } from "./format.js";
+import { rowId } from "./question.js";
+
+const LINES = 5;
+const TONES = ["line-1", "line-3", "line-4", "line-5", "line-2"];
+const RELATIVE = new Set(["hll", "theta"]);
+
+/** The data of a chart over time. `speed` are the rows of the speed layer at the same snapshot, null where parts are not told. */
+export function overTime({ rows, whole, speed, measure, columns, approximate }) {
+  const kept = whole ? rows : withoutOldest(rows);
+  const xs = [...new Set(kept.map((row) => seconds(row.window_start)))].sort((a, b) => a - b);
+  const place = new Map(xs.map((x, at) => [x, at]));
+  const keys = groups(kept, columns);
+  const open = kept.filter((row) => row.window_state === "open").map((row) => seconds(row.window_start));
+  const last = kept.reduce((found, row) => (found === null || row.window_start > found.window_start ? row : found), null);
+  const series = measure.adds ? stacked(kept, speed, measure, xs, place) : lines(kept, keys, measure, xs, place, approximate);
+  return {
+    xs,
+    series,
+    from: open.length ? Math.min(...open) : null,
+    width: last === null ? 0 : seconds(last.window_end) - seconds(last.window_start),
+    sentence: sentence({ xs, keys, measure, cut: !whole, shownKeys: series.length }),
+  };
+}
+
+/** The bars of rows that have no time, each with its batch part where the parts are told. */
+export function byKey({ rows, speed, measure, columns, name }) {
+  const tail = speed && new Map(speed.map((row) => [rowId(row, columns), row]));
+  return rows
+    .filter((row) => Number.isFinite(value(row, measure)))
+    .map((row) => {
+      const all = value(row, measure);
+      const of = tail?.get(rowId(row, columns));
+      return { name: name(row), value: all, batch: tail ? all - (of ? value(of, measure) : 0) : null };
+    });
+}
+
+/** Whether a measure's values can be drawn. */
+export function drawable(column) {
+  return column.part === "measure" && ["integer", "decimal", "float", "struct"].includes(column.kind);
+}
+
+function value(row, measure) {
+  const found = row[measure.name];
+  return found === null || found === undefined ? null : Number(found);
+}
+
+function seconds(text) {
+  return Date.parse(text) / 1000;
+}
+
+/** The oldest window may have rows that are not among these. */
+function withoutOldest(rows) {
+  const oldest = rows.reduce((found, row) => (found === null || row.window_start < found ? row.window_start : found), null);
+  return rows.filter((row) => row.window_start !== oldest);
+}
+
+function groups(rows, columns) {
+  const keys = columns.filter((column) => column.part === "key");
+  const found = new Map();
+  for (const row of rows) {
+    const name = keys.map((key) => (row[key.name] === null ? "NULL" : String(row[key.name]))).join(" \u00b7 ");
+    if (!found.has(name)) found.set(name, []);
+    found.get(name).push(row);
+  }
+  return found;
+}
+
+function sums(rows, measure, xs, place) {
+  const found = xs.map(() => null);
+  for (const row of rows) {
+    const at = place.get(seconds(row.window_start));
+    const one = value(row, measure);
+    if (at !== undefined && one !== null) found[at] = (found[at] ?? 0) + one;
+  }
+  return found;
+}
+
+function stacked(rows, speed, measure, xs, place) {
+  const all = sums(rows, measure, xs, place);
+  if (speed === null) return [{ label: measure.name, ys: all, tone: "batch", bars: true }];
+  const tail = sums(speed, measure, xs, place);
+  const batch = all.map((one, at) => (one === null ? null : one - (tail[at] ?? 0)));
+  return [
+    { label: "realtime part", ys: all, told: tail, tone: "realtime", bars: true },
+    { label: "batch part", ys: batch, tone: "batch", bars: true },
+  ];
+}
+
+function lines(rows, keys, measure, xs, place, approximate) {
+  if (measure.kind === "struct") return parts(rows, keys, measure, xs, place);
+  const most = [...keys].sort(([, one], [, other]) => other.length - one.length).slice(0, LINES);
+  const alone = most.length === 1;
+  return most.map(([name, own], at) => {
+    const ys = sums(own, measure, xs, place);
+    const relative = alone && approximate && RELATIVE.has(approximate.kind) ? approximate.error : null;
+    const band = relative === null ? null : [ys.map((y) => y && y * (1 - relative)), ys.map((y) => y && y * (1 + relative))];
+    return { label: alone ? measure.name : name, ys, tone: TONES[at], dash: at ? [4 + 2 * at, 3] : null, band };
+  });
+}
+
+/** A line for each part of a struct, as of quantiles, of the key with most rows. */
+function parts(rows, keys, measure, xs, place) {
+  const [[, own] = [null, []]] = [...keys].sort(([, one], [, other]) => other.length - one.length);
+  const names = [...new Set(own.flatMap((row) => Object.keys(row[measure.name] ?? {})))];
+  return names.slice(0, LINES).map((name, at) => {
+    const flat = own.map((row) => ({ ...row, [measure.name]: row[measure.name]?.[name] ?? null }));
+    return { label: `${measure.name} ${name}`, ys: sums(flat, measure, xs, place), tone: TONES[at], dash: at ? [4 + 2 * at, 3] : null };
+  });
+}
+
+function sentence({ xs, keys, measure, cut, shownKeys }) {
+  if (!xs.length) return "There is nothing to draw.";
+  const text = (x) => time(new Date(x * 1000).toISOString().replace(/\.\d+/, ""));
+  const over = measure.adds
+    ? keys.size > 1
+      ? `, the sum over ${number(keys.size)} keys`
+      : ""
+    : keys.size > 1
+      ? measure.kind === "struct"
+        ? `, of the one of ${number(keys.size)} keys that has most windows`
+        : `, of ${number(shownKeys)} of ${counted(keys.size, "key")}`
+      : "";
+  const unit = measure.unit ? ` in ${measure.unit}` : "";
+  return `${measure.name}${unit} of ${counted(xs.length, "window")} from ${text(xs[0])} to ${text(xs.at(-1))} UTC${over}${cut ? "; older windows are left out" : ""}.`;
+}

@@ -1,0 +1,61 @@
+// How far everything has come, asked for once a second while somebody looks; rarer and rarer while nobody answers.
+
+import { ask, Refused, Unreachable } from "./ask.js";
+
+const EVERY_MS = 1000;
+const MOST_MS = 15000;
+
+/** Asks for /status for whoever subscribes; `state` is "live", "gone" (no answer), or "failed" (an answer without one). */
+export function statusFeed() {
+  const told = new Set();
+  let newest = null;
+  let timer = null;
+  let pause = EVERY_MS;
+  let stopped = false;
+
+  function tell(found) {
+    newest = found;
+    for (const one of told) one(found);
+  }
+
+  async function look() {
+    timer = null;
+    if (stopped || document.hidden) return;
+    try {
+      tell({ state: "live", status: await ask("/status"), at: Date.now() });
+      pause = EVERY_MS;
+    } catch (error) {
+      if (error instanceof Refused && error.status === 401) return;
+      const state = error instanceof Unreachable ? "gone" : "failed";
+      pause = Math.min(MOST_MS, pause * 2);
+      tell({ state, why: error.message, again: pause, status: newest?.status ?? null, at: Date.now() });
+    }
+    if (!stopped && timer === null) timer = setTimeout(look, pause);
+  }
+
+  function seen() {
+    if (!document.hidden && timer === null) look();
+  }
+
+  document.addEventListener("visibilitychange", seen);
+  look();
+  return {
+    /** The newest that was told, null before the first. */
+    now: () => newest,
+    subscribe(one, signal) {
+      told.add(one);
+      signal?.addEventListener("abort", () => told.delete(one));
+      if (newest !== null) one(newest);
+    },
+    retry() {
+      clearTimeout(timer);
+      pause = EVERY_MS;
+      look();
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+    },
+  };
+}

@@ -1,0 +1,145 @@
+// How what was served compared with what each recompute then found, over time.
+
+import { ask } from "../lib/ask.js";
+import { go, to } from "../lib/address.js";
+import { fill, h } from "../lib/dom.js";
+import { number, percent, second } from "../lib/format.js";
+import { chart } from "../parts/chart.js";
+import { obstacle } from "../parts/problem.js";
+import { badge, facts, field, heading } from "../parts/section.js";
+import { sorted, table } from "../parts/table.js";
+import { shown } from "../parts/value.js";
+
+const NEWEST = 1000;
+const TONES = ["line-1", "line-3", "line-4", "line-5", "line-2"];
+
+export function title() {
+  return "Accuracy";
+}
+
+export function show(place, address, app, signal) {
+  let query = address.query;
+  let audits = null;
+  let order = { name: "at", direction: "descending" };
+  let publication;
+  const select = h("select", { on: { change: () => go(to(["accuracy"], new URLSearchParams(select.value ? { view: select.value } : {}))) } });
+  const lines = chart({ label: "Error over time", signal, height: 200 });
+  const summary = h("div", {});
+  const list = h("div", {});
+  const content = h("div", { hidden: true }, field("view", select), summary, lines.figure, list);
+  const wrong = h("div", { class: "waiting" }, "\u2026");
+  fill(
+    place,
+    heading("Accuracy"),
+    h("p", { class: "doc" }, "Every recompute folds the log anew and compares what was served until then. sMAPE is the mean of the differences relative to both sides, from 0 to 200 %."),
+    wrong,
+    content,
+  );
+
+  async function load() {
+    try {
+      audits = (await ask(`/audits?limit=${NEWEST}`, { signal })).audits;
+    } catch (error) {
+      if (!signal.aborted) fill(wrong, obstacle(error, "The history of audits"));
+      return;
+    }
+    fill(wrong);
+    wrong.className = "";
+    content.hidden = false;
+    const names = [...new Set(audits.map((audit) => audit.view))].sort();
+    fill(select, h("option", { value: "" }, "all views"), names.map((name) => h("option", { value: name }, name)));
+    draw();
+  }
+
+  function draw() {
+    const view = query.get("view") ?? "";
+    select.value = view;
+    const chosen = audits.filter((audit) => view === "" || audit.view === view);
+    const compared = chosen.filter((audit) => audit.figures !== null);
+    const differ = compared.filter((audit) => audit.figures.differ > 0);
+    fill(
+      summary,
+      facts({
+        Compared: `${number(compared.reduce((sum, audit) => sum + audit.figures.rows, 0))} answers in ${number(new Set(compared.map((audit) => audit.at)).size)} runs`,
+        "Beyond tolerance": differ.length ? badge(number(differ.reduce((sum, audit) => sum + audit.figures.differ, 0)), "warn") : badge("none", "good"),
+        "Not comparable": chosen.length > compared.length ? number(chosen.length - compared.length) : null,
+      }),
+    );
+    lines.draw(overTime(compared));
+    fill(list, history(chosen));
+  }
+
+  function history(chosen) {
+    const value = VALUES[order.name];
+    const columns = [
+      { name: "at", cell: (one) => h("time", { datetime: one.at }, second(one.at)) },
+      { name: "view", head: true, cell: (one) => h("bdi", {}, one.view) },
+      { name: "measure", cell: (one) => h("bdi", {}, one.measure ?? "") },
+      { name: "rows", number: true, cell: (one) => figure(one, "rows") },
+      { name: "differ", number: true, cell: (one) => figure(one, "differ") },
+      { name: "largest", number: true, cell: (one) => figure(one, "largest") },
+      { name: "mean", number: true, cell: (one) => figure(one, "mean") },
+      { name: "sMAPE", number: true, cell: (one) => (one.figures === null ? "" : percent(one.figures.smape)) },
+      { name: "cause", cell: (one) => (one.obstacle ? badge(`not comparable: ${one.obstacle}`, "warn") : (one.cause ?? "")) },
+    ].map((column) => ({ ...column, order: VALUES[column.name] && (order.name === column.name ? order.direction : null) }));
+    return table({
+      caption: "Audits",
+      columns,
+      rows: value ? sorted(chosen, value, order.direction) : chosen,
+      empty: "No audits yet; every recompute makes some.",
+      sort(name) {
+        order = { name, direction: order.name === name && order.direction === "ascending" ? "descending" : "ascending" };
+        fill(list, history(chosen));
+        list.querySelector(`[data-column="${CSS.escape(name)}"]`)?.focus();
+      },
+    });
+  }
+
+  app.status.subscribe((found) => {
+    if (!found.status || found.status.publication === publication) return;
+    publication = found.status.publication;
+    load();
+  }, signal);
+
+  return (next) => {
+    query = next.query;
+    if (audits !== null) draw();
+  };
+}
+
+const VALUES = {
+  at: (one) => one.at,
+  view: (one) => one.view,
+  measure: (one) => one.measure,
+  rows: (one) => one.figures?.rows ?? null,
+  differ: (one) => one.figures?.differ ?? null,
+  largest: (one) => one.figures?.largest ?? null,
+  mean: (one) => one.figures?.mean ?? null,
+  sMAPE: (one) => one.figures?.smape ?? null,
+};
+
+function figure(one, name) {
+  return one.figures === null ? "" : shown(one.figures[name]);
+}
+
+/** A line for each measure, those with the greatest error; the greatest of a moment where there are several. */
+function overTime(compared) {
+  const byMeasure = new Map();
+  for (const audit of compared) {
+    const name = `${audit.view}.${audit.measure}`;
+    if (!byMeasure.has(name)) byMeasure.set(name, []);
+    byMeasure.get(name).push(audit);
+  }
+  const worst = (list) => Math.max(...list.map((audit) => audit.figures.smape));
+  const most = [...byMeasure].sort(([, one], [, other]) => worst(other) - worst(one)).slice(0, TONES.length);
+  const xs = [...new Set(compared.map((audit) => Date.parse(audit.at) / 1000))].sort((a, b) => a - b);
+  const series = most.map(([name, list], at) => {
+    const found = new Map(list.map((audit) => [Date.parse(audit.at) / 1000, 100 * audit.figures.smape]));
+    return { label: name, ys: xs.map((x) => found.get(x) ?? null), tone: TONES[at], dash: at ? [4 + 2 * at, 3] : null };
+  });
+  const left = byMeasure.size - most.length;
+  const sentence = xs.length
+    ? `sMAPE in per cent of ${number(xs.length)} runs, at most ${percent(Math.max(...most.map(([, list]) => worst(list))))}${left > 0 ? `; ${number(left)} more measures err less` : ""}.`
+    : "Nothing was compared yet.";
+  return { xs, series, from: null, width: 0, sentence };
+}

@@ -1,0 +1,147 @@
+// The pipeline as it stands: each source's log with what batch and speed have made of it, and what was published.
+
+import { ask } from "../lib/ask.js";
+import { to } from "../lib/address.js";
+import { fill, h } from "../lib/dom.js";
+import { ago, counted, number, second, time } from "../lib/format.js";
+import { total } from "../lib/positions.js";
+import { besides } from "../parts/besides.js";
+import { flow } from "../parts/flow.js";
+import { obstacle } from "../parts/problem.js";
+import { publications } from "../parts/publications.js";
+import { badge, facts, heading, section } from "../parts/section.js";
+import { table } from "../parts/table.js";
+import { tape } from "../parts/tape.js";
+
+const NEWEST = 12;
+const RATE_S = 10;
+
+export function title() {
+  return "Pipeline";
+}
+
+export function show(place, _, app, signal) {
+  const summary = h("p", { class: "summary" });
+  const sources = h("div", { class: "sources" });
+  const views = h("div", {});
+  const beside = h("div", {});
+  const history = h("div", { class: "waiting" }, "\u2026");
+  const drawn = new Map();
+  let published = null;
+  fill(place, heading("Pipeline", summary), sources, beside, section("Views", views), section("Publications", history));
+
+  async function tellHistory(live) {
+    try {
+      const found = await ask(`/history?limit=${NEWEST}`, { signal });
+      fill(history, publications(found.publications, { live }));
+    } catch (error) {
+      if (!signal.aborted) fill(history, obstacle(error, "The list of publications"));
+    }
+    history.className = "";
+  }
+
+  app.status.subscribe((found) => {
+    const { status } = found;
+    if (status === null) {
+      fill(summary, found.state === "failed" ? found.why : "");
+      return;
+    }
+    fill(summary, "Publication ", h("strong", {}, number(status.publication)), " of release ", h("strong", {}, number(status.release)), `, made ${ago(status.at)}`);
+    const names = Object.keys(status.sources);
+    for (const name of names) {
+      if (!drawn.has(name)) {
+        drawn.set(name, source(name));
+        sources.append(drawn.get(name).node);
+      }
+      drawn.get(name).tell(status.sources[name], status, found.at);
+    }
+    for (const [name, one] of drawn) {
+      if (names.includes(name)) continue;
+      one.node.remove();
+      drawn.delete(name);
+    }
+    if (!names.length) fill(sources, h("p", { class: "note" }, "There is no view that this token may read."));
+    fill(views, listed(status));
+    fill(beside, besides(status.standing ?? []));
+    if (status.publication !== published) {
+      if (published !== null) app.say(`Publication ${status.publication} is live.`);
+      published = status.publication;
+      tellHistory(published);
+    }
+  }, signal);
+}
+
+/** One source's picture, which `tell` brings to what is known now. */
+function source(name) {
+  const diagram = flow();
+  const positions = tape();
+  const told = h("div", {});
+  const why = h("div", { class: "positions" });
+  const problems = h("div", { "aria-live": "polite" });
+  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, told, why);
+  const seen = [];
+  let said = null;
+
+  function tell(state, status, at) {
+    const rate = perSecond(seen, total(state.realtime), at);
+    const views = Object.keys(status.views).length;
+    diagram.tell(figures(state, status, rate, views));
+    positions.tell(state);
+    fill(
+      told,
+      facts({
+        Watermark: state.watermark === null ? null : h("time", { datetime: state.watermark }, second(state.watermark)),
+        "Newest event": state.newest === null ? null : h("time", { datetime: state.newest, title: time(state.newest) }, ago(state.newest)),
+        "Until loss": state.until_loss?.warning,
+      }),
+    );
+    const wrong = [state.problem, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
+    const now = [...wrong, state.log.problem].join("\n");
+    if (now === said) return;
+    said = now;
+    fill(problems, wrong.map((text) => h("p", { class: "problem" }, text)));
+    fill(why, state.log.problem ? h("details", {}, h("summary", {}, "Why the log\u2019s end is not known"), h("p", {}, state.log.problem)) : null);
+  }
+  return { node, tell };
+}
+
+function figures(state, status, rate, views) {
+  const [cut, end] = [total(state.cut), total(state.realtime)];
+  return {
+    log: state.log.end ? { value: number(total(state.log.end)), what: "offsets in the log" } : { value: number(end), what: "offsets counted" },
+    lag: state.log.lag,
+    end: state.log.end !== null,
+    archive: state.archive ? `archive up to ${number(total(state.archive.end))}` : "",
+    cut: { value: number(cut), what: "offsets below the cut" },
+    realtime: { value: number(Math.max(0, end - cut)), what: "offsets from the cut on" },
+    rate: rate === null ? "" : `${number(Number(rate.toPrecision(3)))} / s`,
+    moving: rate !== null && rate > 0,
+    answers: { value: counted(views, "view"), what: `publication ${number(status.publication)}` },
+    failed: state.problem !== null,
+  };
+}
+
+/** Offsets a second over the last few seconds, null until they were looked at. */
+function perSecond(seen, offsets, at) {
+  seen.push([at, offsets]);
+  while (seen.length > 2 && at - seen[0][0] > RATE_S * 1000) seen.shift();
+  const [first, before] = seen[0];
+  return at === first ? null : Math.max(0, (1000 * (offsets - before)) / (at - first));
+}
+
+function listed(status) {
+  return table({
+    caption: "Views that this token may read",
+    named: true,
+    rows: Object.entries(status.views),
+    empty: "There is none.",
+    columns: [
+      { name: "view", head: true, cell: ([name]) => h("a", { href: to(["views", name]) }, h("bdi", {}, name)) },
+      { name: "below the cut", number: true, cell: ([, state]) => number(total(state.cut)) },
+      { name: "from the cut on", number: true, cell: ([, state]) => number(Math.max(0, total(state.realtime) - total(state.cut))) },
+      { name: "newest event", cell: ([, state]) => (state.newest === null ? h("span", { class: "null" }, "none") : ago(state.newest)) },
+      { name: "watermark", cell: ([, state]) => (state.watermark === null ? h("span", { class: "null" }, "none") : second(state.watermark)) },
+      { name: "answers", cell: ([, state]) => (state.problem === null ? badge("given", "good") : h("span", {}, badge("failed", "bad"), " ", state.problem)) },
+    ],
+  });
+}

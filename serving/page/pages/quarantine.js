@@ -1,0 +1,115 @@
+// Records that are no events: how many for which reason, which ones, and what the project's definitions would make of them now.
+
+import { ask } from "../lib/ask.js";
+import { go, to } from "../lib/address.js";
+import { fill, h } from "../lib/dom.js";
+import { number, second, visible } from "../lib/format.js";
+import { obstacle, problem } from "../parts/problem.js";
+import { button, field, heading } from "../parts/section.js";
+import { table } from "../parts/table.js";
+import { retried } from "../parts/retried.js";
+
+const PAGE_ROWS = 50;
+const MOST_RETRIED = 200;
+
+export function title() {
+  return "Quarantine";
+}
+
+export function show(place, address, app, signal) {
+  let query = address.query;
+  let shownRows = [];
+  const select = h("select", { on: { change: () => move({ source: select.value }) } });
+  const reasons = h("div", { class: "chips", role: "group", "aria-label": "Reasons" });
+  const list = h("div", { class: "rows" });
+  const outcome = h("div", { role: "status" });
+  const again = button("Decode the newest again", retry);
+  const content = h(
+    "div",
+    {},
+    h("div", { class: "controls" }, field("source", select), reasons),
+    list,
+    h("div", { class: "retry" }, again, h("span", { class: "note" }, "By the definitions in the project's folder. It writes nothing: where the decoder has changed, applying it reads all of them anew.")),
+    outcome,
+  );
+  fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records that did not decode, or do not fit their event type, stay here with their place in the log; no answer counts them."), content);
+
+  function move(values) {
+    const kept = Object.entries({ source: select.value, ...values }).filter(([, value]) => value);
+    go(to(["quarantine"], new URLSearchParams(kept)));
+  }
+
+  const source = () => query.get("source") ?? Object.keys(app.status.now()?.status?.sources ?? {}).sort()[0];
+
+  async function load(before = null) {
+    const name = source();
+    if (name === undefined) return;
+    const asked = new URLSearchParams({ limit: PAGE_ROWS });
+    if (query.get("reason")) asked.set("reason", query.get("reason"));
+    if (before !== null) asked.set("before", before);
+    try {
+      const found = await ask(`/quarantine/${encodeURIComponent(name)}?${asked}`, { signal });
+      shownRows = before === null ? found.rows : [...shownRows, ...found.rows];
+      draw(found);
+    } catch (error) {
+      if (!signal.aborted) fill(list, obstacle(error, "The quarantine browser"));
+    }
+  }
+
+  function draw({ counts, next }) {
+    const reason = query.get("reason");
+    const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+    fill(reasons, chip("all", all, reason === null, null), Object.entries(counts).map(([name, count]) => chip(name, count, reason === name, name)));
+    again.disabled = all === 0;
+    fill(
+      list,
+      table({
+        caption: `Rejected records of ${source()}, the newest first`,
+        rows: shownRows,
+        empty: "No record is in quarantine. Records are filed by archive runs.",
+        columns: [
+          { name: "place", head: true, cell: (one) => h("bdi", { class: "place" }, `${one.topic}/${one.partition}:${one.offset}`) },
+          { name: "at", cell: (one) => h("time", { datetime: one.timestamp }, second(one.timestamp)) },
+          { name: "reason", cell: (one) => one.reason },
+          { name: "detail", cell: (one) => h("bdi", { class: "text" }, visible(one.detail ?? "")) },
+          { name: "value", cell: (one) => h("bdi", { class: "text bytes", tabindex: (one.value ?? "").length > 200 ? "0" : null }, visible(one.value ?? "")) },
+        ],
+      }),
+      next === null ? null : button("Older ones", () => load(next)),
+    );
+  }
+
+  function chip(text, count, on, reason) {
+    return h("button", { type: "button", class: "chip", "aria-pressed": String(on), on: { click: () => move({ reason }) } }, text, " ", h("b", {}, number(count)));
+  }
+
+  async function retry() {
+    again.disabled = true;
+    fill(outcome, h("p", { class: "waiting" }, "\u2026"));
+    try {
+      const body = { limit: MOST_RETRIED, ...(query.get("reason") ? { reason: query.get("reason") } : {}) };
+      fill(outcome, retried(await ask(`/quarantine/${encodeURIComponent(source())}/retry`, { method: "POST", body, signal })));
+    } catch (error) {
+      if (!signal.aborted) fill(outcome, problem(error));
+    } finally {
+      again.disabled = false;
+    }
+  }
+
+  function offered(names) {
+    if (names.join("\n") === [...select.options].map((one) => one.value).join("\n")) return false;
+    fill(select, names.map((name) => h("option", { value: name }, name)));
+    select.value = source() ?? "";
+    return true;
+  }
+
+  app.status.subscribe((found) => {
+    if (found.status && offered(Object.keys(found.status.sources).sort())) load();
+  }, signal);
+
+  return (next) => {
+    query = next.query;
+    select.value = source() ?? "";
+    load();
+  };
+}

@@ -1,0 +1,171 @@
+// A view: what it is, its chart and its rows, live; or the list of all views.
+
+import { ask } from "../lib/ask.js";
+import { go, to } from "../lib/address.js";
+import { fill, h } from "../lib/dom.js";
+import { counted, number } from "../lib/format.js";
+import { changed as asChanged, layerOf, parameters, rowId } from "../lib/question.js";
+import { answered } from "../parts/answered.js";
+import { controls } from "../parts/controls.js";
+import { downloads } from "../parts/downloads.js";
+import { live } from "../parts/live.js";
+import { picture } from "../parts/picture.js";
+import { problem } from "../parts/problem.js";
+import { nextOrder, orderOf, rowsTable } from "../parts/rows.js";
+import { badge, button, heading } from "../parts/section.js";
+import { table } from "../parts/table.js";
+
+const PAGE_ROWS = 100;
+const CHANGED_MS = 2500;
+
+export function title({ path }) {
+  return path[1] ?? "Views";
+}
+
+/** Shows the view that the address names; returns what brings it to other parameters. */
+export function show(place, address, app, signal) {
+  let moved = () => {};
+  let newest = address;
+  fill(place, h("p", { class: "waiting" }, "\u2026"));
+  const name = address.path[1];
+  const drawn = name === undefined ? list(place, signal) : one(place, name, app, signal).then((found) => (moved = found)(newest));
+  drawn.catch((error) => signal.aborted || fill(place, heading(name ?? "Views"), problem(error)));
+  return (next) => moved((newest = next));
+}
+
+async function list(place, signal) {
+  const { views } = await ask("/views", { signal });
+  const columns = [
+    { name: "view", head: true, cell: (view) => h("a", { href: to(["views", view.name]) }, h("bdi", {}, view.name)) },
+    { name: "window", cell: (view) => h("code", {}, view.window) },
+    { name: "keys", cell: (view) => view.keys.join(", ") },
+    { name: "measures", cell: (view) => view.measures.join(", ") },
+    { name: "about", cell: (view) => view.doc },
+  ];
+  fill(place, heading("Views"), table({ caption: "Views that this token may read", columns, rows: views, empty: "There is none." }));
+}
+
+async function one(place, name, app, signal) {
+  const path = ["views", name];
+  const view = await ask(`/views/${encodeURIComponent(name)}`, { signal });
+  const form = controls(view, path);
+  const drawing = picture(view, signal, (measure) => go(to(path, asChanged(query, { chart: measure }))));
+  const pulse = h("span", { class: "connection", role: "status" });
+  const provenance = h("div", {});
+  const rowsPlace = h("div", { class: "rows" });
+  const wrong = h("div", {});
+  const cursors = [];
+  let query = new URLSearchParams();
+  let next = null;
+  let loading = null;
+  let fresh = new Set();
+
+  const saved = downloads({ name, say: app.say, most: app.me.max_rows, asked: (limit, cursor) => rowsOf({ limit, cursor, order: orderOf(query, view) }) });
+  fill(
+    place,
+    heading(name, pulse),
+    view.doc ? h("p", { class: "doc" }, view.doc) : null,
+    h("p", { class: "definition" }, h("code", {}, view.window), " over source ", h("bdi", {}, view.source), view.where ? [" where ", h("code", {}, view.where)] : null),
+    form.node,
+    wrong,
+    drawing.node,
+    provenance,
+    rowsPlace,
+    saved,
+  );
+
+  /** The path of the rows that the address asks for. */
+  function rowsOf(more) {
+    const watermark = app.status.now()?.status?.views[name]?.watermark ?? view.state.watermark;
+    const now = watermark === null ? Date.now() : Date.parse(watermark);
+    return `/views/${encodeURIComponent(name)}/rows?${parameters(query, { now, ...more })}`;
+  }
+
+  async function load() {
+    loading?.abort();
+    loading = new AbortController();
+    const own = AbortSignal.any([loading.signal, signal]);
+    try {
+      const cursor = cursors.at(-1) ?? null;
+      const [page, drawn] = await Promise.all([ask(rowsOf({ limit: PAGE_ROWS, cursor, order: orderOf(query, view) }), { signal: own }), drawing.load(rowsOf, query, app.me.max_rows, own)]);
+      if (own.aborted) return;
+      fill(wrong);
+      tell(page);
+      drawn();
+    } catch (error) {
+      if (own.aborted) return;
+      if (error.status === 410 && cursors.length) {
+        // The snapshot of these pages is not held any more: begin anew, at what is so now.
+        cursors.length = 0;
+        await load();
+        return;
+      }
+      fill(wrong, problem(error));
+    } finally {
+      if (!own.aborted) loading = null;
+    }
+  }
+
+  function tell(page) {
+    next = page.next;
+    form.offer(page.rows);
+    fill(provenance, answered(page.provenance));
+    const first = cursors.length * PAGE_ROWS;
+    const shown = page.rows.length ? `rows ${number(first + 1)} to ${number(first + page.rows.length)} of ${number(page.total)}` : "no rows";
+    const focused = document.activeElement?.dataset?.column;
+    const scrolled = rowsPlace.querySelector(".scroll")?.scrollLeft ?? 0;
+    fill(
+      rowsPlace,
+      rowsTable({
+        view,
+        rows: page.rows,
+        caption: `${name}: ${shown}${layerOf(query) === "merged" ? "" : `, layer ${layerOf(query)} alone`}`,
+        query,
+        path,
+        changed: fresh,
+        sort: (column) => go(to(path, asChanged(query, { order: nextOrder(orderOf(query, view), column) }))),
+      }),
+      pager(),
+    );
+    rowsPlace.querySelector(".scroll").scrollLeft = scrolled;
+    if (focused) rowsPlace.querySelector(`[data-column="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  function pager() {
+    return h(
+      "nav",
+      { class: "pager", "aria-label": "Pages of rows" },
+      button("Back", () => turn(() => cursors.pop()), { disabled: !cursors.length }),
+      button("Next", () => turn(() => cursors.push(next)), { disabled: next === null }),
+      cursors.length ? [h("span", { class: "note" }, "These pages stand at one snapshot. "), button("First page, as it is now", () => turn(() => (cursors.length = 0)))] : null,
+    );
+  }
+
+  async function turn(step) {
+    step();
+    await load();
+    rowsPlace.querySelector(".scroll").focus();
+  }
+
+  live({
+    name,
+    app,
+    signal,
+    stands: (following) => fill(pulse, badge(following ? "live" : "looked at every second", following ? "good" : "plain")),
+    changed(documents) {
+      const ids = documents.flatMap((document) => document.rows).map((row) => rowId(row, view.columns));
+      fresh = new Set([...fresh, ...ids]);
+      setTimeout(() => (fresh = new Set([...fresh].filter((id) => !ids.includes(id)))), CHANGED_MS);
+      if (ids.length) app.say(`${counted(ids.length, "row")} changed.`);
+      // Pages further on stay at their snapshot.
+      return cursors.length ? null : load();
+    },
+  });
+
+  return function moved(address) {
+    cursors.length = 0;
+    query = address.query;
+    form.set(query);
+    load();
+  };
+}

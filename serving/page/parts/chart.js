@@ -1,0 +1,124 @@
+// Charts over time, drawn by uPlot. A chart is a picture with a sentence; the numbers are in the table beside it.
+
+import uPlot from "../vendor/uplot/uPlot.esm.js";
+import { fill, h } from "../lib/dom.js";
+import { number, short, time } from "../lib/format.js";
+import { onScheme, tones } from "./tones.js";
+
+const HEIGHT = 260;
+const FONT = "12px system-ui, sans-serif";
+
+/**
+ * A chart's figure; `draw` shows other data in it. Data: `xs` (seconds since 1970), `series` (each `label`, `ys`, and `tone`, `bars`,
+ * `dash`, `band` = the `[low, high]` between which the truth is), `from` (seconds from which windows are open), `width` (of a window), `sentence`.
+ */
+export function chart({ label, signal, height = HEIGHT }) {
+  const canvas = h("div", { class: "plot", role: "img", "aria-label": label });
+  const legend = h("ul", { class: "legend" });
+  const caption = h("figcaption", {});
+  const figure = h("figure", { class: "chart" }, legend, canvas, caption);
+  let plot = null;
+  let data = null;
+
+  function draw(next) {
+    data = next;
+    canvas.setAttribute("aria-label", `${label}. ${next.sentence}`);
+    fill(caption, next.sentence);
+    fill(legend, next.series.map((one) => entry(one)), next.from ? h("li", {}, h("span", { class: "swatch open" }), "open windows") : null);
+    const position = plot?.cursor.left;
+    plot?.destroy();
+    plot = next.xs.length ? new uPlot(options(next, width(figure), height, legend), columns(next), canvas) : null;
+    if (plot && position >= 0) plot.setCursor({ left: position, top: 0 });
+  }
+
+  const sized = new ResizeObserver(() => plot?.setSize({ width: width(figure), height }));
+  sized.observe(figure);
+  onScheme(() => data && draw(data), signal);
+  signal.addEventListener("abort", () => {
+    sized.disconnect();
+    plot?.destroy();
+  });
+  return { figure, draw };
+}
+
+function width(figure) {
+  return Math.max(240, Math.floor(figure.clientWidth));
+}
+
+function entry(one) {
+  return h("li", {}, h("span", { class: `swatch ${one.tone}${one.dash ? " dashed" : ""}` }), one.label, " ", h("output", { class: "at" }));
+}
+
+function columns(data) {
+  const bands = data.series.filter((one) => one.band).flatMap((one) => one.band);
+  return [data.xs, ...data.series.map((one) => one.ys), ...bands];
+}
+
+function options(data, wide, height, legend) {
+  const colours = tones();
+  const lines = data.series.map((one) => series(one, colours, data.xs.length));
+  const bands = [];
+  data.series.forEach((one) => {
+    if (!one.band) return;
+    const low = 1 + lines.length;
+    lines.push({ points: { show: false }, width: 0 }, { points: { show: false }, width: 0 });
+    bands.push({ series: [low + 1, low], fill: colours.band });
+  });
+  return {
+    width: wide,
+    height,
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    legend: { show: false },
+    cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+    scales: { x: { range: (_, low, high) => [low, Math.max(high, data.xs.at(-1) + data.width) || low + 1] }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
+    axes: [axis(colours, { space: 70, values: (_, ticks, __, ___, step) => ticks.map((x) => clock(x, step)) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
+    series: [{}, ...lines],
+    bands,
+    hooks: { drawClear: [(plot) => shade(plot, data.from, colours)], setCursor: [(plot) => read(plot, data, legend)] },
+  };
+}
+
+const DAY_S = 86400;
+
+/** A tick of the axis of time: the hour, and at midnight the day. */
+function clock(x, step) {
+  const [day, hour] = new Date(x * 1000).toISOString().split("T");
+  if (step < 1) return hour.slice(3, -1);
+  if (x % DAY_S === 0) return step < DAY_S ? day.slice(5) : step < 300 * DAY_S ? day : day.slice(0, 4);
+  return step < 60 ? hour.slice(0, 8) : hour.slice(0, 5);
+}
+
+function axis(colours, more) {
+  return { stroke: colours.faint, font: FONT, grid: { stroke: colours.rule, width: 1 }, ticks: { show: false }, ...more };
+}
+
+function series(one, colours, count) {
+  const colour = colours[one.tone];
+  if (one.bars) {
+    return { stroke: colour, fill: colour, width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.82, 40], align: 1 }) };
+  }
+  return { stroke: colour, width: 1.8, dash: one.dash, spanGaps: false, points: { show: count < 60, size: 5, fill: colour } };
+}
+
+/** A tint behind the windows that are still open. */
+function shade(plot, from, colours) {
+  if (!from) return;
+  const { left, top, width: wide, height } = plot.bbox;
+  const begins = Math.max(left, plot.valToPos(from, "x", true));
+  if (begins >= left + wide) return;
+  plot.ctx.save();
+  plot.ctx.fillStyle = colours.shade;
+  plot.ctx.fillRect(begins, top, left + wide - begins, height);
+  plot.ctx.restore();
+}
+
+/** The values under the pointer, in the legend. */
+function read(plot, data, legend) {
+  const at = plot.cursor.idx;
+  const outputs = legend.querySelectorAll(".at");
+  data.series.forEach((one, place) => {
+    const value = at === null || at === undefined ? null : (one.told ?? one.ys)[at];
+    outputs[place].textContent = value === null || value === undefined ? "" : number(value);
+  });
+  if (outputs.length && at !== null && at !== undefined) outputs[0].title = time(new Date(data.xs[at] * 1000).toISOString().replace(".000", ""));
+}

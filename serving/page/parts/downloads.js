@@ -1,0 +1,60 @@
+// Rows as files. The token goes in a header, so a file is fetched and then handed to the browser, not linked.
+
+import { Refused, request } from "../lib/ask.js";
+import { h } from "../lib/dom.js";
+import { counted } from "../lib/format.js";
+import { button } from "./section.js";
+
+const KINDS = { CSV: ["text/csv", "csv"], Arrow: ["application/vnd.apache.arrow.stream", "arrows"] };
+const MOST_BYTES = 512 * 1024 * 1024;
+
+/** Buttons that save all rows of a question; `asked` gives its path at a limit of rows and a cursor. */
+export function downloads({ name, asked, most, say }) {
+  const told = h("span", { class: "note", role: "status" });
+  const buttons = Object.keys(KINDS).map((kind) => button(kind, () => save(kind), { class: "quiet", "aria-label": `Download as ${kind}` }));
+
+  async function save(kind) {
+    const [media, ending] = KINDS[kind];
+    for (const one of buttons) one.disabled = true;
+    told.textContent = "fetching \u2026";
+    try {
+      const pages = await all(asked, media, most);
+      // An Arrow stream ends where it says so: pages are files of their own. Lines of CSV go on behind each other.
+      if (kind === "CSV") hand(new Blob(pages.map((page, at) => (at ? page.slice(heading(page)) : page)), { type: media }), `${name}.${ending}`);
+      else pages.forEach((page, at) => hand(new Blob([page], { type: media }), `${name}${pages.length > 1 ? `-${at + 1}` : ""}.${ending}`));
+      told.textContent = pages.length > 1 && kind !== "CSV" ? counted(pages.length, "file") : "";
+      say(`Saved as ${kind}.`);
+    } catch (error) {
+      told.textContent = error.message;
+    } finally {
+      for (const one of buttons) one.disabled = false;
+    }
+  }
+  return h("span", { class: "downloads" }, "Download ", buttons, told);
+}
+
+async function all(asked, media, most) {
+  const pages = [];
+  let cursor = null;
+  let size = 0;
+  do {
+    const response = await request(asked(most, cursor), { headers: { Accept: media } });
+    const page = new Uint8Array(await response.arrayBuffer());
+    size += page.length;
+    if (size > MOST_BYTES) throw new Refused(413, "these are more than 512 MB; narrow them, or fetch them as docs/serve.md shows");
+    pages.push(page);
+    cursor = response.headers.get("Tandem-Next");
+  } while (cursor !== null);
+  return pages;
+}
+
+/** How many bytes the line of names has; no name has a line's end. */
+function heading(page) {
+  return page.indexOf(10) + 1;
+}
+
+function hand(blob, name) {
+  const url = URL.createObjectURL(blob);
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}

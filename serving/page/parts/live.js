@@ -1,0 +1,57 @@
+// Tells a page that a view has changed: by the view's stream, and by the status where that tells of what no row does.
+
+import { follow } from "../lib/stream.js";
+
+const PAUSE_MS = 200;
+
+/**
+ * Calls `changed` with the documents of changes that came, at most a few times a second and never while the last call still runs.
+ * `stands` is told whether the stream is there. Until the signal.
+ */
+export function live({ name, app, signal, changed, stands }) {
+  let waiting = [];
+  let timer = null;
+  let running = false;
+  let due = false;
+  let stand = null;
+
+  function later(documents) {
+    waiting.push(...documents);
+    due = true;
+    if (timer === null && !running) timer = setTimeout(run, waiting.length ? 0 : PAUSE_MS);
+  }
+
+  async function run() {
+    timer = null;
+    if (signal.aborted || !due) return;
+    const documents = waiting;
+    waiting = [];
+    due = false;
+    running = true;
+    try {
+      await changed(documents);
+    } finally {
+      running = false;
+    }
+    if (!signal.aborted) timer = setTimeout(run, PAUSE_MS);
+  }
+
+  follow(name, {
+    signal,
+    opened() {
+      stands(true);
+      later([]);
+    },
+    closed: () => stands(false),
+    changed: (document) => later([document]),
+  });
+
+  app.status.subscribe((found) => {
+    const state = found.status?.views[name];
+    if (state === undefined) return;
+    // What a publication changes, and how far the log is counted, no row says.
+    const now = JSON.stringify([state.publication, state.realtime, state.watermark, state.problem]);
+    if (stand !== null && now !== stand) later([]);
+    stand = now;
+  }, signal);
+}

@@ -1,0 +1,56 @@
+// A view's rows as a table; a key's value is a link to the rows that have it.
+
+import { to } from "../lib/address.js";
+import { h } from "../lib/dom.js";
+import { hasTime, rowId, withKey } from "../lib/question.js";
+import { badge } from "./section.js";
+import { table } from "./table.js";
+import { isNumber, plain, shown } from "./value.js";
+
+const NEWEST_FIRST = "-window_start";
+const STATES = { open: "open", on_time: "on time", final: "final" };
+
+/** The table. `changed` are the ids of rows that have just become other ones; `sort` is called with a column's name. */
+export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
+  const present = new Set(rows.length ? Object.keys(rows[0]) : view.columns.map((column) => column.name));
+  const order = orderOf(query, view);
+  const columns = view.columns
+    .filter((column) => present.has(column.name) && column.name !== "window_end" && (column.name !== "window_start" || !view.window.startsWith("all_time(")))
+    .map((column) => ({
+      name: column.name,
+      title: [column.doc, column.definition].filter(Boolean).join("\n") || null,
+      note: column.unit,
+      number: isNumber(column.kind) && column.part === "measure",
+      head: column.part === "key" && column.name === view.keys[0],
+      order: sortable(column) ? direction(order, column.name) : undefined,
+      cell: (row) => cell(row, column, query, path),
+    }));
+  return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No row: nothing was counted for what is asked." });
+}
+
+/** The order that an address asks for: the newest windows first unless it says otherwise. */
+export function orderOf(query, view) {
+  return query.get("order") ?? (hasTime(view) ? NEWEST_FIRST : null);
+}
+
+/** The order after a press on a column: upwards, downwards, then as without any. */
+export function nextOrder(order, name) {
+  if (order === `-${name}`) return order === NEWEST_FIRST ? name : null;
+  return order === name ? `-${name}` : name;
+}
+
+function direction(order, name) {
+  return order === name ? "ascending" : order === `-${name}` ? "descending" : null;
+}
+
+function sortable(column) {
+  return !["list", "struct"].includes(column.kind);
+}
+
+function cell(row, column, query, path) {
+  const value = row[column.name];
+  if (column.name === "window_state") return badge(STATES[value] ?? plain(value), value);
+  if (column.part !== "key") return shown(value, column.kind);
+  const choice = value === null ? { isNull: true, text: "" } : { isNull: false, text: String(value) };
+  return h("a", { class: "pick", href: to(path, withKey(query, column.name, choice)), title: `Only ${column.name} = ${plain(value).slice(0, 200)}` }, shown(value, column.kind));
+}

@@ -1,0 +1,88 @@
+// What stands around every page: where one can go, who is signed in, and whether the server answers.
+
+import { to } from "../lib/address.js";
+import { fill, h } from "../lib/dom.js";
+import { badge, button } from "./section.js";
+
+/** The frame's nodes, its `main`, and `mark`, which shows where one is. */
+export function shell({ me, status, leave, announced }) {
+  const may = (verb) => me.verbs.includes(verb);
+  const links = [
+    link("Pipeline", []),
+    may("read") && link("Accuracy", ["accuracy"]),
+    may("admin") && link("Releases", ["releases"]),
+    may("admin") && link("Quarantine", ["quarantine"]),
+    may("sql") && link("SQL", ["sql"]),
+  ].filter(Boolean);
+  const views = h("ul", { class: "views" });
+  const connection = h("span", { class: "connection" });
+  const banner = h("div", { class: "banner", role: "alert", hidden: true });
+  const main = h("main", { id: "main", tabindex: "-1" });
+  const nav = h(
+    "nav",
+    { "aria-label": "Pages" },
+    h("a", { class: "brand", href: "#/" }, h("img", { src: "/page/icon.svg", alt: "", width: 22, height: 22 }), "Tandem"),
+    h("ul", {}, links),
+    h("div", { id: "views-heading", class: "label" }, "Views"),
+    views,
+    h(
+      "div",
+      { class: "who" },
+      h("span", { class: "name", title: `Until ${me.expires}` }, h("bdi", {}, me.name)),
+      h("span", { class: "rights" }, me.verbs.map((verb) => badge(verb)), me.rows.length ? badge("bound to rows") : null),
+      button("Sign out", leave),
+    ),
+  );
+  views.setAttribute("aria-labelledby", "views-heading");
+  let names = "";
+  let place = [];
+  let down = false;
+
+  function mark(path) {
+    place = path;
+    for (const one of nav.querySelectorAll("a:not(.brand)")) {
+      const here = one.getAttribute("href") === to(place.slice(0, 2));
+      if (here) one.setAttribute("aria-current", "page");
+      else one.removeAttribute("aria-current");
+    }
+  }
+
+  status.subscribe((found) => {
+    const live = found.state === "live";
+    connection.className = `connection ${live ? "good" : "bad"}`;
+    fill(connection, h("span", { class: "dot", "aria-hidden": "true" }), live ? "live" : "no answer");
+    banner.hidden = live;
+    if (!live) {
+      const what = found.state === "gone" ? "The server does not answer. What is shown is as it was." : found.why;
+      fill(banner, h("span", {}, what, ` Trying again every ${Math.round(found.again / 1000)} s.`), button("Try now", status.retry));
+    } else if (down) announced.say("The server answers again.");
+    down = !live;
+    const now = Object.keys(found.status?.views ?? {}).sort();
+    if (now.join("\n") === names) return;
+    names = now.join("\n");
+    fill(views, now.map((name) => link(name, ["views", name])));
+    mark(place);
+  });
+
+  const skip = h(
+    "a",
+    {
+      class: "skip",
+      href: "#main",
+      on: {
+        click(event) {
+          // The address stays: what follows its # names the page.
+          event.preventDefault();
+          main.focus();
+        },
+      },
+    },
+    "Skip to the page",
+  );
+  const top = h("div", { class: "top" }, connection);
+  return { nodes: [skip, nav, h("div", { class: "body" }, top, banner, main), announced.region], main, mark };
+}
+
+function link(text, path) {
+  return h("li", {}, h("a", { href: to(path) }, h("bdi", {}, text)));
+}

@@ -1,0 +1,45 @@
+// One value of a row, as its column's kind says. Keys come from anybody: they are text, apart from what stands around them.
+
+import { h } from "../lib/dom.js";
+import { number, time, visible } from "../lib/format.js";
+
+const NUMBERS = new Set(["integer", "decimal", "float"]);
+
+/** Whether values of a kind stand at the right. */
+export function isNumber(kind) {
+  return NUMBERS.has(kind);
+}
+
+/** A value as a node; `kind` may be unknown, as in the results of SQL. */
+export function shown(value, kind) {
+  if (value === null || value === undefined) return h("span", { class: "null" }, "NULL");
+  if (typeof value === "boolean") return value ? "true" : "false";
+  if (typeof value === "number" || typeof value === "bigint") return h("span", { title: String(value) }, number(value));
+  if (kind === "decimal") return number(value);
+  if (kind === "time") return h("time", { datetime: value }, time(value));
+  if (Array.isArray(value)) return list(value);
+  if (typeof value === "object") return struct(value);
+  if (value === "") return h("span", { class: "null" }, "empty text");
+  return h("bdi", { class: "text", tabindex: value.length > 200 ? "0" : null }, visible(value));
+}
+
+/** The same as one line of text. */
+export function plain(value) {
+  return value === null || value === undefined ? "NULL" : typeof value === "object" ? written(value) : visible(String(value));
+}
+
+function list(values) {
+  return h("span", { class: "list" }, values.map((value) => h("span", { class: "one" }, shown(value))));
+}
+
+function struct(value) {
+  return h(
+    "span",
+    { class: "list" },
+    Object.entries(value).map(([name, part]) => h("span", { class: "one" }, h("b", {}, visible(name)), " ", shown(part))),
+  );
+}
+
+function written(value) {
+  return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part));
+}

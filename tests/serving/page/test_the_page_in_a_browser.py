@@ -1,0 +1,375 @@
+"""The web page in a real browser, on real tables: what it shows is what the server says, live, and whatever keys hold."""
+
+import json
+import time
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from ledger import audits
+from serving.access import tokens
+from serving.access.rights import VERBS
+from tests.serving.http.served import Served
+from tests.serving.page.conftest import Open
+from tests.serving.page.site import HOSTILE, HUGE, LONG, hit
+from tests.serving.world import NOON
+
+PAGES = ("#/", "#/views", "#/views/page_traffic", "#/views/totals", "#/accuracy", "#/releases", "#/quarantine", "#/sql")
+PICTURES = (
+    ("pipeline-light", "#/", "light"),
+    ("view-light", "#/views/page_traffic", "light"),
+    ("view-dark", "#/views/page_traffic", "dark"),
+    ("accuracy-dark", "#/accuracy", "dark"),
+)
+
+
+def settled(page: Page) -> Page:
+    """The page once nothing of it waits any more."""
+    page.wait_for_function("() => document.querySelector('h1') && !document.querySelector('.waiting:not(:empty)')")
+    return page
+
+
+def rows(page: Page) -> list[list[str]]:
+    """The texts of the cells of the rows of a view."""
+    page.wait_for_selector(".rows tbody tr")
+    found: list[list[str]] = page.eval_on_selector_all(
+        ".rows tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    return found
+
+
+def answer(address: str, secret: str, path: str, **parameters: object) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {secret}"}
+    return httpx.get(f"{address}{path}", params=parameters, headers=headers, timeout=60)  # type: ignore[arg-type]
+
+
+def test_a_token_is_typed_in_and_stands_in_no_address(open_page: Open, secret: str) -> None:
+    page = open_page(shown=None)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_label("Token").fill("tandem_wrong")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("the token is unknown, expired or revoked")
+    page.get_by_label("Token").fill(secret)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Pipeline")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Token")).to_be_focused()
+    assert page.evaluate("[sessionStorage.getItem('tandem.token'), localStorage.length, document.cookie]") == [None, 0, ""]
+    assert asked
+    assert not any(secret in url for url in [*asked, page.url])
+
+
+def test_the_pipeline_has_the_positions_of_the_status(open_page: Open, address: str, secret: str) -> None:
+    status = answer(address, secret, "/status").json()
+    state = status["sources"]["hits"]
+    cut, end = (sum(state[name]["T"].values()) for name in ("cut", "realtime"))
+    page = settled(open_page())
+    assert page.locator(".box.batch strong").text_content() == str(cut)
+    assert page.locator(".box.realtime strong").text_content() == str(end - cut)
+    expect(page.locator(".summary")).to_contain_text(f"Publication {status['publication']}")
+    assert page.locator(".partition").count() == 2
+    expect(page.locator(".partition").first).to_contain_text(f"cut {state['cut']['T']['0']}")
+    expect(page.get_by_role("table", name="Publications")).to_contain_text("recompute")
+
+
+def test_a_view_shows_the_rows_of_the_answer(open_page: Open, address: str, secret: str) -> None:
+    found = answer(address, secret, "/views/page_traffic/rows", limit=100, order="-window_start").json()
+    page = settled(open_page("#/views/page_traffic"))
+    shown = rows(page)
+    assert len(shown) == 100
+    states = {"open": "open", "on_time": "on time", "final": "final"}
+    for cells, row in zip(shown, found["rows"], strict=True):
+        assert [cells[0], cells[2], cells[3]] == [row["page"], states[row["window_state"]], str(row["hits"])]
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_role("table")).to_contain_text(f"of {found['total']}")
+    assert len(rows(page)) == found["total"] - 100
+
+
+def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Open, address: str, secret: str) -> None:
+    page = settled(open_page("#/views/page_traffic"))
+    page.get_by_role("link", name="/docs").first.click()
+    page.get_by_label("realtime part").check()
+    page.get_by_label("bytes").uncheck()
+    page.get_by_role("button", name="hits").click()
+    page.get_by_label("range").select_option("6h")
+    expect(page.get_by_role("table")).to_contain_text("layer speed alone")
+    for part in ("key.page=%2Fdocs", "layer=speed", "measures=hits%2Cvisitors%2Clatency%2Cslowest", "order=hits", "last=6h"):
+        assert part in page.url
+    page.wait_for_function("() => document.querySelectorAll('thead th').length === 7")
+    wanted = {"key.page": "/docs", "layer": "speed", "order": "hits", "from": "2026-11-01T06:00:00Z"}
+    told = answer(address, secret, "/views/page_traffic/rows", **wanted).json()["rows"]
+    page.wait_for_function(f"() => document.querySelectorAll('.rows tbody tr').length === {len(told)}")
+    before = rows(page)
+    assert [cells[3] for cells in before] == [str(row["hits"]) for row in told]
+    assert page.locator("th[aria-sort=ascending]").text_content() == "hits↑, sorted upwards"
+    page.reload()
+    settled(page)
+    page.wait_for_function(f"() => document.querySelectorAll('.rows tbody tr').length === {len(told)}")
+    assert rows(page) == before
+    assert page.get_by_label("realtime part").is_checked()
+    page.go_back()
+    expect(page.get_by_label("range")).to_have_value("")
+
+
+def test_a_chart_has_both_parts_of_what_adds_up(open_page: Open, address: str, secret: str) -> None:
+    """The chart's columns are those of the answers of the layers, window by window."""
+    page = settled(open_page("#/views/page_traffic"))
+    expect(page.get_by_role("img")).to_have_attribute("aria-label", "Chart of page_traffic. " + caption(page))
+    assert page.locator(".chart .legend li").all_text_contents()[:2] == ["realtime part ", "batch part "]
+    drawn = page.evaluate(
+        """async ([rows, speed]) => {
+            const { overTime } = await import('/page/lib/picture.js');
+            const measure = { name: 'hits', adds: true, kind: 'integer' };
+            const data = overTime({ rows, whole: true, speed, measure, columns: [{ name: 'page', part: 'key' }] });
+            return [data.xs, ...data.series.map((one) => one.ys)];
+        }""",
+        [answer(address, secret, "/views/page_traffic/rows", layer=layer).json()["rows"] for layer in ("merged", "speed")],
+    )
+    batch = answer(address, secret, "/views/page_traffic/rows", layer="batch").json()["rows"]
+    merged = answer(address, secret, "/views/site/rows").json()["rows"]
+    starts = [row["window_start"] for row in merged]
+    assert drawn[1] == [row["hits"] for row in merged]
+    assert drawn[2] == [sum(row["hits"] for row in batch if row["window_start"] == start) for start in starts]
+
+
+def caption(page: Page) -> str:
+    return page.locator(".chart figcaption").text_content() or ""
+
+
+def test_an_estimate_has_its_band_and_its_error(open_page: Open) -> None:
+    page = settled(open_page("#/views/site?chart=visitors"))
+    expect(page.locator(".answered")).to_contain_text("visitors ±3.28 % at 95.4 % confidence")
+    band = page.evaluate(
+        """async () => {
+            const { overTime } = await import('/page/lib/picture.js');
+            const [start, end] = ['2026-11-01T00:00:00Z', '2026-11-01T01:00:00Z'];
+            const rows = [{ window_start: start, window_end: end, window_state: 'open', n: 100 }];
+            const approximate = { kind: 'hll', error: 0.05 };
+            const measure = { name: 'n', adds: false, kind: 'float' };
+            const data = overTime({ rows, whole: true, speed: null, measure, columns: [], approximate });
+            return [data.series[0].band, data.from];
+        }"""
+    )
+    assert band == [[[95], [105]], 1793491200]
+
+
+def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_property: pytest.FixtureRequest) -> None:
+    """A row changes where it stands, and the page's title stays; how long that took is told and not judged."""
+    page = settled(open_page("#/views/site"))
+    expect(page.locator(".heading .badge")).to_have_text("live")
+    before = int(rows(page)[0][2])
+    took = []
+    for more in range(1, 4):
+        served.world.append(0, hit("/", -1))
+        served.world.trigger()
+        began = time.perf_counter()
+        page.wait_for_function(
+            f"() => document.querySelector('.rows tbody td.number').textContent === '{before + more}'", polling=10
+        )
+        took.append(time.perf_counter() - began)
+    record_property("seconds_from_commit_to_page", took)  # type: ignore[operator]
+    assert page.locator("tr.changed").count() == 1
+    expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
+
+
+def test_it_loads_soon(open_page: Open, record_property: pytest.FixtureRequest) -> None:
+    page = settled(open_page("#/views/site"))
+    page.reload()
+    settled(page).wait_for_selector(".rows tbody tr")
+    took = page.evaluate("() => performance.now() / 1000")
+    record_property("seconds_to_load_a_view", took)  # type: ignore[operator]
+    assert page.evaluate("() => performance.getEntriesByType('resource').every((one) => one.name.startsWith(location.origin))")
+
+
+@pytest.mark.parametrize("view", ["page_traffic", "totals", "odd"])
+def test_hostile_keys_stay_text(open_page: Open, hostile_address: tuple[str, str], view: str) -> None:
+    at, shown = hostile_address
+    page = settled(open_page(f"#/views/{view}", at=at, shown=shown))
+    page.wait_for_selector(".rows tbody tr")
+    found = page.eval_on_selector_all(".rows tbody tr .pick", "links => links.map(link => link.textContent)")
+    told = {"": "empty text"}
+    keys = {told.get(key, key) for key in (*HOSTILE, LONG)} | {"NULL"}
+    assert keys <= set(found)
+    assert page.title() == f"{view} \u2013 Tandem"
+    inside = "main script, main img, main iframe, main svg:not(.wires), main [onerror], main [onload]"
+    assert page.locator(inside).count() == 0
+    assert page.locator("main a:not([href^='#/']):not([href^='blob:'])").count() == 0
+
+
+def test_every_hostile_key_can_be_picked(open_page: Open, hostile_address: tuple[str, str]) -> None:
+    at, shown = hostile_address
+    page = settled(open_page("#/views/totals", at=at, shown=shown))
+    for key in (*HOSTILE, LONG, None):
+        page.goto(f"{at}/#/views/totals")
+        page.wait_for_function(f"() => document.querySelectorAll('.rows tbody tr').length === {len(HOSTILE) + 2}")
+        text = "NULL" if key is None else key or "empty text"
+        page.evaluate("text => [...document.querySelectorAll('.pick')].find(link => link.textContent === text).click()", text)
+        page.wait_for_function("() => document.querySelectorAll('.rows tbody tr').length === 1")
+        assert rows(page)[0][0] == text
+        if key is not None:
+            assert page.get_by_label("value of page").input_value() == key
+
+
+def test_numbers_keep_all_their_digits(open_page: Open, hostile_address: tuple[str, str]) -> None:
+    at, shown = hostile_address
+    page = settled(open_page("#/views/odd", at=at, shown=shown))
+    grouped = f"{HUGE:,}".replace(",", "\u202f")
+    assert {cells[4] for cells in rows(page)} == {grouped}
+    parsed = page.evaluate(
+        """async () => {
+            const { parse } = await import('/page/lib/json.js');
+            const found = parse('{"a": [123456789012345678901234567890, -9007199254740993, 1.5e300, 1234567890123456.5], '
+                + '"b\\\\"9007199254740993": "9007199254740993", "c": 9007199254740991, "d": "\\\\u0000x"}');
+            return JSON.stringify(found, (_, one) => typeof one === 'bigint' ? `${one}n` : one);
+        }"""
+    )
+    assert json.loads(parsed) == {
+        "a": ["123456789012345678901234567890n", "-9007199254740993n", 1.5e300, 1234567890123456.5],
+        'b"9007199254740993': "9007199254740993",
+        "c": 9007199254740991,
+        "d": "\x00x",
+    }
+
+
+def test_what_is_shown_can_be_saved(open_page: Open, address: str, secret: str, tmp_path: Path) -> None:
+    page = settled(open_page("#/views/page_traffic?key.page=%2Fdocs"))
+    headers = {"Authorization": f"Bearer {secret}", "Accept": "text/csv"}
+    parameters = {"key.page": "/docs", "order": "-window_start", "limit": 10_000}
+    told = httpx.get(f"{address}/views/page_traffic/rows", params=parameters, headers=headers).content
+    files = {}
+    for kind in ("CSV", "Arrow"):
+        with page.expect_download() as downloading:
+            page.get_by_role("button", name=f"Download as {kind}").click()
+        files[kind] = tmp_path / downloading.value.suggested_filename
+        downloading.value.save_as(files[kind])
+    assert files["CSV"].read_bytes() == told
+    assert pa.ipc.open_stream(files["Arrow"].read_bytes()).read_all()["page"].to_pylist()[0] == "/docs"
+
+
+def test_without_a_server_it_says_so_and_comes_back(open_page: Open) -> None:
+    page = settled(open_page())
+    page.context.set_offline(True)
+    expect(page.locator(".banner")).to_contain_text("The server does not answer. What is shown is as it was.")
+    expect(page.locator(".box.batch strong")).not_to_be_empty()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator(".banner")).to_be_hidden()
+
+
+def test_a_token_that_is_revoked_is_asked_for_again(open_page: Open, served: Served) -> None:
+    shown = served.token("soon revoked", may=VERBS)
+    page = settled(open_page("#/views/site", shown=shown))
+    tokens.revoke(served.file, "soon revoked", now=NOON)
+    expect(page.get_by_label("Token")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("the token is unknown, expired or revoked")
+    assert page.evaluate("() => sessionStorage.getItem('tandem.token')") is None
+
+
+def test_a_token_sees_what_it_may(open_page: Open, served: Served) -> None:
+    shown = served.token("docs only", may=("read",), rows=["page=/docs"])
+    page = settled(open_page("#/views/totals", shown=shown))
+    assert [cells[0] for cells in rows(page)] == ["/docs"]
+    links = page.locator("nav[aria-label=Pages] a:not(.brand)").all_text_contents()
+    assert links == ["Pipeline", "Accuracy", "odd", "page_traffic", "totals"]
+    page.goto(page.url.partition("#")[0] + "#/releases")
+    expect(page.get_by_text("needs another right").first).to_be_visible()
+
+
+def test_sql_is_asked_and_sorted(open_page: Open) -> None:
+    page = settled(open_page("#/sql"))
+    page.get_by_label("One SELECT").fill(
+        "SELECT page, sum(hits) AS n, 2::HUGEINT ** 70 AS big FROM totals GROUP BY ALL ORDER BY page"
+    )
+    page.keyboard.press("Control+Enter")
+    table = page.get_by_role("table", name="Result")
+    expect(table).to_contain_text("/signup")
+    assert "statement=SELECT" in page.url
+    table.get_by_role("button", name="n", exact=True).focus()
+    page.keyboard.press("Enter")
+    found = [int(cells[1]) for cells in rows(page)]
+    assert found == sorted(found)
+    page.get_by_label("One SELECT").fill("DROP TABLE totals")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("main [role=alert]")).to_contain_text("SELECT")
+
+
+def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
+    history = [audit for audit in audits.history(served.world.tables) if audit.view == "page_traffic"]
+    page = settled(open_page("#/accuracy"))
+    page.get_by_label("view").select_option("page_traffic")
+    expect(page.get_by_text("not comparable: bridge")).to_be_visible()
+    assert page.locator("tbody tr").count() == len(history)
+    assert f"of {len({audit.at for audit in history if audit.figures})} runs" in caption(page)
+    page.get_by_role("button", name="sMAPE").click()
+    page.get_by_role("button", name="sMAPE").click()
+    worst = max(audit.figures.differ for audit in history if audit.figures)
+    assert worst in [int(text) for text in page.locator("tbody td:nth-child(5)").all_text_contents()[:3]]
+
+
+def test_quarantine_shows_why_and_what_would_be(open_page: Open) -> None:
+    page = settled(open_page("#/quarantine"))
+    expect(page.get_by_role("table")).to_contain_text("{broken <b>⟨U+001B⟩[31m\\xff")
+    page.get_by_role("button", name="missing_field 1").click()
+    expect(page.get_by_role("table")).not_to_contain_text("broken")
+    assert "reason=missing_field" in page.url
+    page.get_by_role("button", name="Decode the newest again").click()
+    expect(page.get_by_text("0 of 1 record would be read")).to_be_visible()
+
+
+def test_a_plan_is_run_and_told(open_page: Open, served: Served) -> None:
+    file = served.world.folder / "definitions.py"
+    before = file.read_text()
+    file.write_text(before.replace('"slowest": maximum("ms")', '"slowest": minimum("ms")'))
+    try:
+        page = settled(open_page("#/releases"))
+        page.get_by_role("button", name="Plan").click()
+        table = page.get_by_role("table", name="What the project's definitions change")
+        expect(table.get_by_role("row", name="view page_traffic")).to_contain_text("breaking")
+        expect(table.get_by_role("row", name="view totals")).to_contain_text("unchanged")
+    finally:
+        file.write_text(before)
+
+
+def test_the_keyboard_is_enough(open_page: Open) -> None:
+    page = settled(open_page("#/views/page_traffic"))
+    page.wait_for_selector(".rows tbody tr")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_label("batch part")).to_be_checked()
+    assert "layer=batch" in page.url
+    page.get_by_role("link", name="SQL").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="SQL")).to_be_focused()
+
+
+def test_pictures_are_made_where_they_are_asked_for(open_page: Open, request: pytest.FixtureRequest) -> None:
+    folder = request.config.getoption("screenshots")
+    if folder is None:
+        pytest.skip("pictures are made with --screenshots DIR")
+    for name, path, scheme in PICTURES:
+        page = open_page(path, color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1180, "height": 800})
+        settled(page).wait_for_selector("main table tbody tr td")
+        # What is at the pointer or in focus is no part of the picture.
+        page.evaluate("() => document.activeElement.blur()")
+        page.screenshot(path=Path(folder, f"{name}.png"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser: Browser, open_page: Open, address: str, scheme: str) -> None:
+    page = settled(open_page(color_scheme=scheme, reduced_motion="reduce"))
+    found = {}
+    for path in PAGES:
+        page.goto(f"{address}/{path}")
+        settled(page).wait_for_selector("main table, main textarea")
+        violations = Axe().run(page).response["violations"]
+        found[path] = [(one["id"], one["nodes"][0]["html"]) for one in violations if one["impact"] in ("serious", "critical")]
+    assert not {path: faults for path, faults in found.items() if faults}
