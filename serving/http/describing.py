@@ -25,14 +25,14 @@ from serving.provenance import written
 from serving.snapshot import Snapshot
 from views.decoder import decoder_name
 from views.event import Field, event_fields
-from views.only import ByHeader
-from views.project import Project
-from views.source import IDEMPOTENCY_KEY, Source
-from views.values import kind_of
 from views.measures.count import Count
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
 from views.measures.total import Total
+from views.only import ByHeader
+from views.project import Project
+from views.source import IDEMPOTENCY_KEY, Source
+from views.values import kind_of
 from views.view import View, answer_schema, approximations
 
 
