@@ -149,7 +149,7 @@ def batch(world: World, seed: int) -> None:
 def test_answers_by_http_equal_the_readers_while_commits_land_and_releases_change(world: World) -> None:
     batch(world, 0)
     world.trigger()
-    served = Served(world, {"wait_s": 30})
+    served = Served(world, {"wait_s": 30, "rate": 10**6, "burst": 10**6})
 
     def stages() -> Any:
         yield "a first commit"
