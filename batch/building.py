@@ -26,6 +26,7 @@ from ledger.positions import LOG_START, Position, distance
 from ledger.publications import Publication
 from ledger.releases import Release
 from ledger.repaired import repaired
+from views.additive import same_events
 from views.project import Project
 from views.source import Source
 from views.view import state_schema
@@ -174,9 +175,8 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
 
 def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:
     """Whether the new measures of a view count the events that the others do (views.additive)."""
-    before, rejected = step.gained[name].rejected, views.rejected[name]
-    same = before == rejected and views.counts.events == work.base.counts[step.source].events
-    return same and "expression" not in rejected and name not in views.unlike
+    same = same_events(step.gained[name].rejected, views.rejected[name])
+    return same and views.counts.events == work.base.counts[step.source].events and name not in views.unlike
 
 
 def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:

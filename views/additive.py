@@ -1,8 +1,9 @@
 """A view that gained measures: its states are those that there are, beside those of the new measures over the same events.
 
 Which events count, and in which windows, hangs on the source, the filter, the keys and the window alone, but for one thing: an
-event for which a measure's expression fails counts in none of the view's measures. Where no expression failed, neither then nor
-now, the rows of both tables are the same, and so are the states of a fold of all measures at once.
+event for which a measure's expression fails, or has a value that the measure cannot take, counts in none of the view's measures.
+Where there was no such event, neither then nor now, the rows of both tables are the same, and so are the states of a fold of all
+measures at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,8 @@ from views.view import View, bind, state_schema
 
 _THERE: Final = "_there"
 _NEW: Final = "_new"
+_WHATEVER: Final = frozenset[str]({"prepare"})
+"""Why events are rejected whatever the measures are."""
 _Value = TypeVar("_Value")
 
 
@@ -37,6 +40,14 @@ def with_measures(view: View, names: Iterable[str]) -> View:
 
     measures = {name: view.measures[name] for name in chosen}
     return replace(view, measures=measures, docs=of(view.docs), units=of(view.units), tolerances=of(view.tolerances))
+
+
+def same_events(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
+    """Whether folds of other measures over the same events surely counted the same ones, by what each rejected for what reason.
+
+    As many that were rejected for one reason may be others: one has a value that an old measure cannot take, the other a new one.
+    """
+    return before == now and before.keys() <= _WHATEVER
 
 
 def joined(view: View, there: pa.Table, new: pa.Table) -> pa.Table:
