@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
+from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -34,7 +34,14 @@ class Client:
     def asked(self, path: str, body: object = None) -> tuple[int, bytes]:
         """Status and bytes of the answer: to a GET, or to a POST of a body."""
         content = None if body is None else json.dumps(body).encode()
-        self._connection.request("GET" if body is None else "POST", path, content, self._headers)
+        try:
+            return self._sent(path, content)
+        except (ConnectionError, RemoteDisconnected):  # a server ends connections on which nothing has been asked for seconds
+            self._connection.close()
+            return self._sent(path, content)
+
+    def _sent(self, path: str, content: bytes | None) -> tuple[int, bytes]:
+        self._connection.request("GET" if content is None else "POST", path, content, self._headers)
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 PAGES: Final = 200
 """Requests of a commit."""
 _SAMPLES: Final = 120
+_Counts = tuple["Counter[int]", "Counter[str]"]
+"""Answers by status, and what broke."""
 _STREAM_S: Final = 5.0
 """After so long a stream of changes is left, and another one begun."""
 
@@ -45,11 +48,15 @@ class Soak:
 
 @dataclass(frozen=True)
 class Soaked:
-    """What was seen: samples of the server's process, answers by kind and status (0: the connection broke), commits."""
+    """What was seen: samples of the server's process, answers by kind and status, commits.
+
+    Status 0 is a connection that broke, of which `broken` has kind and error.
+    """
 
     samples: tuple[Sample, ...]
     answers: dict[str, dict[int, int]]
     commits: int
+    broken: dict[str, int]
 
 
 def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
@@ -59,12 +66,13 @@ def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
     over = threading.Event()
     counts: dict[str, Counter[int]] = {name: Counter() for name in (*_LOADS, "changes")}
     commits: Counter[str] = Counter()
+    broken: Counter[str] = Counter()
     with ExitStack() as stack:
         number, client = stack.enter_context(server(folder))
         committing = stack.enter_context(ingesting(folder, how.keys, PAGES, how.every_s, how.publish_every))
         threading.Thread(target=_count, args=(committing, commits), daemon=True).start()  # it ends with that process
-        works = [_asking(client, name, how, counts[name], over) for name in _LOADS]
-        stack.enter_context(_running(over, [*works, _streaming(client, counts["changes"], over)]))
+        works = [_asking(client, name, how, (counts[name], broken), over) for name in _LOADS]
+        stack.enter_context(_running(over, [*works, _streaming(client, (counts["changes"], broken), over)]))
         process, began = psutil.Process(number), time.monotonic()
         samples: list[Sample] = []
         while (seconds := time.monotonic() - began) < how.seconds:
@@ -73,7 +81,8 @@ def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
             if len(samples) % (_SAMPLES // 4) == 0:
                 say(f"{seconds:.0f} s: {samples[-1].bytes / 2**20:.0f} MiB, {sum(map(Counter.total, counts.values())):,} answers")
             over.wait(how.seconds / _SAMPLES)
-    return Soaked(tuple(samples), {name: dict(sorted(found.items())) for name, found in counts.items()}, commits["made"])
+    answers = {name: dict(sorted(found.items())) for name, found in counts.items()}
+    return Soaked(tuple(samples), answers, commits["made"], dict(broken))
 
 
 def _count(committing: "Popen[bytes]", commits: "Counter[str]") -> None:
@@ -96,22 +105,26 @@ def _running(over: threading.Event, works: list[Callable[[], None]]) -> Iterator
             thread.join()
 
 
-def _asking(client: Client, name: str, how: Soak, counts: "Counter[int]", over: threading.Event) -> Callable[[], None]:
+def _asking(client: Client, name: str, how: Soak, into: _Counts, over: threading.Event) -> Callable[[], None]:
+    counts, broken = into
+
     def ask() -> None:
         own, dice = client.another(), random.Random(name)  # noqa: S311  no secret hangs on it
         while not over.wait(how.pause_s):
             try:
                 counts[_LOADS[name](own, dice, how.keys)[0]] += 1
-            except (OSError, HTTPException):
+            except (HTTPException, OSError) as error:
                 counts[0] += 1
+                broken[f"{name}: {type(error).__name__}"] += 1
                 own.close()
         own.close()
 
     return ask
 
 
-def _streaming(client: Client, counts: "Counter[int]", over: threading.Event) -> Callable[[], None]:
+def _streaming(client: Client, into: _Counts, over: threading.Event) -> Callable[[], None]:
     """Follow a view's changes for a while, again and again, from where the last stream ended."""
+    counts, broken = into
     address = f"http://{urlsplit(client.address).netloc}/views/{VIEW}/changes"
 
     def follow() -> None:
@@ -128,9 +141,12 @@ def _streaming(client: Client, counts: "Counter[int]", over: threading.Event) ->
                             token = line[4:].strip().decode()
                         elif line.startswith(b"event: over"):
                             token = None  # what was published since made one of what was before and after it
-            except (HTTPException, OSError):
-                counts[0] += 1
+            except HTTPError as error:
+                counts[error.code] += 1
                 token = None
+            except (HTTPException, OSError) as error:
+                counts[0] += 1
+                broken[f"changes: {type(error).__name__}"] += 1
 
     return follow
 

@@ -10,7 +10,7 @@ from bench.soak.flatness import MOST, Flatness, flatness
 from bench.soak.load import Soaked
 
 _MIB: Final = 2**20
-_ANSWERS: Final = (200, 429, 504)
+_ANSWERS: Final = (200, 410, 429, 504)
 
 
 def document(found: Soaked) -> dict[str, Any]:
@@ -21,6 +21,7 @@ def document(found: Soaked) -> dict[str, Any]:
         "figures": [{**asdict(one), "ratio": one.ratio, "flat": one.flat} for one in flat],
         "answers": {name: {str(status): count for status, count in statuses.items()} for name, statuses in found.answers.items()},
         "commits": found.commits,
+        "broken": found.broken,
         "samples": [asdict(one) for one in found.samples],
         "flat": all(one.flat for one in flat),
         "errors": errors(found),
@@ -28,7 +29,7 @@ def document(found: Soaked) -> dict[str, Any]:
 
 
 def errors(found: Soaked) -> int:
-    """How many answers were none; a 429 or 504 is one under load."""
+    """How many answers were none; a 429 or 504 is one under load, a 410 one of a stream after a publication."""
     every = [one for statuses in found.answers.values() for one in statuses.items()]
     return sum(count for status, count in every if status not in _ANSWERS)
 
@@ -45,7 +46,8 @@ def tables(found: Soaked) -> Iterator[Table]:
         by_status = ", ".join(f"{status}: {count:,}" for status, count in statuses.items())
         answers.add_row(name, f"{sum(statuses.values()):,}", by_status)
     yield answers
-    yield Table(f"{found.commits:,} commits; {errors(found):,} errors")
+    broke = "".join(f"; {what} {count:,} times" for what, count in found.broken.items())
+    yield Table(f"{found.commits:,} commits; {errors(found):,} errors{broke}")
 
 
 def _said(one: Flatness, number: float) -> str:
