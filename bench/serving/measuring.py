@@ -105,8 +105,8 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     row = timed([partial(view.get, page=name) for name in some])
     lookup = timed([partial(view.lookup, names) for names in several])
     rows = [found for name in some[: scale.duckdb] if (found := view.get(page=name))]
-    found = view.lookup(several[0]).rows()
-    sums = numbered((one["hits"], one["bytes"]) for one in rows), numbered((one["hits"], one["bytes"]) for one in found)
+    together = view.lookup(several[0]).rows()
+    sums = numbered((one["hits"], one["bytes"]) for one in rows), numbered((one["hits"], one["bytes"]) for one in together)
     tail, dice, seconds = Tail(folder, Tables(str(folder / ".tandem"))), np.random.default_rng(9), []
     for _ in range(_COMMITS):
         tail.commit(np.unique(dice.integers(0, keys, MANY)))
