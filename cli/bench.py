@@ -15,7 +15,11 @@ from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
 from bench.scale import measuring as scaling
 from bench.serving import measuring as asking
+from bench.serving import questions
 from bench.serving import report as asked
+from bench.soak import load as soaking
+from bench.soak import report as soaked
+from bench.soak.load import Soak
 from bench.stock import report
 from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.call import Call, Output
@@ -23,6 +27,7 @@ from cli.own_state import emptied, own_state
 from cli.signals import interrupted
 from infra import broker, kafka, processes
 from infra.settings import Settings
+from views.errors import TandemError
 
 _MEMORY = "2g"
 
@@ -30,22 +35,30 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "scale", "evolve", "duplicates", "serving"],
+        Literal["stock", "scale", "evolve", "duplicates", "serving", "soak"],
         typer.Argument(
             help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; evolve what new "
             "history and a new release cost; duplicates measures the memory that finding them takes; serving what questions "
-            "cost, beside DuckDB over the same files."
+            "cost, in process and over HTTP, beside DuckDB over the same files; soak whether a server under load stays as it is."
         ),
     ] = "stock",
     *,
     quick: Annotated[bool, typer.Option("--quick", help="One short round in at most twenty minutes.")] = False,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, max=60, metavar="N", help="How long soak keeps its load up; 5 unless it is told.")
+    ] = None,
 ) -> Output:
     """Run Tandem and three Spark jobs that keep the same views, in turn and on the same topic, and compare them.
 
     All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
     machine that does nothing else. Succeeds only if all answers agreed;
-    interrupted, it shows what it has measured. The others take some minutes; `evolve` and `serving` fail if an answer is wrong.
+    interrupted, it shows what it has measured. The others take some minutes; `evolve` and `serving` fail if an answer is wrong,
+    `soak` if an answer is none, or if the server's memory, files or threads grow.
     """
+    if minutes is not None and (what != "soak" or quick):
+        raise TandemError("--minutes is for soak, and says how long it is in place of --quick")
+    if what == "soak":
+        return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "duplicates":
         figures = []
         for one in duplicates.measure(duplicates.QUICK if quick else duplicates.FULL):
@@ -80,8 +93,16 @@ def _evolve(call: Call, *, quick: bool) -> Output:
 def _serving(call: Call, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "serving")
     with interrupted(), emptied(state, before=lambda: None):
-        found = list(asking.measure(state, asking.QUICK if quick else asking.FULL, call.say))
+        found = list(asking.measure(state, questions.QUICK if quick else questions.FULL, call.say))
     return Output(asked.document(found), Group(*asked.tables(found)), 0 if asked.agree(found) else 1)
+
+
+def _soak(call: Call, minutes: float) -> Output:
+    state = own_state(call.environ, "bench", "soak")
+    with interrupted(), emptied(state, before=lambda: None):
+        found = soaking.soak(state / "project", Soak(minutes * 60), call.say)
+    told = soaked.document(found)
+    return Output(told, Group(*soaked.tables(found)), 0 if told["flat"] and not told["errors"] else 1)
 
 
 def _stock(call: Call, *, quick: bool) -> Output:

@@ -1,8 +1,8 @@
-"""The view that is asked: what is known of each page, over all time."""
+"""The views that are asked: what is known of each page, over all time, and of each minute."""
 
 from datetime import datetime
 
-from views import Event, Source, View, count, maximum, mean, total
+from views import Event, Source, View, count, maximum, mean, total, tumbling
 
 
 class Request(Event):
@@ -19,6 +19,7 @@ pages = View(
     keys={"page": "page"},
     measures={"hits": count(), "bytes": total("bytes"), "largest": maximum("bytes"), "mean": mean("bytes")},
 )
+minutes = View(source=requests, window=tumbling(minutes=1), measures={"hits": count(), "bytes": total("bytes")})
 
 SOURCES = (requests,)
-VIEWS = (pages,)
+VIEWS = (pages, minutes)

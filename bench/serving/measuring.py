@@ -1,5 +1,6 @@
-"""The measurements: one row, a thousand keys, opening and a commit, in process; one row and a thousand keys by DuckDB."""
+"""The measurements: in process, over HTTP while others commit, by DuckDB over the same files, and by Spark."""
 
+import os
 import resource
 import sys
 import time
@@ -17,44 +18,25 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
-from bench.serving.published import VIEW, Tail, files, page, publish
+from bench.serving.over_http import OverHTTP, over_http
+from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
+from bench.serving.questions import MANY, Asked, Scale, asked, many, numbered, questions, timed
+from infra import spark
+from infra.settings import Settings, Spark
 from ledger.tables import Tables
 from serving import Connection
 from serving.memory.store import Store
 
 _ROOM: Final = 8 * 2**30
-_MANY: Final = 1_000
 _COMMITS: Final = 20
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The keys of each view, and how often each question is asked: one row and many keys in process, and by DuckDB."""
-
-    keys: tuple[int, ...]
-    rows: int
-    lookups: int
-    duckdb: int
-
-
-FULL: Final = Scale((100_000, 1_000_000, 10_000_000), rows=20_000, lookups=100, duckdb=30)
-QUICK: Final = Scale((20_000, 200_000), rows=5_000, lookups=30, duckdb=10)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Seconds of one question, asked again and again: the median and the 99th percentile."""
-
-    p50: float
-    p99: float
 
 
 @dataclass(frozen=True)
 class InProcess:
     """One view in memory: seconds to open it, bytes held, bytes at the peak beyond what the process began with.
 
-    `commit` is the time from looking to answering with a commit of a thousand keys. `sums` add up the bytes of some single rows
-    and of one lookup, which both sides are asked for.
+    `commit` is the time from looking to answering with a commit of a thousand keys. `sums` are of some single rows and of one
+    look-up, which all sides are asked for.
     """
 
     keys: int
@@ -70,28 +52,42 @@ class InProcess:
 
 @dataclass(frozen=True)
 class ByDuckDB:
-    """The same questions, over the active files of the view's Delta table."""
+    """The same questions, and a range and the ten largest of the small view, over the active files of the Delta tables."""
+
+    keys: int
+    row: Asked
+    lookup: Asked
+    scan: Asked
+    top: Asked
+    sums: tuple[int, int]
+    by: Literal["DuckDB"] = "DuckDB"
+
+
+@dataclass(frozen=True)
+class BySpark:
+    """The same by Spark SQL over the Delta table, in a warm session."""
 
     keys: int
     row: Asked
     lookup: Asked
     sums: tuple[int, int]
-    by: Literal["DuckDB"] = "DuckDB"
+    by: Literal["Spark"] = "Spark"
 
 
-def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[InProcess | ByDuckDB]:
+Side = InProcess | OverHTTP | ByDuckDB | BySpark
+
+
+def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[Side]:
     """For each size a table, then each side in a process of its own."""
     for keys in scale.keys:
         say(f"writing a view of {keys:,} keys")
         place = folder / str(keys)
         publish(place, keys)
-        sides: tuple[Callable[[Path, int, Scale], InProcess | ByDuckDB], ...] = (by_duckdb, in_process)
-        for side in sides:
+        sides: tuple[Callable[[Path, int, Scale], Side], ...] = (by_duckdb, in_process, over_http)
+        for side in (*sides, by_spark) if scale.spark else sides:
             with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
                 found = processes.submit(side, place, keys, scale).result()
-            say(
-                f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {_MANY:,} ({found.by})"
-            )
+            say(f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {MANY:,} ({found.by})")
             yield found
 
 
@@ -105,58 +101,76 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     assert memory is not None  # there is room for every size
     opened = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
-    some, many = _questions(keys, scale.rows), [_questions(keys, _MANY) for _ in range(scale.lookups)]
-    row = _timed([partial(view.get, page=name) for name in some])
-    lookup = _timed([partial(view.lookup, names) for names in many])
-    bytes_of = [found["bytes"] for name in some[: scale.duckdb] if (found := view.get(page=name))]
-    sums = sum(bytes_of), sum(found["bytes"] for found in view.lookup(many[0]).rows())
+    some, several = questions(keys, scale.rows), many(keys, scale.lookups)
+    row = timed([partial(view.get, page=name) for name in some])
+    lookup = timed([partial(view.lookup, names) for names in several])
+    rows = [found for name in some[: scale.duckdb] if (found := view.get(page=name))]
+    together = view.lookup(several[0]).rows()
+    sums = numbered((one["hits"], one["bytes"]) for one in rows), numbered((one["hits"], one["bytes"]) for one in together)
     tail, dice, seconds = Tail(folder, Tables(str(folder / ".tandem"))), np.random.default_rng(9), []
     for _ in range(_COMMITS):
-        tail.commit(dice.choice(keys, min(_MANY, keys), replace=False))
+        tail.commit(np.unique(dice.integers(0, keys, MANY)))
         start = time.perf_counter()
         connection.refresh()
         view.get(page=some[0])
         seconds.append(time.perf_counter() - start)
-    return InProcess(keys, opened, memory.answers.held.nbytes, peak, row, lookup, _asked(seconds), sums)
+    return InProcess(keys, opened, memory.answers.held.nbytes, peak, row, lookup, asked(seconds), sums)
 
 
 def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
     """The same to DuckDB, with as many threads as there are cores, each statement planned once."""
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
-    paths = ", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem"))))
-    columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM read_parquet([{paths}])"
+    pages, minutes = (", ".join(f"'{path}'" for path in files(Tables(str(folder / ".tandem")), view)) for view in (VIEW, SMALL))
+    columns = f"page, hits, bytes, largest, mean__sum / mean__count AS mean FROM read_parquet([{pages}])"
+    small = f"SELECT window_start, window_end, hits, bytes FROM read_parquet([{minutes}])"
+    connection.execute("SET TimeZone = 'UTC'")
+    bounds = f"TIMESTAMPTZ '{AT.isoformat()}' + to_minutes($1)"
+    connection.execute(
+        f"PREPARE range AS {small} WHERE window_start >= {bounds} AND window_start < {bounds} + INTERVAL 100 MINUTE"
+    )
+    connection.execute(f"PREPARE top AS {small} ORDER BY bytes DESC, window_start LIMIT 10")
     connection.execute(f"PREPARE one AS SELECT {columns} WHERE page = $1")
     connection.execute(f"PREPARE many AS SELECT {columns} WHERE page IN (SELECT unnest($1::VARCHAR[]))")
-    some, many = _questions(keys, scale.rows), [_questions(keys, _MANY) for _ in range(scale.lookups)]
+    some, several = questions(keys, scale.rows), many(keys, scale.lookups)
 
     def one(name: str) -> list[tuple[Any, ...]]:
         return connection.execute(f"EXECUTE one('{name}')").fetchall()
 
-    def several(names: Sequence[str]) -> pa.Table:
+    def fetched(statement: str) -> list[tuple[Any, ...]]:
+        return connection.execute(statement).fetchall()
+
+    def all_of(names: Sequence[str]) -> pa.Table:
         listed = ", ".join(f"'{name}'" for name in names)
         return connection.execute(f"EXECUTE many([{listed}])").to_arrow_table()
 
     warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
-    row = _timed([partial(one, name) for name in some[: scale.duckdb]])
-    lookup = _timed([partial(several, names) for names in many[: scale.duckdb]])
-    bytes_of = [int(found[2]) for name in some[: scale.duckdb] for found in one(name)]
-    return ByDuckDB(keys, row, lookup, (sum(bytes_of), sum(map(int, several(many[0])["bytes"].to_pylist()))))
+    row = timed([partial(one, name) for name in some[: scale.duckdb]])
+    lookup = timed([partial(all_of, names) for names in several[: scale.duckdb]])
+    scan = timed([partial(fetched, f"EXECUTE range({number})") for number in range(scale.duckdb)])
+    top = timed([partial(fetched, "EXECUTE top") for _ in range(scale.duckdb)])
+    rows = [(row[1], row[2]) for name in some[: scale.duckdb] for row in one(name)]
+    found = all_of(several[0])
+    sums = numbered(rows), numbered(zip(found["hits"].to_pylist(), found["bytes"].to_pylist(), strict=True))
+    return ByDuckDB(keys, row, lookup, scan, top, sums)
 
 
-def _questions(keys: int, number: int) -> list[str]:
-    return [page(one) for one in np.random.default_rng(number + keys).integers(0, keys, number).tolist()]
+def by_spark(folder: Path, keys: int, scale: Scale) -> BySpark:
+    """The same to Spark, in a session with the settings of Tandem's own."""
+    settings = Settings(state=str(folder / "spark"), spark=Spark(driver_memory="2g"))
+    session = spark.session(settings, "bench", environ=os.environ)
+    tables = Tables(str(folder / ".tandem"))
+    columns = "page, hits, bytes, largest, mean__sum / mean__count AS mean"
+    session.read.parquet(*files(tables, VIEW)).createOrReplaceTempView(VIEW)
+    some, several = questions(keys, scale.rows)[: scale.spark], many(keys, scale.spark)
 
+    def those(names: Sequence[str]) -> list[Any]:
+        listed = ", ".join(f"'{name}'" for name in names)
+        return session.sql(f"SELECT {columns} FROM {VIEW} WHERE page IN ({listed})").collect()
 
-def _timed(questions: Sequence[Callable[[], object]]) -> Asked:
-    questions[0]()  # what is made at first use
-    seconds = []
-    for question in questions:
-        start = time.perf_counter()
-        question()
-        seconds.append(time.perf_counter() - start)
-    return _asked(seconds)
-
-
-def _asked(seconds: Sequence[float]) -> Asked:
-    return Asked(*(float(one) for one in np.percentile(seconds, (50, 99))))
+    row = timed([partial(those, [name]) for name in some])
+    lookup = timed([partial(those, names) for names in several])
+    asked_all = [found for name in questions(keys, scale.rows)[: scale.duckdb] for found in those([name])]
+    sums = tuple(numbered((found.hits, found.bytes) for found in rows) for rows in (asked_all, those(several[0])))
+    session.stop()
+    return BySpark(keys, row, lookup, (sums[0], sums[1]))

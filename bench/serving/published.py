@@ -1,7 +1,7 @@
-"""A project whose one view has so many keys: published as a recompute leaves it, in files that no run of Spark wrote."""
+"""A project of a view with so many keys and a small one: published as a recompute leaves it, in files that no Spark wrote."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,13 +22,17 @@ from ledger.tables import Tables
 from views import arrays, project
 from views.kernel import merge_states
 from views.view import View, state_schema
-from views.wire import to_ipc
+from views.wire import from_ipc, to_ipc
 
 Numbers = npt.NDArray[np.int64]
 
 SOURCE: Final = "requests"
 VIEW: Final = "pages"
+SMALL: Final = "minutes"
+MINUTES: Final = 2_000
+"""Windows of the small view."""
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
+_MINUTE_US: Final = 60_000_000
 _FILE: Final = 1_000_000
 _PIECE: Final = 100_000
 _CUT: Final = Position.of({("T", 0): 1})
@@ -39,19 +43,32 @@ def page(number: int) -> str:
     return f"/shop/item/{number:08}"
 
 
-def states(view: View, numbers: Numbers) -> pa.Table:
-    """What a request of these pages, each different, folds into: number n's is of n % 1000 bytes."""
+def states(view: View, numbers: Numbers, times: Numbers | None = None) -> pa.Table:
+    """What requests of these pages, each different, fold into: one of each, or so many; number n's is of n % 1000 bytes."""
     schema = state_schema(view)
-    of_bytes = arrays.from_numpy((numbers % 1000).astype(np.int64), pa.int64())
-    ones = arrays.from_numpy(np.ones(len(numbers), np.int64), pa.int64())
-    columns = {"page": pa.array([page(number) for number in numbers.tolist()]), "hits": ones, "mean__count": ones}
-    nothing = {name: pa.nulls(len(numbers), schema.field(name).type) for name in ("window_start", "window_end")}
-    chosen = {**dict.fromkeys(schema.names, of_bytes), **columns, **nothing}
-    return pa.Table.from_arrays([chosen[field.name].cast(field.type) for field in schema], schema=schema)
+    largest, hits = numbers % 1000, np.ones(len(numbers), np.int64) if times is None else times
+    values = {"hits": hits, "mean__count": hits, "largest": largest, "bytes": hits * largest, "mean__sum": hits * largest}
+    columns = {name: arrays.from_numpy(one.astype(np.int64), pa.int64()) for name, one in values.items()}
+    columns["page"] = pa.array([page(number) for number in numbers.tolist()])
+    columns |= {name: pa.nulls(len(numbers), schema.field(name).type) for name in ("window_start", "window_end")}
+    return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
+
+
+def by_minute(view: View, numbers: Numbers, times: Numbers | None = None) -> pa.Table:
+    """The same of the small view: requests of page n are in minute n % MINUTES."""
+    schema, minutes, hits = state_schema(view), numbers % MINUTES, np.ones(len(numbers), np.int64) if times is None else times
+    counted, of_bytes = (np.bincount(minutes, weights, MINUTES).astype(np.int64) for weights in (hits, hits * (numbers % 1000)))
+    there = np.flatnonzero(counted)
+    start = there * _MINUTE_US + int(AT.timestamp()) * 1_000_000
+    values = {"window_start": start, "window_end": start + _MINUTE_US, "hits": counted[there], "bytes": of_bytes[there]}
+    columns = [arrays.from_numpy(values[field.name].astype(np.int64), pa.int64()).cast(field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def publish(folder: Path, keys: int) -> Tables:
-    """Write the project and its tables into a folder: the batch view of so many keys, in no order, and a realtime table."""
+    """Write the project and its tables into a folder: the batch view of so many keys, in no order, the small one of the same
+    requests, and a realtime table.
+    """
     folder.mkdir(parents=True)
     (folder / "tandem.toml").touch()
     shutil.copy(Path(__file__).with_name("definitions.py"), folder / "definitions.py")
@@ -65,42 +82,71 @@ def publish(folder: Path, keys: int) -> Tables:
         reader = pa.RecordBatchReader.from_batches(_written(view, order[:0]).schema, _batches(view, order[start : start + _FILE]))
         write_deltalake(tables.view(VIEW, fingerprint), reader, mode="append", partition_by=["batch_version"])
 
-    def derive(parent: Publication | None) -> Publication | None:
-        return (
-            None
-            if parent is None
-            else replace(
-                parent, kind="recompute", cuts={SOURCE: _CUT}, views={VIEW: BatchView(fingerprint, (Part(1, keys, _CUT),))}
-            )
-        )
-
-    publications.publish(tables, derive)
+    small = by_minute(definitions.views[SMALL], np.arange(keys))
+    write_version(tables, SMALL, live.views[SMALL].fingerprint, 1, small)
+    publish_version(tables, 1, {VIEW: keys, SMALL: small.num_rows}, _CUT)
     return tables
 
 
-def files(tables: Tables) -> list[str]:
-    """The active files of the view's table."""
+def write_version(tables: Tables, name: str, fingerprint: str, version: int, of: pa.Table) -> None:
+    """Append a batch version of a view."""
+    numbered = of.append_column("batch_version", arrays.from_numpy(np.full(len(of), version, np.int64), pa.int64()))
+    write_deltalake(tables.view(name, fingerprint), numbered, mode="append", partition_by=["batch_version"])
+
+
+def publish_version(tables: Tables, version: int, rows: Mapping[str, int], cut: Position) -> None:
+    """Publish batch versions that count everything below a cut, each of so many rows."""
+
+    def derive(parent: Publication | None) -> Publication | None:
+        if parent is None:
+            return None
+        views = {name: BatchView(view.fingerprint, (Part(version, rows[name], cut),)) for name, view in parent.views.items()}
+        return replace(parent, kind="recompute", cuts={SOURCE: cut}, views=views)
+
+    publications.publish(tables, derive)
+
+
+def files(tables: Tables, view: str) -> list[str]:
+    """The active files of a view's table."""
     live = publications.latest(tables)
-    address = tables.view(VIEW, live.views[VIEW].fingerprint) if live else ""
+    address = tables.view(view, live.views[view].fingerprint) if live else ""
     return DeltaTable(address).file_uris()
 
 
 class Tail:
-    """The view's realtime table, of which this is the writer."""
+    """The realtime table, of which this is the writer."""
 
     def __init__(self, folder: Path, tables: Tables) -> None:
         live = publications.latest(tables)
         assert live is not None  # published above
-        self._view, self._fingerprint = project.load(folder).views[VIEW], live.views[VIEW].fingerprint
+        self._views = project.load(folder).views
+        self.fingerprints = {name: view.fingerprint for name, view in live.views.items()}
         self._writer = Writer.claim(tables, live.release, SOURCE, by="bench", at=AT)
 
     def commit(self, numbers: Numbers) -> None:
         """One more request of each of these pages."""
-        folded = merge_states(self._view, [states(self._view, numbers)])
-        start = self._writer.end
+        folded = {name: _FOLDS[name](view, numbers) for name, view in self._views.items()}
+        start = self.end
         end = Position.of({("T", 0): start[("T", 0)] + len(numbers)})
-        partials = {self._fingerprint: to_ipc(folded)}
+        partials = {self.fingerprints[name]: to_ipc(some) for name, some in folded.items()}
         self._writer.append(Commit(start, end, self._writer.epoch, "fold", at=AT, by="bench", partials=partials))
+
+    @property
+    def end(self) -> Position:
+        """Where the next commit starts."""
+        return self._writer.end
+
+    def compact(self, cut: Position) -> None:
+        """Make few files of many, as the speed layer does between micro-batches."""
+        views = {self.fingerprints[name]: view for name, view in self._views.items()}
+
+        def merged(fingerprint: str, partials: Sequence[bytes]) -> bytes:
+            return to_ipc(merge_states(views[fingerprint], [from_ipc(one) for one in partials]))
+
+        self._writer.compact(merged, live=cut, at=AT)
+
+
+_FOLDS: Final[dict[str, Callable[[View, Numbers], pa.Table]]] = {VIEW: states, SMALL: by_minute}
 
 
 def _batches(view: View, numbers: Numbers) -> Iterator[pa.RecordBatch]:

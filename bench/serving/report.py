@@ -1,62 +1,126 @@
-"""What was measured, as a document and for a person: times, and how many times longer DuckDB took."""
+"""What was measured, as a document and for a person: times, how many times longer others took, and what was aimed at."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from rich.table import Table
 
-from bench.serving.measuring import ByDuckDB, InProcess
+from bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
+from bench.serving.over_http import OverHTTP
+from bench.serving.questions import Asked
 
-Found = Sequence[InProcess | ByDuckDB]
+Found = Sequence[Side]
+S = TypeVar("S", InProcess, OverHTTP, ByDuckDB, BySpark)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is aimed at: `at_least`, or `at_most`."""
+
+    what: str
+    found: float
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether what was found is as aimed at."""
+        above = self.at_least is None or self.found >= self.at_least
+        return above and (self.at_most is None or self.found <= self.at_most)
 
 
 def document(found: Found) -> dict[str, Any]:
     """Every figure in seconds and bytes; `times` by number of keys, `growth` from the smallest view to the largest."""
-    pairs = _pairs(found)
     return {
         "figures": [asdict(one) for one in found],
-        "times": {
-            str(own.keys): {"row": other.row.p50 / own.row.p50, "lookup": other.lookup.p50 / own.lookup.p50}
-            for own, other in pairs
-        },
-        "growth": growth([own for own, _ in pairs]),
+        "times": {str(keys): times(_at(found, keys)) for keys in _sizes(found)},
+        "growth": growth(found),
+        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found)],
         "agree": agree(found),
     }
 
 
-def growth(own: Sequence[InProcess]) -> dict[str, float]:
+def times(sides: Found) -> dict[str, float]:
+    """How many times longer DuckDB, and Spark where it was asked, took for the same."""
+    (own,), (http,), (duckdb,) = _of(sides, InProcess), _of(sides, OverHTTP), _of(sides, ByDuckDB)
+    said = {
+        "row": duckdb.row.p50 / own.row.p50,
+        "lookup": duckdb.lookup.p50 / own.lookup.p50,
+        "row over HTTP": duckdb.row.p50 / http.row.p50,
+        "lookup over HTTP": duckdb.lookup.p50 / http.lookup.p50,
+        "range over HTTP": duckdb.scan.p50 / http.scan.p50,
+        "top over HTTP": duckdb.top.p50 / http.top.p50,
+    }
+    for spark in _of(sides, BySpark):
+        said |= {"Spark, row": spark.row.p50 / own.row.p50, "Spark, row over HTTP": spark.row.p50 / http.row.p50}
+    return said
+
+
+def growth(found: Found) -> dict[str, float]:
     """How many times as long the medians of one row and of many keys are in the largest view as in the smallest."""
-    least, most = min(own, key=lambda one: one.keys), max(own, key=lambda one: one.keys)
-    return {"row": most.row.p50 / least.row.p50, "lookup": most.lookup.p50 / least.lookup.p50}
+    least, most = min(_sizes(found)), max(_sizes(found))
+    (own,), (large,) = (_of(_at(found, keys), InProcess) for keys in (least, most))
+    (http,), (large_http,) = (_of(_at(found, keys), OverHTTP) for keys in (least, most))
+    return {
+        "row": large.row.p50 / own.row.p50,
+        "lookup": large.lookup.p50 / own.lookup.p50,
+        "row over HTTP": large_http.row.p50 / http.row.p50,
+        "lookup over HTTP": large_http.lookup.p50 / http.lookup.p50,
+    }
+
+
+def goals(found: Found) -> list[Goal]:
+    """What the figures of one run should be, whatever the machine; of several sizes the worst."""
+    by_size = [times(_at(found, keys)) for keys in _sizes(found)]
+    servers = _of(found, OverHTTP)
+    return [
+        Goal("DuckDB / in process, one row", min(one["row"] for one in by_size), at_least=100),
+        Goal("DuckDB / HTTP, one row", min(one["row over HTTP"] for one in by_size), at_least=3),
+        *(Goal(f"largest / smallest view, {what}", ratio, at_most=1.3) for what, ratio in growth(found).items()),
+        Goal("looks until a commit is counted, p99", max(one.polls for one in servers), at_most=2),
+        Goal("a small statement in SQL, p50, ms", max(one.sql.p50 for one in servers) * 1e3, at_most=15),
+    ]
 
 
 def agree(found: Found) -> bool:
-    """Whether both sides answered the same."""
-    return all(own.sums == other.sums for own, other in _pairs(found))
+    """Whether all sides answered the same."""
+    return all(len({one.sums for one in _at(found, keys)}) == 1 for keys in _sizes(found))
 
 
 def tables(found: Found) -> Iterator[Table]:
     """The same for a person."""
-    asked = Table("keys", "by", "row p50, us", "p99", "1,000 keys p50, ms", "p99", "times longer, row", "1,000 keys")
-    for own, other in _pairs(found):
-        asked.add_row(f"{own.keys:,}", own.by, *_times(own), "", "")
-        ratios = (f"{other.row.p50 / own.row.p50:,.0f}", f"{other.lookup.p50 / own.lookup.p50:,.0f}")
-        asked.add_row("", other.by, *_times(other), *ratios)
+    names = ("one row, us", "1,000 keys, ms", "range, ms", "top 10, ms", "SQL, ms", "commit seen, ms")
+    asked = Table("keys", "by", *(f"{name}: p50 / p99" for name in names))
+    for keys in _sizes(found):
+        for number, one in enumerate(_at(found, keys)):
+            rest = [_ms(getattr(one, name, None)) for name in ("lookup", "scan", "top", "sql", "visible")]
+            asked.add_row("" if number else f"{keys:,}", one.by, f"{one.row.p50 * 1e6:,.0f} / {one.row.p99 * 1e6:,.0f}", *rest)
     yield asked
     kept = Table("keys", "open, s", "held, MiB", "peak, MiB", "commit of 1,000 keys p50, ms", "p99")
-    for own, _ in _pairs(found):
+    for own in _of(found, InProcess):
         memory = (f"{number / 2**20:,.0f}" for number in (own.held, own.peak))
-        kept.add_row(f"{own.keys:,}", f"{own.open_s:.1f}", *memory, *(f"{s * 1e3:.1f}" for s in (own.commit.p50, own.commit.p99)))
+        spent = (f"{s * 1e3:.1f}" for s in (own.commit.p50, own.commit.p99))
+        kept.add_row(f"{own.keys:,}", f"{own.open_s:.1f}", *memory, *spent)
     yield kept
-    grown = growth([own for own, _ in _pairs(found)])
-    yield Table("from the smallest to the largest", *(f"{what}: {times:.2f} times" for what, times in grown.items()))
+    aimed = Table("aimed at", "found", "goal", "")
+    for goal in goals(found):
+        bound = f">= {goal.at_least:g}" if goal.at_least is not None else f"<= {goal.at_most:g}"
+        aimed.add_row(goal.what, f"{goal.found:,.2f}", bound, "met" if goal.met else "missed")
+    yield aimed
 
 
-def _pairs(found: Found) -> list[tuple[InProcess, ByDuckDB]]:
-    others = {one.keys: one for one in found if isinstance(one, ByDuckDB)}
-    return [(one, others[one.keys]) for one in found if isinstance(one, InProcess)]
+def _sizes(found: Found) -> list[int]:
+    return sorted({one.keys for one in found})
 
 
-def _times(one: InProcess | ByDuckDB) -> list[str]:
-    return [f"{s * 1e6:,.0f}" for s in (one.row.p50, one.row.p99)] + [f"{s * 1e3:,.1f}" for s in (one.lookup.p50, one.lookup.p99)]
+def _at(found: Found, keys: int) -> list[Side]:
+    return [one for one in found if one.keys == keys]
+
+
+def _of(found: Found, kind: type[S]) -> list[S]:
+    return [one for one in found if isinstance(one, kind)]
+
+
+def _ms(one: Asked | None) -> str:
+    return "" if one is None else f"{one.p50 * 1e3:,.1f} / {one.p99 * 1e3:,.1f}"

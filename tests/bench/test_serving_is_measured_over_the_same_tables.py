@@ -1,21 +1,34 @@
-"""The benchmark of questions asks a real published view, of both sides the same, and notices when they do not agree."""
+"""The benchmark of questions asks real published views, of all sides the same, and notices when they do not agree."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from bench.serving import measuring, report
-from bench.serving.measuring import ByDuckDB, InProcess, Scale
+from bench.serving.measuring import ByDuckDB, InProcess
+from bench.serving.over_http import OverHTTP
+from bench.serving.questions import Scale
+from bench.serving.report import Goal
 
 
-def test_both_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path: Path) -> None:
+def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path: Path) -> None:
     said: list[str] = []
-    found = list(measuring.measure(tmp_path, Scale((300, 600), rows=40, lookups=2, duckdb=3), said.append))
+    scale = Scale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)
+    found = list(measuring.measure(tmp_path, scale, said.append))
     document = report.document(found)
     assert document["agree"]
-    assert [type(one) for one in found] == [ByDuckDB, InProcess] * 2
+    assert [type(one) for one in found] == [ByDuckDB, InProcess, OverHTTP] * 2
     assert min(one.sums[1] for one in found) > 0
+    assert [one.commits for one in found if isinstance(one, OverHTTP)] == [3, 3]
     assert set(document["times"]) == {"300", "600"}
-    assert set(document["growth"]) == {"row", "lookup"}
+    assert set(document["growth"]) == {"row", "lookup", "row over HTTP", "lookup over HTTP"}
+    assert len(document["goals"]) == 8
     assert len(list(report.tables(found))) == 3
-    assert len(said) == 6
+    assert len(said) == 8
     assert not report.agree([replace(one, sums=(1, 2)) if isinstance(one, ByDuckDB) else one for one in found])
+
+
+def test_a_goal_is_met_on_the_right_side() -> None:
+    assert Goal("x", 3, at_least=3).met
+    assert not Goal("x", 2.9, at_least=3).met
+    assert Goal("x", 1.3, at_most=1.3).met
+    assert not Goal("x", 1.4, at_most=1.3).met

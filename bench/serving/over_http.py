@@ -1,0 +1,103 @@
+"""The same questions over HTTP, of a connection that is kept, while another process commits."""
+
+import json
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import quote
+
+from bench.serving.published import AT, SMALL, VIEW
+from bench.serving.questions import Asked, Scale, asked, many, numbered, questions, timed
+from bench.serving.served import POLL_S, Client, ingesting, server
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+PAGES: Final = 1_000
+"""Requests of a commit, each of another page."""
+EVERY_S: Final = 0.25
+"""Between two commits."""
+TOP: Final = f"/views/{SMALL}/rows?order=-bytes&limit=10"
+
+
+@dataclass(frozen=True)
+class OverHTTP:
+    """One server: besides a row and many keys a range of a hundred windows, the ten largest, and a small statement in SQL.
+
+    `visible` is the time from a commit to an answer that counts it. `sums` are asked for before anything is committed.
+    """
+
+    keys: int
+    row: Asked
+    lookup: Asked
+    scan: Asked
+    top: Asked
+    sql: Asked
+    visible: Asked
+    commits: int
+    sums: tuple[int, int]
+    by: Literal["HTTP"] = "HTTP"
+
+    @property
+    def polls(self) -> float:
+        """In how many looks of the server a commit is counted, at the 99th percentile."""
+        return self.visible.p99 / POLL_S
+
+
+def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
+    """Questions to a server that is a process of its own, and commits of another one."""
+    with server(folder) as (_, client):
+        some, several = questions(keys, scale.rows), many(keys, scale.lookups)
+        first = [client.document(_row(name))["row"] for name in some[: scale.duckdb]]
+        found = client.document(f"/views/{VIEW}/lookup", _keys(several[0]))["rows"]
+        sums = tuple(numbered((one["hits"], one["bytes"]) for one in rows if one) for rows in (first, found))
+        for path in (_range(0), TOP):
+            client.ask(path)
+        client.ask("/sql", _statement(0))
+        with ingesting(folder, keys, PAGES, EVERY_S, 0) as committing, closing(client.another()) as watching:
+            seen: list[float] = []
+            watcher = Thread(target=_watch, args=(committing, watching, scale.commits, seen))
+            watcher.start()
+            row = timed([partial(client.ask, _row(name)) for name in some])
+            lookup = timed([partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in several])
+            scan = timed([partial(client.ask, _range(number)) for number in range(scale.lookups)])
+            top = timed([partial(client.ask, TOP) for _ in range(scale.lookups)])
+            sql = timed([partial(client.ask, "/sql", _statement(number)) for number in range(scale.lookups)])
+            watcher.join()
+        return OverHTTP(keys, row, lookup, scan, top, sql, asked(seen), len(seen), (sums[0], sums[1]))
+
+
+def _watch(committing: "Popen[bytes]", client: Client, commits: int, seen: list[float]) -> None:
+    """Of each commit how long it took until an answer counted it."""
+    assert committing.stdout is not None
+    while len(seen) < commits and (line := committing.stdout.readline()):
+        commit = json.loads(line)
+        client.ask(f"/views/{SMALL}/rows?limit=1&measures=hits&min_position={quote(json.dumps(commit['end']))}")
+        seen.append(time.monotonic() - commit["at"])
+
+
+def _row(name: str) -> str:
+    return f"/views/{VIEW}/row?key.page={quote(name, safe='')}"
+
+
+def _keys(names: list[str]) -> dict[str, list[dict[str, str]]]:
+    return {"keys": [{"page": name} for name in names]}
+
+
+def _range(number: int) -> str:
+    start = AT + timedelta(minutes=number)
+    bounds = (bound.isoformat().replace("+00:00", "Z") for bound in (start, start + timedelta(minutes=100)))
+    return f"/views/{SMALL}/rows?from={next(bounds)}&to={next(bounds)}"
+
+
+def _statement(number: int) -> dict[str, str]:
+    """One that is another each time."""
+    start = AT + timedelta(minutes=number)
+    time = f"TIMESTAMPTZ '{start.isoformat()}'"
+    where = f"window_start >= {time} AND window_start < {time} + INTERVAL 1 HOUR"
+    return {"statement": f"SELECT sum(hits) AS hits, sum(bytes) AS bytes FROM {SMALL} WHERE {where}"}

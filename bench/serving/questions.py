@@ -1,0 +1,72 @@
+"""What every side is asked, how often, and how long that takes."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from bench.serving.published import page
+
+MANY: Final = 1_000
+"""Keys of a look-up, about: each of a thousand at random once."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The keys of each view, and how often each question is asked: one row and many keys of Tandem, both of DuckDB.
+
+    `commits` are those of which is watched how soon they are counted; `spark` is how often Spark is asked.
+    """
+
+    keys: tuple[int, ...]
+    rows: int
+    lookups: int
+    duckdb: int
+    commits: int
+    spark: int
+
+
+FULL: Final = Scale((100_000, 1_000_000, 10_000_000), rows=20_000, lookups=100, duckdb=30, commits=200, spark=10)
+QUICK: Final = Scale((20_000, 200_000), rows=3_000, lookups=30, duckdb=10, commits=40, spark=0)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Seconds of one question, asked again and again: the median and the 99th percentile."""
+
+    p50: float
+    p99: float
+
+
+def questions(keys: int, number: int) -> list[str]:
+    """So many pages at random, the same each time."""
+    return [page(one) for one in np.random.default_rng(number + keys).integers(0, keys, number).tolist()]
+
+
+def many(keys: int, number: int) -> list[list[str]]:
+    """For so many look-ups their pages, each once: about MANY of so many keys, each time others."""
+    dice = np.random.default_rng(keys)
+    return [[page(one) for one in np.unique(dice.integers(0, keys, MANY)).tolist()] for _ in range(number)]
+
+
+def timed(asks: Sequence[Callable[[], object]]) -> Asked:
+    """How long each of some questions takes; the first is asked once before."""
+    asks[0]()  # what is made at first use
+    seconds = []
+    for ask in asks:
+        start = time.perf_counter()
+        ask()
+        seconds.append(time.perf_counter() - start)
+    return asked(seconds)
+
+
+def asked(seconds: Sequence[float]) -> Asked:
+    """Their median and 99th percentile."""
+    return Asked(*(float(one) for one in np.percentile(seconds, (50, 99))))
+
+
+def numbered(answers: Iterable[tuple[int, int]]) -> int:
+    """A sum over hits and bytes of pages that tells which pages they are of, however often those were requested."""
+    return sum(int(of_bytes) // int(hits) for hits, of_bytes in answers)

@@ -1,0 +1,100 @@
+"""`tandem serve` as a process of its own, a client that keeps its connection, and a process that commits meanwhile."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, RemoteDisconnected
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from bench.stock.measuring import stop
+from bench.stock.systems import environ
+from views.errors import TandemError
+
+POLL_S: Final = 0.05
+"""Between two looks of the server, as it is by default."""
+_UNBOUNDED: Final = {"RATE": 1_000_000, "BURST": 1_000_000, "MEMORY_MB": 8192, "POLL_MS": round(POLL_S * 1000)}
+
+
+@dataclass
+class Client:
+    """One connection that is kept, for one thread at a time."""
+
+    address: str
+    secret: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self._connection = HTTPConnection(urlsplit(self.address).netloc, timeout=600)
+        self._headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
+
+    def asked(self, path: str, body: object = None) -> tuple[int, bytes]:
+        """Status and bytes of the answer: to a GET, or to a POST of a body."""
+        content = None if body is None else json.dumps(body).encode()
+        try:
+            return self._sent(path, content)
+        except (ConnectionError, RemoteDisconnected):  # a server ends connections on which nothing has been asked for seconds
+            self._connection.close()
+            return self._sent(path, content)
+
+    def _sent(self, path: str, content: bytes | None) -> tuple[int, bytes]:
+        self._connection.request("GET" if content is None else "POST", path, content, self._headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read()
+
+    def ask(self, path: str, body: object = None) -> bytes:
+        """The bytes of an answer. Raises TandemError for any but one."""
+        status, content = self.asked(path, body)
+        if status != 200:
+            raise TandemError(f"{path} was answered with {status}: {content[:300]!r}")
+        return content
+
+    def document(self, path: str, body: object = None) -> Any:
+        """The same, read."""
+        return json.loads(self.ask(path, body))
+
+    def another(self) -> Self:
+        """One more connection."""
+        return type(self)(self.address, self.secret)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+@contextmanager
+def server(folder: Path, settings: Mapping[str, int] | None = None) -> Iterator[tuple[int, Client]]:
+    """The process id of a server of the project in a folder, and a client of it with all rights. Raises TandemError."""
+    chosen = {f"TANDEM_SERVING_{name}": str(value) for name, value in {**_UNBOUNDED, **(settings or {})}.items()}
+    command = [sys.executable, "-m", "cli", "serve", "--project", str(folder), "--port", "0", "--json"]
+    with (folder / "serve.err").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environ(chosen), start_new_session=True)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        if not said:
+            raise TandemError(f"the server did not start; {folder / 'serve.err'} says why")
+        client = Client(json.loads(said)["address"], (folder / ".tandem" / "access" / "first.token").read_text().strip())
+        try:
+            yield process.pid, client
+        finally:
+            client.close()
+    finally:
+        stop(process)
+
+
+@contextmanager
+def ingesting(folder: Path, *arguments: object) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that commits; its arguments are those of `bench.serving.ingesting`, after the folder."""
+    command = [sys.executable, "-m", "bench.serving.ingesting", str(folder), *map(str, arguments)]
+    with (folder / "ingesting.err").open("wb") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environ({}), start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        stop(process)

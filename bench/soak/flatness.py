@@ -1,0 +1,62 @@
+"""Whether a figure of a process stays as it is: what it was in the last quarter of the time, beside the second."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+MOST: Final = 1.1
+"""How many times as much the last quarter may have as the second."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the server's process has, `seconds` after the load began; its children, which run SQL, are not counted."""
+
+    seconds: float
+    bytes: int
+    handles: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Flatness:
+    """Of one figure the medians of the second and the last quarter, and its slope a minute after the first quarter.
+
+    `slack` is by how much it may grow in any case: pools fill up, and a few more are no leak.
+    """
+
+    what: str
+    second: float
+    last: float
+    slope: float
+    slack: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as much the last quarter has."""
+        return self.last / self.second if self.second else 1.0
+
+    @property
+    def flat(self) -> bool:
+        """Whether it stays as it is."""
+        return self.ratio <= MOST or self.last - self.second <= self.slack
+
+
+def flatness(samples: Sequence[Sample]) -> list[Flatness]:
+    """Of each figure; the first quarter of the time is warm-up. At least one sample a quarter."""
+    length = samples[-1].seconds
+    warm = [one for one in samples if one.seconds > length / 4]
+    second = [one for one in warm if one.seconds <= length / 2]
+    last = [one for one in warm if one.seconds > length * 3 / 4]
+    minutes = np.array([one.seconds for one in warm]) / 60
+
+    def of(what: str, slack: float) -> Flatness:
+        values = np.array([float(getattr(one, what)) for one in warm])
+        slope = float(np.polyfit(minutes, values, 1)[0]) if len(warm) > 1 else 0.0
+        early, late = (median(getattr(one, what) for one in part) for part in (second, last))
+        return Flatness(what, early, late, slope, slack)
+
+    return [of("bytes", 32 * 2**20), of("handles", 8), of("threads", 4)]

@@ -1,0 +1,177 @@
+"""The load: several kinds of questions at once, each from a connection of its own, while a process commits and publishes."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.error import HTTPError
+from urllib.parse import quote, urlsplit
+from urllib.request import Request, urlopen
+
+import psutil
+
+from bench.serving.published import SMALL, VIEW, page, publish
+from bench.serving.served import Client, ingesting, server
+from bench.soak.flatness import Sample
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+PAGES: Final = 200
+"""Requests of a commit."""
+_SAMPLES: Final = 120
+_Counts = tuple["Counter[int]", "Counter[str]"]
+"""Answers by status, and what broke."""
+_STREAM_S: Final = 5.0
+"""After so long a stream of changes is left, and another one begun."""
+
+
+@dataclass(frozen=True)
+class Soak:
+    """How long, over how many keys; `pause_s` is between two questions of a connection, `every_s` between two commits.
+
+    After each `publish_every` commits something is published.
+    """
+
+    seconds: float
+    keys: int = 20_000
+    pause_s: float = 0.01
+    every_s: float = 0.2
+    publish_every: int = 50
+
+
+@dataclass(frozen=True)
+class Soaked:
+    """What was seen: samples of the server's process, answers by kind and status, commits.
+
+    Status 0 is a connection that broke, of which `broken` has kind and error.
+    """
+
+    samples: tuple[Sample, ...]
+    answers: dict[str, dict[int, int]]
+    commits: int
+    broken: dict[str, int]
+
+
+def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
+    """Ask a server as long as that. Raises TandemError where it does not start."""
+    say(f"writing a view of {how.keys:,} keys")
+    publish(folder, how.keys)
+    over = threading.Event()
+    counts: dict[str, Counter[int]] = {name: Counter() for name in (*_LOADS, "changes")}
+    commits: Counter[str] = Counter()
+    broken: Counter[str] = Counter()
+    with ExitStack() as stack:
+        number, client = stack.enter_context(server(folder))
+        committing = stack.enter_context(ingesting(folder, how.keys, PAGES, how.every_s, how.publish_every))
+        threading.Thread(target=_count, args=(committing, commits), daemon=True).start()  # it ends with that process
+        works = [_asking(client, name, how, (counts[name], broken), over) for name in _LOADS]
+        stack.enter_context(_running(over, [*works, _streaming(client, (counts["changes"], broken), over)]))
+        process, began = psutil.Process(number), time.monotonic()
+        samples: list[Sample] = []
+        while (seconds := time.monotonic() - began) < how.seconds:
+            with process.oneshot():
+                samples.append(Sample(seconds, process.memory_info().rss, process.num_fds(), process.num_threads()))
+            if len(samples) % (_SAMPLES // 4) == 0:
+                say(f"{seconds:.0f} s: {samples[-1].bytes / 2**20:.0f} MiB, {sum(map(Counter.total, counts.values())):,} answers")
+            over.wait(how.seconds / _SAMPLES)
+    answers = {name: dict(sorted(found.items())) for name, found in counts.items()}
+    return Soaked(tuple(samples), answers, commits["made"], dict(broken))
+
+
+def _count(committing: "Popen[bytes]", commits: "Counter[str]") -> None:
+    assert committing.stdout is not None
+    for _ in committing.stdout:
+        commits["made"] += 1
+
+
+@contextmanager
+def _running(over: threading.Event, works: list[Callable[[], None]]) -> Iterator[None]:
+    """Threads that do all of this until it is over."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _asking(client: Client, name: str, how: Soak, into: _Counts, over: threading.Event) -> Callable[[], None]:
+    counts, broken = into
+
+    def ask() -> None:
+        own, dice = client.another(), random.Random(name)  # noqa: S311  no secret hangs on it
+        while not over.wait(how.pause_s):
+            try:
+                counts[_LOADS[name](own, dice, how.keys)[0]] += 1
+            except (HTTPException, OSError) as error:
+                counts[0] += 1
+                broken[f"{name}: {type(error).__name__}"] += 1
+                own.close()
+        own.close()
+
+    return ask
+
+
+def _streaming(client: Client, into: _Counts, over: threading.Event) -> Callable[[], None]:
+    """Follow a view's changes for a while, again and again, from where the last stream ended."""
+    counts, broken = into
+    address = f"http://{urlsplit(client.address).netloc}/views/{VIEW}/changes"
+
+    def follow() -> None:
+        token = None
+        while not over.is_set():
+            path = address if token is None else f"{address}?since={quote(token)}"
+            try:
+                request = Request(path, headers={"Authorization": f"Bearer {client.secret}"})  # noqa: S310  it is loopback
+                with urlopen(request, timeout=30) as stream:  # noqa: S310  likewise
+                    counts[stream.status] += 1
+                    until = time.monotonic() + _STREAM_S
+                    while time.monotonic() < until and not over.is_set() and (line := stream.readline()):
+                        if line.startswith(b"id: "):
+                            token = line[4:].strip().decode()
+                        elif line.startswith(b"event: over"):
+                            token = None  # what was published since made one of what was before and after it
+            except HTTPError as error:
+                counts[error.code] += 1
+                token = None
+            except (HTTPException, OSError) as error:
+                counts[0] += 1
+                broken[f"changes: {type(error).__name__}"] += 1
+
+    return follow
+
+
+def _rows(client: Client, dice: random.Random, _: int) -> tuple[int, bytes]:
+    order = dice.choice(("", "&order=-bytes"))
+    return client.asked(f"/views/{SMALL}/rows?limit={dice.choice((10, 100, 1000))}{order}")
+
+
+def _row(client: Client, dice: random.Random, keys: int) -> tuple[int, bytes]:
+    return client.asked(f"/views/{VIEW}/row?key.page={quote(page(dice.randrange(keys)), safe='')}")
+
+
+def _lookup(client: Client, dice: random.Random, keys: int) -> tuple[int, bytes]:
+    return client.asked(f"/views/{VIEW}/lookup", {"keys": [{"page": page(dice.randrange(keys))} for _ in range(100)]})
+
+
+def _sql(client: Client, dice: random.Random, _: int) -> tuple[int, bytes]:
+    least = dice.randrange(100)
+    return client.asked("/sql", {"statement": f"SELECT count(*) AS n, sum(bytes) AS bytes FROM {SMALL} WHERE hits >= {least}"})
+
+
+_LOADS: Final[dict[str, Callable[[Client, random.Random, int], tuple[int, bytes]]]] = {
+    "rows": _rows,
+    "row": _row,
+    "lookup": _lookup,
+    "sql": _sql,
+}

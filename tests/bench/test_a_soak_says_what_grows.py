@@ -1,0 +1,51 @@
+"""A short soak has answers of every kind and commits; what is flat and what grows is judged by the quarters of its time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.soak import report
+from bench.soak.flatness import Sample, flatness
+from bench.soak.load import Soak, Soaked, soak
+
+MIB = 2**20
+
+
+def samples(rss: list[int], handles: list[int] | None = None) -> list[Sample]:
+    return [Sample(float(n + 1), size * MIB, (handles or [50] * len(rss))[n], 20) for n, size in enumerate(rss)]
+
+
+@pytest.mark.parametrize(
+    ("rss", "flat"),
+    [
+        ([100, 300, 400, 400, 401, 402, 400, 401], True),  # it warms up in the first quarter
+        ([400, 400, 400, 400, 430, 430, 430, 430], True),  # by less than a tenth
+        ([400, 400, 400, 400, 450, 480, 500, 520], False),
+        ([100, 100, 100, 100, 120, 120, 125, 125], True),  # a few MiB, though a quarter more
+    ],
+)
+def test_memory_is_flat_where_its_last_quarter_is_like_its_second(rss: list[int], flat: bool) -> None:  # noqa: FBT001
+    memory, handles, threads = flatness(samples(rss))
+    assert (memory.flat, handles.flat, threads.flat) == (flat, True, True)
+
+
+def test_a_handle_a_second_is_a_leak() -> None:
+    memory, handles, _ = flatness(samples([400] * 80, [50 + n for n in range(80)]))
+    assert (memory.flat, handles.flat) == (True, False)
+    assert handles.slope == pytest.approx(60)
+
+
+def test_a_short_soak_asks_all_that_it_says(tmp_path: Path) -> None:
+    said: list[str] = []
+    found = soak(tmp_path / "project", Soak(12.0, keys=500, publish_every=3), said.append)
+    document = report.document(found)
+    assert set(document["answers"]) == {"rows", "row", "lookup", "sql", "changes"}
+    assert all(statuses.get("200") for statuses in document["answers"].values()), document["answers"]
+    assert document["errors"] == 0
+    assert document["commits"] > 3
+    assert [one["what"] for one in document["figures"]] == ["bytes", "handles", "threads"]
+    assert len(list(report.tables(found))) == 3
+    broken = replace(found, answers={"rows": {200: 5, 500: 2, 0: 1}})
+    assert report.errors(broken) == 3
+    assert isinstance(broken, Soaked)
