@@ -159,6 +159,7 @@ class Gateway:
     def _close(self) -> None:
         if self._appender is not None:
             self._appender.close()
+            self._appender = None
 
     def _address(self) -> kafka.Address:
         return replace(broker.address(self.settings), timeout_s=max(1, int(self._seconds)))
