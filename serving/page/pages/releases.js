@@ -133,6 +133,7 @@ export function show(place, _, app, signal) {
   }
 
   look();
+  if (!app.me.verbs.includes("read")) published();
   app.status.subscribe((found) => {
     if (!found.status) return;
     const standing = found.status.standing ?? [];

@@ -94,7 +94,7 @@ def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Ope
     page = settled(open_page("#/views/page_traffic"))
     page.get_by_role("link", name="/docs").first.click()
     page.get_by_label("realtime part").check()
-    page.get_by_label("bytes").uncheck()
+    page.get_by_role("checkbox", name="bytes").uncheck()
     page.get_by_role("button", name="hits").click()
     page.get_by_label("range").select_option("6h")
     expect(page.get_by_role("table")).to_contain_text("layer speed alone")
@@ -119,7 +119,8 @@ def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Ope
 def test_a_chart_has_both_parts_of_what_adds_up(open_page: Open, address: str, secret: str) -> None:
     """The chart's columns are those of the answers of the layers, window by window."""
     page = settled(open_page("#/views/page_traffic"))
-    expect(page.get_by_role("img")).to_have_attribute("aria-label", "Chart of page_traffic. " + caption(page))
+    expect(page.locator(".chart figcaption")).not_to_be_empty()
+    expect(page.get_by_role("img", name="Chart")).to_have_attribute("aria-label", "Chart of page_traffic. " + caption(page))
     assert page.locator(".chart .legend li").all_text_contents()[:2] == ["realtime part ", "batch part "]
     drawn = page.evaluate(
         """async ([rows, speed]) => {
