@@ -8,7 +8,7 @@ import typer
 
 from cli.call import Call, Output
 from cli.listing import cell, listing
-from cli.retry import At, Retry, retry
+from cli.retry import At, Retry, decode_again
 from ledger import archive, publications, releases
 from ledger.tables import Tables
 from serving.quarantine import rejects
@@ -26,7 +26,7 @@ def run(
     source: Annotated[str | None, typer.Option(metavar="NAME", help="Only this source's.")] = None,
     reason: Annotated[str | None, typer.Option(metavar="REASON", help="Only those with this reason.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N.")] = None,
-    again: Annotated[
+    retry: Annotated[
         bool, typer.Option("--retry", help="Decode them again, by the project's folder, and say what they would be.")
     ] = False,
     at: Annotated[
@@ -44,7 +44,7 @@ def run(
     decoders = _decoders(call, tables)
     if source is not None and source not in decoders:
         raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}")
-    if again:
+    if retry:
         return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
     if at:
         raise TandemError("--at goes with --retry: it names records to decode again")
@@ -79,7 +79,7 @@ def _retried(
         raise TandemError(f"the project's folder defines no source {name!r}; sources: {listed(name, defined)}")
     if len(at) > _MOST:
         raise TandemError(f"{len(at)} records are more than are decoded again at once; at most {_MOST}")
-    done = retry(tables, defined[name], [_at(text) for text in at] or newest(name))
+    done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))
     changed = decoder_fingerprint(defined[name]) != decoders[name]
     names = archive.topic_names(tables, name)
     events = [(_place(one, names), number, done.events[one]) for one, number in done.numbers.items()]

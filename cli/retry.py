@@ -49,7 +49,7 @@ class Retry:
         return dict(Counter(reason for reason, _ in self.rejects.values()))
 
 
-def retry(tables: Tables, source: Source, wanted: Iterable[At]) -> Retry:
+def decode_again(tables: Tables, source: Source, wanted: Iterable[At]) -> Retry:
     """Decode the records at these places (topic id, partition, offset) that the archive has. Raises Unreadable."""
     tried = others = 0
     numbers: Counter[At] = Counter()

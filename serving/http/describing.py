@@ -83,10 +83,8 @@ def _adds(measure: Measure) -> bool:
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
 
 
-def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside] | None:
+def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside]:
     """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told."""
-    if stored.beside is None:
-        return None
     return [
         Beside(
             release=one.release,

@@ -181,7 +181,7 @@ class Beside(BaseModel):
 
 
 class SourceState(BaseModel):
-    """How far a source has come; `archive` and `until_loss` are null where nobody tells them now."""
+    """How far a source has come; `until_loss` is null where the broker does not tell it."""
 
     cut: Place
     realtime: Place
@@ -197,7 +197,7 @@ class SourceState(BaseModel):
 class Status(BaseModel):
     """What is published, and how far the views and sources have come of those that may be read.
 
-    `standing` are the releases beside the live one, null where they take too long to read.
+    `standing` are the releases beside the live one.
     """
 
     publication: int
@@ -205,7 +205,7 @@ class Status(BaseModel):
     at: str
     views: dict[str, ViewState]
     sources: dict[str, SourceState]
-    standing: list[Beside] | None
+    standing: list[Beside]
 
 
 class Me(BaseModel):

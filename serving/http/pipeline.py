@@ -37,10 +37,10 @@ class Log:
 
 @dataclass(frozen=True)
 class Stored:
-    """By source what the archive holds, and the releases beside the live one; None of both where that takes too long to read."""
+    """By source what the archive holds, and the releases beside the live one."""
 
     archives: Mapping[str, Archived] = field(default_factory=dict)
-    beside: tuple[Beside, ...] | None = None
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Pipeline:
 
     async def stored(self, live: Publication) -> Stored:
         """What the tables tell beside the live publication. Raises TandemError."""
-        return await self._stored.get(lambda: self._read(live), patience=_PATIENCE_S) or Stored()
+        return await self._stored.get(lambda: self._read(live)) or Stored()
 
     def _ask(self, sources: list[Source]) -> Log:
         try:

@@ -22,8 +22,8 @@ class Recent(Generic[T]):
     _under_way: "Future[T] | None" = field(default=None, init=False, repr=False)
     _found: "tuple[float, T] | None" = field(default=None, init=False, repr=False)
 
-    async def get(self, look: Callable[[], T], *, patience: float) -> T | None:
-        """What is known, else what `look` finds; None if that takes longer than `patience` seconds. Raises what it raises."""
+    async def get(self, look: Callable[[], T], *, patience: float | None = None) -> T | None:
+        """What is known, else what `look` finds; None if that takes longer than `patience` seconds. Raises what that raises."""
         if self._found is not None and self.clock() - self._found[0] <= self.kept:
             return self._found[1]
         if self._under_way is None or self._under_way.done():

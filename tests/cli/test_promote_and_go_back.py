@@ -1,41 +1,19 @@
 """`promote`, `rollback`, `resume`, `retire`, `history` and `status` say what is live, what stands ready, and what cannot be."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.__main__ import main
-from ledger import cuts, diffs, publications, releases, standing
-from ledger.diffs import ReleaseDiff
 from ledger.realtime import Writer
-from tests.serving.world import NOON, SOURCE, World, hit, position
-
-CHANGED = {
-    "status": "changed", "matched": 10, "changed": 2, "only_old": 0, "only_new": 0, "comparable": True,
-    "measures": {"hits": {"differ": 2, "largest": 1.0, "max_error": 0.1, "mean_error": 0.01, "examples": []}},
-}  # fmt: skip
+from tests.serving.world import CHANGED, NOON, SOURCE, World, one_ready, position
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A batch below 20 of 30 events, and release 2 of the same meaning, ready from 20 on."""
-    made = World(tmp_path)
-    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)))
-    made.trigger(position(20))
-    made.recompute(position(20))
-    made.trigger(position(30))
-    old = releases.load(made.tables, 1)
-    files = {**old.files, "tandem.toml": b"# changed"}
-    release = releases.store(made.tables, files, sources=old.sources, views=old.views, by="test", at=NOON, revision="abc")
-    live = publications.latest(made.tables)
-    assert live is not None
-    cuts.begin(made.tables, release.number, SOURCE, position(20), by="test", at=NOON)
-    standing.record(made.tables, "built", replace(live, release=release.number, kind="apply", at=NOON))
-    diffs.record(made.tables, ReleaseDiff(NOON, 2, 1, {"per_page": CHANGED}))
-    return made
+    return one_ready(tmp_path)
 
 
 def run(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
@@ -63,14 +41,15 @@ def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, 
         gate: run(world, capsys, "promote", "--check", *(["--gate", gate] if gate else []))[:2]
         for gate in ("", "changed_keys <= 20%", "changed_keys < 20%")
     }
-    opened = (0, {"release": 2, "open": True, "why": None, "views": {"per_page": CHANGED}})
+    opened = (0, {"release": 2, "open": True, "why": None, "views": {"per_page": CHANGED, "ever": {"status": "unchanged"}}})
     assert (gates[""], gates["changed_keys <= 20%"]) == (opened, opened)
     code, found = gates["changed_keys < 20%"]
     assert (code, found["release"], found["open"]) == (3, 2, False)
     assert found["why"].startswith("the gate is shut: ")
     assert counted(world, capsys) == (30, 2)
     code, found, _ = run(world, capsys, "promote", "--max-lag", "0", "--gate", "changed_keys <= 20%", "--why", "fewer bots")
-    assert (code, found) == (0, {"publication": 3, "release": 2, "kind": "promote", "views": {"per_page": CHANGED}})
+    views = {"per_page": CHANGED, "ever": {"status": "unchanged"}}
+    assert (code, found) == (0, {"publication": 3, "release": 2, "kind": "promote", "views": views})
     assert counted(world, capsys) == (30, 3)
     assert run(world, capsys, "status")[1]["standing"] == [{"release": 1, "stage": "was live", "why": None, "lag": {SOURCE: 0}}]
 

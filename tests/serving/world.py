@@ -4,16 +4,17 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from ledger import archive, first, publications
+from ledger import archive, cuts, diffs, first, publications, releases, standing
 from ledger.commits import Commit
 from ledger.counts import Counts
+from ledger.diffs import ReleaseDiff
 from ledger.labels import labels_below
 from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position, ranges
@@ -63,6 +64,10 @@ inverse = View(source=hits, keys={"odd": "bytes % 2 = 1"}, measures={"n": count(
 SOURCES = (hits,)
 VIEWS = (per_page, ever, inverse)
 """
+CHANGED = {
+    "status": "changed", "matched": 10, "changed": 2, "only_old": 0, "only_new": 0, "comparable": True,
+    "measures": {"hits": {"differ": 2, "largest": 1.0, "max_error": 0.1, "mean_error": 0.01, "examples": []}},
+}  # fmt: skip
 
 
 def forty_hits(folder: Path) -> "World":
@@ -74,6 +79,24 @@ def forty_hits(folder: Path) -> "World":
     made.file_in_archive()
     made.append(1, *(hit("/later", n) for n in range(1, 11)))
     made.trigger()
+    return made
+
+
+def one_ready(folder: Path) -> "World":
+    """A batch below 20 of 30 events, and release 2 of the same meaning, ready from 20 on, 10 offsets behind."""
+    made = World(folder)
+    made.append(0, *(hit(f"/{n:02}", n) for n in range(30)))
+    made.trigger(position(20))
+    made.recompute(position(20))
+    made.trigger(position(30))
+    old = releases.load(made.tables, 1)
+    files = {**old.files, "tandem.toml": b"# changed"}
+    release = releases.store(made.tables, files, sources=old.sources, views=old.views, by="test", at=NOON, revision="abc")
+    live = publications.latest(made.tables)
+    assert live is not None
+    cuts.begin(made.tables, release.number, SOURCE, position(20), by="test", at=NOON)
+    standing.record(made.tables, "built", replace(live, release=release.number, kind="apply", at=NOON))
+    diffs.record(made.tables, ReleaseDiff(NOON, 2, 1, {"per_page": CHANGED, "ever": {"status": "unchanged"}}))
     return made
 
 

@@ -62,7 +62,7 @@ export function show(place, _, app, signal) {
     }
     if (!names.length) fill(sources, h("p", { class: "note" }, "There is no view that this token may read."));
     refill(views, listed(status));
-    refill(beside, besides(status.standing ?? []));
+    refill(beside, besides(status.standing));
     if (status.publication !== published) {
       if (published !== null) app.say(`Publication ${status.publication} is live.`);
       published = status.publication;

@@ -1,0 +1,158 @@
+"""History, audits and status say what the command line says, of what a token may read; the broker holds nothing up."""
+
+import asyncio
+import json
+import socket
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.__main__ import main
+from infra.settings import Kafka, Settings
+from ledger import audits, publications
+from ledger.audits import Audit, Figures
+from ledger.positions import LOG_START
+from serving.http.pipeline import Pipeline
+from serving.http.recent import Recent
+from tests.serving.http.served import Served
+from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
+
+FIGURES = Figures(10, 2, 2, 3.0, 0.5, 0.01, 1e-9, "late copies", ({"row": {"page": "/a"}, "served": 1, "found": 2},))
+AUDIT = Audit(NOON, 1, 1, 1, "per_page", "n", LOG_START, position(20), None, FIGURES)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    world = one_ready(tmp_path_factory.mktemp("world"))
+    publications.publish(
+        world.tables, lambda live: live and replace(live, release=2, kind="promote", by="test", why="fewer bots")
+    )
+    audits.record(world.tables, [AUDIT, replace(AUDIT, view="ever"), replace(AUDIT, view="gone", measure="", figures=None)])
+    audits.record(world.tables, [replace(AUDIT, version=2)])
+    return Served(world)
+
+
+async def got(served: Served, path: str, **rights: Any) -> Any:
+    async with served.client(served.token(f"{path} {rights}", **rights) if rights else None) as client:
+        answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def printed(world: World, capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--project", str(world.folder), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.anyio
+async def test_history_is_what_the_command_prints(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = printed(served.world, capsys, "history")["publications"]
+    found = await got(served, "/history")
+    shown = [
+        {**one, "diff": one["diff"] and {name: _given(view) for name, view in one["diff"].items()}}
+        for one in found["publications"]
+    ]
+    assert shown == expected
+    assert [one["kind"] for one in expected] == ["promote", "recompute", "initial"]
+    assert (expected[0]["why"], expected[0]["diff"]["per_page"]["changed"]) == ("fewer bots", 2)
+    newest = await got(served, "/history?limit=1")
+    assert ([one["publication"] for one in newest["publications"]], newest["total"]) == ([3], 3)
+
+
+def _given(view: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in view.items() if value is not None}
+
+
+@pytest.mark.anyio
+async def test_history_has_only_what_may_be_read(served: Served) -> None:
+    one = (await got(served, "/history", views=["ever"]))["publications"][0]
+    assert (list(one["views"]), list(one["diff"]), list(one["cuts"])) == (["ever"], ["ever"], [SOURCE])
+    bound = (await got(served, "/history", rows=["page=/a"]))["publications"][0]
+    assert (list(bound["views"]), bound["diff"]) == (["per_page"], None)
+    nothing = (await got(served, "/history", views=["of another project"]))["publications"][0]
+    assert (nothing["views"], nothing["diff"], nothing["cuts"]) == ({}, {}, {})
+
+
+@pytest.mark.anyio
+async def test_audits_are_what_the_command_prints(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = printed(served.world, capsys, "audit")["audits"]
+    assert (await got(served, "/audits"))["audits"] == expected
+    assert [(one["version"], one["view"]) for one in expected] == [(2, "per_page"), (1, "gone"), (1, "ever"), (1, "per_page")]
+    assert (await got(served, "/audits?view=per_page&limit=1"))["audits"] == expected[:1]
+    assert (await got(served, "/audits?view=gone"))["audits"] == expected[1:2]
+    assert (await got(served, "/audits?view=inverse"))["audits"] == []
+
+
+@pytest.mark.anyio
+async def test_audits_are_only_of_what_may_be_read(served: Served) -> None:
+    found = await got(served, "/audits", views=["ever"])
+    assert [one["view"] for one in found["audits"]] == ["ever"]
+    async with served.client(served.token("of ever", views=["ever"])) as client:
+        refused = [await client.get(f"/audits?view={name}") for name in ("per_page", "per_pagy")]
+    assert [answer.status_code for answer in refused] == [404, 404]
+    assert refused[0].text.replace("per_page", "per_pagy") == refused[1].text
+    async with served.client(served.token("bound", rows=["page=/a"])) as client:
+        answer = await client.get("/audits")
+    assert (answer.status_code, "they are of all rows" in answer.json()["detail"]) == (403, True)
+
+
+@pytest.mark.anyio
+async def test_status_tells_the_archive_and_why_the_log_does_not(tmp_path: Path) -> None:
+    served = Served(forty_hits(tmp_path))
+    source = (await got(served, "/status"))["sources"][SOURCE]
+    assert source["archive"] == {"end": {"T": {"0": 31}}, "records": 31}
+    assert (source["log"]["end"], source["log"]["lag"], source["until_loss"]) == (None, None, None)
+    assert "is not running; start it with `tandem up`" in source["log"]["problem"]
+    narrowed = (await got(served, "/status", views=["per_page"]))["sources"][SOURCE]
+    assert narrowed["log"]["problem"] == "the broker does not tell"
+
+
+@pytest.mark.anyio
+async def test_status_has_the_releases_beside_the_live_one(tmp_path: Path) -> None:
+    served = Served(one_ready(tmp_path))
+    assert (await got(served, "/status"))["standing"] == [{"release": 2, "stage": "ready", "why": None, "lag": {SOURCE: 10}}]
+
+
+@pytest.mark.anyio
+async def test_a_broker_that_is_silent_holds_nothing_up(served: Served) -> None:
+    """It takes connections and never says anything."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        kafka = Kafka(bootstrap=f"127.0.0.1:{silent.getsockname()[1]}", timeout_s=2)
+        pipeline = Pipeline(Settings(state=served.world.tables.root, kafka=kafka), served.world.tables, lambda: NOON, lambda: 0.0)
+        source = served.world.project.sources[SOURCE]
+        async with asyncio.timeout(10):
+            found = await pipeline.log([source])
+            assert found.end(SOURCE).problem == "the broker has not answered within 0.8 s"
+            while "within 0.8" in str((told := await pipeline.log([source])).end(SOURCE).problem):
+                pass
+        assert "did not answer in 2 s" in str(told.end(SOURCE).problem)
+
+
+@pytest.mark.anyio
+async def test_one_looks_for_all_and_what_it_found_is_kept_for_a_while() -> None:
+    seconds, looked, go = 0.0, list[int](), threading.Event()
+    recent = Recent[int](3, lambda: seconds)
+
+    def look() -> int:
+        looked.append(len(looked))
+        assert go.wait(60)
+        return looked[-1]
+
+    assert await asyncio.gather(*(recent.get(look, patience=0.01) for _ in range(5))) == [None] * 5
+    go.set()
+    assert await asyncio.gather(*(recent.get(look, patience=60) for _ in range(5))) == [0] * 5
+    assert await recent.get(look, patience=60) == 0
+    seconds = 3.5
+    assert await recent.get(look, patience=60) == 1
+    assert looked == [0, 1]
+
+
+@pytest.mark.anyio
+async def test_what_a_look_raises_is_raised_and_not_kept() -> None:
+    recent = Recent[int](3, lambda: 0.0)
+    with pytest.raises(ZeroDivisionError):
+        await recent.get(lambda: 1 // 0, patience=60)
+    assert await recent.get(lambda: 1, patience=60) == 1
