@@ -124,7 +124,12 @@ async def asked(client: httpx.AsyncClient, method: str, path: str, authorization
 def test_every_route_has_a_rule_and_a_request(served: Served) -> None:
     found = {(method, route.path_format) for route in gated(served.app) for method in route.methods or ()}
     assert found == set(REQUESTS)
-    assert {route.path for route in gated(served.app) if route.needs == "open"} == {"/healthz", "/readyz", "/", "/page/{file:path}"}
+    assert {route.path for route in gated(served.app) if route.needs == "open"} == {
+        "/healthz",
+        "/readyz",
+        "/",
+        "/page/{file:path}",
+    }
 
 
 @pytest.mark.anyio
