@@ -19,6 +19,24 @@ export function fill(node, ...children) {
   return node;
 }
 
+/** The same where what is new takes the place of what was alike: focus and the scroll of tables stay where they were. */
+export function refill(node, ...children) {
+  const focused = node.contains(document.activeElement) ? named(document.activeElement) : null;
+  const scrolled = [...node.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+  fill(node, ...children);
+  node.querySelectorAll(".scroll").forEach((one, at) => (one.scrollLeft = scrolled[at] ?? 0));
+  if (focused !== null) {
+    const alike = [...node.querySelectorAll("a, button, summary, [tabindex]")].find((one) => named(one) === focused);
+    alike?.focus({ preventScroll: true });
+  }
+  return node;
+}
+
+function named(node) {
+  const name = node.getAttribute("href") ?? node.dataset.column ?? (node.classList.contains("scroll") ? "" : node.textContent);
+  return `${node.localName} ${name}`;
+}
+
 function made(node, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === null || value === undefined || value === false) continue;

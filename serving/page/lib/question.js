@@ -5,6 +5,7 @@ import { span } from "./format.js";
 export const SPANS = { "1h": 3600, "6h": 21600, "1d": 86400, "7d": 604800, "30d": 2592000 };
 export const LAYERS = ["merged", "batch", "speed"];
 
+const PLACES = new Set(["window_start", "window_number", "topic_id", "partition"]);
 const CARRIED = ["from", "to", "measures", "layer", "order"];
 
 /** The words for a span that the address names. */
@@ -68,6 +69,6 @@ export function hasTime(view) {
 
 /** What tells a row from all others: its keys, and its window. */
 export function rowId(row, columns) {
-  const named = columns.filter((column) => column.part === "key" || column.name === "window_start" || column.name === "window_number");
+  const named = columns.filter((column) => column.part === "key" || PLACES.has(column.name));
   return JSON.stringify(named.map((column) => (typeof row[column.name] === "bigint" ? String(row[column.name]) : row[column.name])));
 }

@@ -4,6 +4,7 @@ import { ask, Refused, Unreachable } from "./ask.js";
 
 const EVERY_MS = 1000;
 const MOST_MS = 15000;
+const FORBIDDEN = 403;
 
 /** Asks for /status for whoever subscribes; `state` is "live", "gone" (no answer), or "failed" (an answer without one). */
 export function statusFeed() {
@@ -26,6 +27,12 @@ export function statusFeed() {
       pause = EVERY_MS;
     } catch (error) {
       if (error instanceof Refused && error.status === 401) return;
+      if (error instanceof Refused && error.status === FORBIDDEN) {
+        // The server answers, but this token may not read: what it may is on other pages.
+        stopped = true;
+        tell({ state: "live", status: null, why: error.message, at: Date.now() });
+        return;
+      }
       const state = error instanceof Unreachable ? "gone" : "failed";
       pause = Math.min(MOST_MS, pause * 2);
       tell({ state, why: error.message, again: pause, status: newest?.status ?? null, at: Date.now() });

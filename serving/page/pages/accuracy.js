@@ -2,7 +2,7 @@
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
-import { fill, h } from "../lib/dom.js";
+import { fill, h, refill } from "../lib/dom.js";
 import { number, percent, second } from "../lib/format.js";
 import { chart } from "../parts/chart.js";
 import { obstacle } from "../parts/problem.js";
@@ -89,8 +89,7 @@ export function show(place, address, app, signal) {
       empty: "No audits yet; every recompute makes some.",
       sort(name) {
         order = { name, direction: order.name === name && order.direction === "ascending" ? "descending" : "ascending" };
-        fill(list, history(chosen));
-        list.querySelector(`[data-column="${CSS.escape(name)}"]`)?.focus();
+        refill(list, history(chosen));
       },
     });
   }

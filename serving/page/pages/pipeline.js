@@ -2,7 +2,7 @@
 
 import { ask } from "../lib/ask.js";
 import { to } from "../lib/address.js";
-import { fill, h } from "../lib/dom.js";
+import { fill, h, refill } from "../lib/dom.js";
 import { ago, counted, number, second, time } from "../lib/format.js";
 import { total } from "../lib/positions.js";
 import { besides } from "../parts/besides.js";
@@ -43,7 +43,7 @@ export function show(place, _, app, signal) {
   app.status.subscribe((found) => {
     const { status } = found;
     if (status === null) {
-      fill(summary, found.state === "failed" ? found.why : "");
+      fill(summary, found.why ?? "");
       return;
     }
     fill(summary, "Publication ", h("strong", {}, number(status.publication)), " of release ", h("strong", {}, number(status.release)), `, made ${ago(status.at)}`);
@@ -61,8 +61,8 @@ export function show(place, _, app, signal) {
       drawn.delete(name);
     }
     if (!names.length) fill(sources, h("p", { class: "note" }, "There is no view that this token may read."));
-    fill(views, listed(status));
-    fill(beside, besides(status.standing ?? []));
+    refill(views, listed(status));
+    refill(beside, besides(status.standing));
     if (status.publication !== published) {
       if (published !== null) app.say(`Publication ${status.publication} is live.`);
       published = status.publication;

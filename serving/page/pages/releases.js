@@ -133,9 +133,10 @@ export function show(place, _, app, signal) {
   }
 
   look();
+  if (!app.me.verbs.includes("read")) published();
   app.status.subscribe((found) => {
     if (!found.status) return;
-    const standing = found.status.standing ?? [];
+    const standing = found.status.standing;
     if (JSON.stringify(standing) !== stood) {
       stood = JSON.stringify(standing);
       fill(beside, besides(standing, (one) => steer(one.release)));

@@ -2,7 +2,7 @@
 
 import { ask, request } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
-import { fill, h } from "../lib/dom.js";
+import { fill, h, refill } from "../lib/dom.js";
 import { counted, number } from "../lib/format.js";
 import { problem } from "../parts/problem.js";
 import { badge, button, heading } from "../parts/section.js";
@@ -89,9 +89,7 @@ export function show(place, address, app, signal) {
       rows: order === null ? rows : sorted(rows, (row) => comparable(row[order.name]), order.direction),
       sort(name) {
         const next = { name, direction: order?.name === name && order.direction === "ascending" ? "descending" : "ascending" };
-        const holder = result.lastElementChild;
-        fill(holder, listed(rows, next));
-        holder.querySelector(`[data-column="${CSS.escape(name)}"]`)?.focus();
+        refill(result.lastElementChild, listed(rows, next));
       },
     });
   }

@@ -2,7 +2,7 @@
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
-import { fill, h } from "../lib/dom.js";
+import { fill, h, refill } from "../lib/dom.js";
 import { counted, number } from "../lib/format.js";
 import { changed as asChanged, layerOf, parameters, rowId } from "../lib/question.js";
 import { answered } from "../parts/answered.js";
@@ -112,9 +112,7 @@ async function one(place, name, app, signal) {
     fill(provenance, answered(page.provenance));
     const first = cursors.length * PAGE_ROWS;
     const shown = page.rows.length ? `rows ${number(first + 1)} to ${number(first + page.rows.length)} of ${number(page.total)}` : "no rows";
-    const focused = document.activeElement?.dataset?.column;
-    const scrolled = rowsPlace.querySelector(".scroll")?.scrollLeft ?? 0;
-    fill(
+    refill(
       rowsPlace,
       rowsTable({
         view,
@@ -127,8 +125,6 @@ async function one(place, name, app, signal) {
       }),
       pager(),
     );
-    rowsPlace.querySelector(".scroll").scrollLeft = scrolled;
-    if (focused) rowsPlace.querySelector(`[data-column="${CSS.escape(focused)}"]`)?.focus();
   }
 
   function pager() {

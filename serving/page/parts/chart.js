@@ -71,7 +71,7 @@ function options(data, wide, height, legend) {
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: { x: { range: (_, low, high) => [low, Math.max(high, data.xs.at(-1) + data.width) || low + 1] }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
-    axes: [axis(colours, { space: 70, values: (_, ticks, __, ___, step) => ticks.map((x) => clock(x, step)) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
+    axes: [axis(colours, { size: 32, space: 70, values: (_, ticks, __, ___, step) => ticks.map((x) => clock(x, step)) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
     series: [{}, ...lines],
     bands,
     hooks: { drawClear: [(plot) => shade(plot, data.from, colours)], setCursor: [(plot) => read(plot, data, legend)] },

@@ -23,9 +23,15 @@ export function badge(text, tone = "plain") {
   return h("span", { class: `badge ${tone}` }, text);
 }
 
-/** A control with its label. */
+let fields = 0;
+
+/** A control with its label, and a note that describes it. */
 export function field(label, control, note = null) {
-  return h("label", { class: "field" }, h("span", {}, label), control, note ? h("small", {}, note) : null);
+  // By its id: the text around a control would have all of its options among its name.
+  const id = `field-${(fields += 1)}`;
+  control.setAttribute("aria-labelledby", id);
+  if (note !== null) control.setAttribute("aria-describedby", `${id}-note`);
+  return h("label", { class: "field" }, h("span", { id }, label), control, note === null ? null : h("small", { id: `${id}-note` }, note));
 }
 
 /** A button. */

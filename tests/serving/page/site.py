@@ -143,7 +143,7 @@ def site(folder: Path) -> World:
     return made
 
 
-def audited(world: World, runs: int = 24) -> None:
+def audited(world: World, runs: int = 12) -> None:
     """A history of audits: late copies in some runs, and one run over a bridge."""
     random = Random(3)
     for run in range(runs):

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -14,9 +15,10 @@ from ledger import audits
 from serving.access import tokens
 from serving.access.rights import VERBS
 from tests.serving.http.served import Served
-from tests.serving.page.conftest import Open
 from tests.serving.page.site import HOSTILE, HUGE, LONG, hit
 from tests.serving.world import NOON
+
+Open = Callable[..., Page]
 
 PAGES = ("#/", "#/views", "#/views/page_traffic", "#/views/totals", "#/accuracy", "#/releases", "#/quarantine", "#/sql")
 PICTURES = (
@@ -94,7 +96,7 @@ def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Ope
     page = settled(open_page("#/views/page_traffic"))
     page.get_by_role("link", name="/docs").first.click()
     page.get_by_label("realtime part").check()
-    page.get_by_label("bytes").uncheck()
+    page.get_by_role("checkbox", name="bytes").uncheck()
     page.get_by_role("button", name="hits").click()
     page.get_by_label("range").select_option("6h")
     expect(page.get_by_role("table")).to_contain_text("layer speed alone")
@@ -119,7 +121,8 @@ def test_choices_are_in_the_address_and_a_reload_is_the_same_page(open_page: Ope
 def test_a_chart_has_both_parts_of_what_adds_up(open_page: Open, address: str, secret: str) -> None:
     """The chart's columns are those of the answers of the layers, window by window."""
     page = settled(open_page("#/views/page_traffic"))
-    expect(page.get_by_role("img")).to_have_attribute("aria-label", "Chart of page_traffic. " + caption(page))
+    expect(page.locator(".chart figcaption")).not_to_be_empty()
+    expect(page.get_by_role("img", name="Chart")).to_have_attribute("aria-label", "Chart of page_traffic. " + caption(page))
     assert page.locator(".chart .legend li").all_text_contents()[:2] == ["realtime part ", "batch part "]
     drawn = page.evaluate(
         """async ([rows, speed]) => {
@@ -158,7 +161,7 @@ def test_an_estimate_has_its_band_and_its_error(open_page: Open) -> None:
     assert band == [[[95], [105]], 1793491200]
 
 
-def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_property: pytest.FixtureRequest) -> None:
+def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_property: Callable[[str, object], None]) -> None:
     """A row changes where it stands, and the page's title stays; how long that took is told and not judged."""
     page = settled(open_page("#/views/site"))
     expect(page.locator(".heading .badge")).to_have_text("live")
@@ -172,17 +175,17 @@ def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_proper
             f"() => document.querySelector('.rows tbody td.number').textContent === '{before + more}'", polling=10
         )
         took.append(time.perf_counter() - began)
-    record_property("seconds_from_commit_to_page", took)  # type: ignore[operator]
+    record_property("seconds_from_commit_to_page", took)
     assert page.locator("tr.changed").count() == 1
     expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
 
 
-def test_it_loads_soon(open_page: Open, record_property: pytest.FixtureRequest) -> None:
+def test_it_loads_soon(open_page: Open, record_property: Callable[[str, object], None]) -> None:
     page = settled(open_page("#/views/site"))
     page.reload()
     settled(page).wait_for_selector(".rows tbody tr")
     took = page.evaluate("() => performance.now() / 1000")
-    record_property("seconds_to_load_a_view", took)  # type: ignore[operator]
+    record_property("seconds_to_load_a_view", took)
     assert page.evaluate("() => performance.getEntriesByType('resource').every((one) => one.name.startsWith(location.origin))")
 
 
