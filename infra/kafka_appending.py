@@ -15,6 +15,8 @@ MOST_BYTES: Final = 1_000_000
 """Of one record, which Kafka's brokers take unless they are told otherwise; some are for what Kafka writes around it."""
 
 _POLL_S: Final = 0.2
+_LATE_S: Final = 10.0
+"""How long after its time a record may be given up: the client looks once a second, if the machine lets it."""
 _RECONNECT_MS: Final = 1_000
 # The broker has not taken the record, and no earlier attempt of it can have been taken.
 _REFUSALS: Final = frozenset(
@@ -112,7 +114,7 @@ class Appender:
     def close(self) -> None:
         """Wait until all that was handed over is acknowledged or given up, then end."""
         with contextlib.suppress(KafkaException):
-            self._producer.flush(self._seconds + _POLL_S)
+            self._producer.flush(self._seconds + _LATE_S)
         self._closed.set()
         self._thread.join()
 

@@ -98,6 +98,21 @@ async def test_while_as_much_is_under_way_as_is_taken_more_is_told_when_to_come(
     assert sum(log.ends().values()) - sum(before.values()) == 1600
 
 
+@pytest.mark.anyio
+async def test_what_was_taken_is_written_before_the_server_ends(project: tuple[Broker, Log, Path], server: Served) -> None:
+    broker, log, _ = project
+    before = sum(log.ends().values())
+    async with server.client() as client:
+        assert (await send(client, "hits", [hit("/", 1)])).status_code == 200
+        broker.tell(signal.SIGSTOP)
+        under_way = asyncio.create_task(send(client, "hits", [hit("/", n) for n in range(50)]))
+        while not any(room.handed_over for room in server.server.gateway._rooms):  # noqa: ASYNC110 - it has no event for tests
+            await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.2, broker.tell, signal.SIGCONT)
+    assert (await under_way).status_code == 200
+    assert sum(log.ends().values()) - before == 51
+
+
 @pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_counts_once(
@@ -155,18 +170,3 @@ async def test_a_broker_that_is_killed_is_said_and_comes_back(project: tuple[Bro
         back = await send(client, "keyed", values, "midway")
         assert back.status_code == 200, back.text
     assert log.counted(source, "keyed")[1] - before == 10
-
-
-@pytest.mark.anyio
-async def test_what_was_taken_is_written_before_the_server_ends(project: tuple[Broker, Log, Path], server: Served) -> None:
-    broker, log, _ = project
-    before = sum(log.ends().values())
-    async with server.client() as client:
-        assert (await send(client, "hits", [hit("/", 1)])).status_code == 200
-        broker.tell(signal.SIGSTOP)
-        under_way = asyncio.create_task(send(client, "hits", [hit("/", n) for n in range(50)]))
-        while not any(room.handed_over for room in server.server.gateway._rooms):  # noqa: ASYNC110 - it has no event for tests
-            await asyncio.sleep(0)
-        asyncio.get_running_loop().call_later(0.2, broker.tell, signal.SIGCONT)
-    assert (await under_way).status_code == 200
-    assert sum(log.ends().values()) - before == 51
