@@ -176,7 +176,7 @@ def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_proper
         )
         took.append(time.perf_counter() - began)
     record_property("seconds_from_commit_to_page", took)
-    assert page.locator("tr.changed").count() == 1
+    expect(page.locator("tr.changed")).to_have_count(1)
     expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
 
 
@@ -311,7 +311,7 @@ def test_sql_is_asked_and_sorted(open_page: Open) -> None:
 def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
     history = [audit for audit in audits.history(served.world.tables) if audit.view == "page_traffic"]
     page = settled(open_page("#/accuracy"))
-    page.get_by_label("view").select_option("page_traffic")
+    page.get_by_role("combobox", name="view").select_option("page_traffic")
     expect(page.get_by_text("not comparable: bridge")).to_be_visible()
     assert page.locator("tbody tr").count() == len(history)
     assert f"of {len({audit.at for audit in history if audit.figures})} runs" in caption(page)
