@@ -42,9 +42,10 @@ export function show(place, address, app, signal) {
     } catch (error) {
       if (!signal.aborted) fill(wrong, obstacle(error, "The history of audits"));
       return;
+    } finally {
+      wrong.className = "";
     }
     fill(wrong);
-    wrong.className = "";
     content.hidden = false;
     const names = [...new Set(audits.map((audit) => audit.view))].sort();
     fill(select, h("option", { value: "" }, "all views"), names.map((name) => h("option", { value: name }, name)));

@@ -176,7 +176,7 @@ def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_proper
         )
         took.append(time.perf_counter() - began)
     record_property("seconds_from_commit_to_page", took)
-    assert page.locator("tr.changed").count() == 1
+    expect(page.locator("tr.changed")).to_have_count(1)
     expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
 
 
@@ -226,13 +226,20 @@ def test_numbers_keep_all_their_digits(open_page: Open, hostile_address: tuple[s
     parsed = page.evaluate(
         """async () => {
             const { parse } = await import('/page/lib/json.js');
-            const found = parse('{"a": [123456789012345678901234567890, -9007199254740993, 1.5e300, 1234567890123456.5], '
+            const found = parse('{"a": [123456789012345678901234567890, -9007199254740993, 1.5e300, 1234567890123456.5, 0.1234567890123456789, 1.2345678901234567e+21], '
                 + '"b\\\\"9007199254740993": "9007199254740993", "c": 9007199254740991, "d": "\\\\u0000x"}');
             return JSON.stringify(found, (_, one) => typeof one === 'bigint' ? `${one}n` : one);
         }"""
     )
     assert json.loads(parsed) == {
-        "a": ["123456789012345678901234567890n", "-9007199254740993n", 1.5e300, 1234567890123456.5],
+        "a": [
+            "123456789012345678901234567890n",
+            "-9007199254740993n",
+            1.5e300,
+            1234567890123456.5,
+            0.12345678901234568,
+            1.2345678901234567e21,
+        ],
         'b"9007199254740993': "9007199254740993",
         "c": 9007199254740991,
         "d": "\x00x",
@@ -304,7 +311,7 @@ def test_sql_is_asked_and_sorted(open_page: Open) -> None:
 def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
     history = [audit for audit in audits.history(served.world.tables) if audit.view == "page_traffic"]
     page = settled(open_page("#/accuracy"))
-    page.get_by_label("view").select_option("page_traffic")
+    page.get_by_role("combobox", name="view").select_option("page_traffic")
     expect(page.get_by_text("not comparable: bridge")).to_be_visible()
     assert page.locator("tbody tr").count() == len(history)
     assert f"of {len({audit.at for audit in history if audit.figures})} runs" in caption(page)
