@@ -226,7 +226,8 @@ def test_numbers_keep_all_their_digits(open_page: Open, hostile_address: tuple[s
     parsed = page.evaluate(
         """async () => {
             const { parse } = await import('/page/lib/json.js');
-            const found = parse('{"a": [123456789012345678901234567890, -9007199254740993, 1.5e300, 1234567890123456.5, 0.1234567890123456789, 1.2345678901234567e+21], '
+            const found = parse('{"a": [123456789012345678901234567890, -9007199254740993, 1.5e300, 1234567890123456.5, '
+                + '0.1234567890123456789, 1.2345678901234567e+21], '
                 + '"b\\\\"9007199254740993": "9007199254740993", "c": 9007199254740991, "d": "\\\\u0000x"}');
             return JSON.stringify(found, (_, one) => typeof one === 'bigint' ? `${one}n` : one);
         }"""
