@@ -64,13 +64,13 @@ class Gateway:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Take in until the context ends, which waits until what was taken is acknowledged or given up."""
-        self._works, self._asks = ThreadPoolExecutor(1, "ingesting"), ThreadPoolExecutor(1, "asking Kafka")
-        try:
-            yield
-        finally:
-            self._asks.shutdown(wait=True, cancel_futures=True)
-            await self.work(self._close)
-            self._works.shutdown(wait=True)
+        with ThreadPoolExecutor(1, "asking Kafka") as self._asks, ThreadPoolExecutor(1, "ingesting") as works:
+            self._works = works
+            try:
+                yield
+            finally:
+                self._asks.shutdown(wait=True, cancel_futures=True)
+                await asyncio.get_running_loop().run_in_executor(works, self._close)
 
     @contextmanager
     def room(self, size: int) -> Iterator[Room]:

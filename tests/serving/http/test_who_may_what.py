@@ -120,7 +120,7 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return 403
     if path == "/audits" and who in ("bound", "staff"):
         return 403
-    if "{source}" in path and who == "misled sender":
+    if "{source}" in path and who in ("misled sender", "narrow admin", "bound admin"):
         return 404
     if "{view}" in path and who == "other view":
         return 404
