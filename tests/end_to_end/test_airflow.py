@@ -1,7 +1,8 @@
-"""The page about Airflow, done as it says, and the demo whose batch runs are Airflow's."""
+"""The pages about Airflow, done as they say, and the demo whose batch runs are Airflow's."""
 
 import json
 import time
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.end_to_end.test_readme import typed
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), needs_airflow]
 SECONDS = 600
+PAGES = ("schedule.md", "backfill.md", "reprocess.md")
 
 
 def states(folder: Path, dag: str) -> dict[str, str]:
@@ -23,11 +25,11 @@ def states(folder: Path, dag: str) -> dict[str, str]:
     return {run["run_id"]: run["state"] for run in json.loads(done.stdout[done.stdout.index("[{") :])}
 
 
-def test_the_page_works_as_it_stands(tmp_path: Path) -> None:
+def test_the_pages_work_as_they_stand(tmp_path: Path) -> None:
     (tmp_path / "tandem").symlink_to(ROOT / "tandem")
     ended = []
     try:
-        for step in steps("airflow.md"):
+        for step in chain.from_iterable(map(steps, PAGES)):
             assert isinstance(step, (File, Command))
             if isinstance(step, File):
                 continue
