@@ -29,6 +29,7 @@ from cli.published import topic as topic_of
 from cli.signals import stopping
 from infra import broker, kafka
 from views.errors import TandemError, listed, said_by
+from views.rows import utc_text
 
 FILE = "generator.py"
 
@@ -75,7 +76,7 @@ def run(
     document = {
         "source": generator.source,
         "seed": seed,
-        "base": start.isoformat().replace("+00:00", "Z"),
+        "base": utc_text(start),
         "skipped": skip,
         "acknowledged": sender.acknowledged,
         "malformed": driven.malformed,

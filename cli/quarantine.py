@@ -14,6 +14,7 @@ from ledger.tables import Tables
 from serving.quarantine import rejects
 from views.errors import TandemError, listed
 from views.fingerprint import decoder_fingerprint
+from views.rows import utc_text
 
 _RETRIED: Final = 100
 _MOST: Final = 1000
@@ -137,7 +138,7 @@ def _row(source: str, reject: dict[str, Any]) -> dict[str, Any]:
         "topic_id": reject["topic_id"],
         "partition": reject["partition"],
         "offset": reject["offset"],
-        "timestamp": reject["timestamp"].isoformat().replace("+00:00", "Z"),
+        "timestamp": utc_text(reject["timestamp"]),
         "reason": reject["reason"],
         "detail": reject["detail"],
         "first_bytes": (reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),

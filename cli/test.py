@@ -16,8 +16,8 @@ _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
 # tests/conftest.py knows which need none.
 _SPREAD = ("-n", "2", "--dist", "loadfile")
-# The long run has single tests that take many minutes.
-_LONG = ("--timeout", "3000")
+# The long run has single tests that take many minutes; demos and Airflow's schedulers leave a third process its time.
+_LONG = ("-n", "3", "--timeout", "3000")
 
 
 def run(

@@ -35,7 +35,7 @@ def record(tables: Tables, diff: ReleaseDiff) -> None:
 
 def of_release(tables: Tables, release: int) -> ReleaseDiff | None:
     """The newest diff of a release; None if it was never compared. Raises Unreadable."""
-    return next((_from_row(row) for row in reversed(_journal(tables).read().rows()) if row["release"] == release), None)
+    return newest(tables).get(release)
 
 
 def newest(tables: Tables) -> dict[int, ReleaseDiff]:

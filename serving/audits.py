@@ -3,13 +3,14 @@
 from typing import Any
 
 from ledger.audits import Audit
+from views.rows import utc_text
 
 
 def document_of(audit: Audit) -> dict[str, Any]:
     """An audit as JSON has it; figures are null where nothing was compared, and `obstacle` says why."""
     figures = audit.figures
     return {
-        "at": audit.at.isoformat().replace("+00:00", "Z"),
+        "at": utc_text(audit.at),
         "version": audit.version,
         "served": audit.served,
         "release": audit.release,

@@ -8,6 +8,7 @@ from ledger.diffs import ReleaseDiff
 from ledger.publications import Publication
 from ledger.releases import Release
 from ledger.tables import Tables
+from views.rows import utc_text
 
 
 def documents(tables: Tables, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
@@ -25,7 +26,7 @@ def _document(one: Publication, release: Release, diff: ReleaseDiff | None) -> d
         "publication": one.number,
         "parent": one.parent,
         "kind": one.kind,
-        "at": one.at.isoformat().replace("+00:00", "Z"),
+        "at": utc_text(one.at),
         "by": one.by,
         "why": one.why,
         "release": one.release,

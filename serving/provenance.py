@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from ledger.gaps import Gap
 from ledger.positions import Position
 from views.measures.measure import Approximation
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from views.rows import time_text
 
 Layer = Literal["batch", "speed", "merged"]
 """What is counted: the log below the cut, the log from the cut on, or both."""
@@ -77,4 +76,4 @@ def age(newest: datetime | None, *, now: datetime) -> float | None:
 
 def written(watermark: int | None) -> str | None:
     """A watermark in ISO 8601, in UTC."""
-    return None if watermark is None else (_EPOCH + timedelta(microseconds=watermark)).isoformat().replace("+00:00", "Z")
+    return None if watermark is None else time_text(watermark)

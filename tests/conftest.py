@@ -15,11 +15,11 @@ pytest_plugins = ["tests.stack"]
 settings.register_profile(
     "tandem", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("all", settings.get_profile("tandem"), derandomize=False, print_blob=True, max_examples=500)
+settings.register_profile("all", settings.get_profile("tandem"), derandomize=False, print_blob=True, max_examples=250)
 # The first counterexample is enough where a test only has to be red (tests/mutants).
 _UNSHRUNK = (Phase.explicit, Phase.generate)
 settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)
-# TANDEM_HYPOTHESIS=all looks eight times longer for a counterexample.
+# TANDEM_HYPOTHESIS=all looks four times longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
 # Long ones that share nothing with their neighbours: each goes to whoever is free. All else stays together by file.

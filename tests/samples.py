@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import pyarrow as pa
 from hypothesis import settings
@@ -90,8 +90,11 @@ def table(events: Sequence[dict[str, Any]], first: int = 0, *, source: Source = 
     return with_generation(pa.Table.from_pylist(placed(events, first), schema=events_schema(source)), GENERATIONS)
 
 
+LONGER: Final = settings().max_examples > settings.get_profile("tandem").max_examples
+"""Whether this run looks longer for counterexamples."""
+
+
 def share(percent: int, *, quick: int | None = None) -> settings:
     """A share of the profile's examples, for tests whose examples are dear; `quick` examples where nobody looks longer."""
     examples = max(5, settings().max_examples * percent // 100)
-    longer = settings().max_examples > settings.get_profile("tandem").max_examples
-    return settings(max_examples=examples if longer or quick is None else quick)
+    return settings(max_examples=examples if LONGER or quick is None else quick)

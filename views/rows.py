@@ -68,9 +68,14 @@ def writer(field: pa.Field) -> Callable[[Any], Any]:
     return lambda value: None if value is None else write(value)
 
 
+def utc_text(time: datetime) -> str:
+    """A time in UTC as rows and documents have it, to the microsecond where there are any."""
+    return time.isoformat().replace("+00:00", "Z")
+
+
 def time_text(microseconds: int) -> str:
-    """A time since 1970 as rows have it."""
-    return _time_text(_EPOCH + timedelta(microseconds=microseconds))
+    """A time in microseconds since 1970, as rows have it."""
+    return utc_text(_EPOCH + timedelta(microseconds=microseconds))
 
 
 def _kind(field: pa.Field) -> str:
@@ -84,10 +89,6 @@ def _decimal_text(value: Decimal) -> str:
 
 def _binary_text(value: bytes) -> str:
     return b64encode(value).decode()
-
-
-def _time_text(value: datetime) -> str:
-    return value.isoformat().replace("+00:00", "Z")
 
 
 def _plain(column: pa.Array) -> Values:
@@ -164,5 +165,5 @@ _VALUE: Final[dict[str, Callable[[Any], Any]]] = {
     "text": str,
     "binary": _binary_text,
     "date": date.isoformat,
-    "time": _time_text,
+    "time": utc_text,
 }

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from bench.serving.published import AT, SMALL, VIEW
 from bench.serving.questions import Asked, Scale, asked, many, numbered, questions, timed
 from bench.serving.served import POLL_S, Client, ingesting, server
+from views.rows import utc_text
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -91,7 +92,7 @@ def _keys(names: list[str]) -> dict[str, list[dict[str, str]]]:
 
 def _range(number: int) -> str:
     start = AT + timedelta(minutes=number)
-    bounds = (bound.isoformat().replace("+00:00", "Z") for bound in (start, start + timedelta(minutes=100)))
+    bounds = (utc_text(bound) for bound in (start, start + timedelta(minutes=100)))
     return f"/views/{SMALL}/rows?from={next(bounds)}&to={next(bounds)}"
 
 

@@ -31,6 +31,7 @@ from views.measures.measure import Measure
 from views.measures.total import Total
 from views.only import ByHeader
 from views.project import Project
+from views.rows import utc_text
 from views.source import IDEMPOTENCY_KEY, Source
 from views.values import kind_of
 from views.view import View, answer_schema, approximations
@@ -140,7 +141,7 @@ def _field(field: Field) -> EventField:
 
 def _newest(snapshot: Snapshot, source: str) -> str | None:
     newest = snapshot.newest(source)
-    return None if newest is None else newest.isoformat().replace("+00:00", "Z")
+    return None if newest is None else utc_text(newest)
 
 
 def _column(view: View, field: pa.Field) -> Column:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from serving.http.media import ARROW, CSV, JSON, MEDIA, NDJSON
 from serving.http.problem import Problem
 from serving.provenance import Provenance
-from views.rows import written
+from views.rows import utc_text, written
 
 _LONGEST_ACCEPT: Final = 1000
 _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,7 +82,7 @@ def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     """
     told = of.to_json(now=of.newest or _ANY)
     del told["age_s"]
-    told["newest"] = None if of.newest is None else of.newest.isoformat().replace("+00:00", "Z")
+    told["newest"] = None if of.newest is None else utc_text(of.newest)
     return {**told, "rejected": None, "after_final": None} if bound else told
 
 

@@ -11,8 +11,8 @@ from ledger.publications import Publication
 from ledger.tables import Tables
 from ledger.until_loss import UntilLoss
 from serving.beside import Beside, beside
-from serving.http.recent import Recent
 from serving.log_ends import LogEnd, log_ends
+from serving.recent import Recent
 from serving.standing import Archived, archived
 from serving.unarchived import unarchived
 from views.errors import said_by
@@ -39,8 +39,8 @@ class Log:
 class Stored:
     """By source what the archive holds, and the releases beside the live one."""
 
-    archives: Mapping[str, Archived] = field(default_factory=dict)
-    beside: tuple[Beside, ...] = ()
+    archives: Mapping[str, Archived]
+    beside: tuple[Beside, ...]
 
 
 @dataclass
@@ -60,12 +60,12 @@ class Pipeline:
     async def log(self, sources: Iterable[Source]) -> Log:
         """What the broker tells of the sources, or why it does not."""
         wanted = list(sources)
-        found = await self._log.get(lambda: self._ask(wanted), patience=_PATIENCE_S)
+        found = await self._log.get_within(_PATIENCE_S, lambda: self._ask(wanted))
         return found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
 
     async def stored(self, live: Publication) -> Stored:
         """What the tables tell beside the live publication. Raises TandemError."""
-        return await self._stored.get(lambda: self._read(live)) or Stored()
+        return await self._stored.get(lambda: self._read(live))
 
     def _ask(self, sources: list[Source]) -> Log:
         try:

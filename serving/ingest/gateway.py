@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil
 from typing import Final, TypeVar
 
@@ -13,6 +14,7 @@ from infra.kafka import Record
 from infra.kafka_appending import Appender, Outcome
 from infra.settings import Settings
 from serving.ingest.figures import Figures
+from serving.recent import Recent
 
 T = TypeVar("T")
 
@@ -53,23 +55,19 @@ class Gateway:
     clock: Callable[[], float]
     _bytes: int = field(default=0, init=False, repr=False)
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
-    _looks: dict[str, "asyncio.Task[kafka.Topic]"] = field(default_factory=dict, init=False, repr=False)
-    _topics: dict[str, tuple[kafka.Topic, float]] = field(default_factory=dict, init=False, repr=False)
+    _topics: dict[str, Recent[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
     _works: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
-    _asks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
-    # Of the thread that works, and of the one that asks.
-    _appender: Appender | None = field(default=None, init=False, repr=False)
+    _appender: Appender | None = field(default=None, init=False, repr=False)  # of the thread that works
     _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Take in until the context ends, which waits until what was taken is acknowledged or given up."""
-        with ThreadPoolExecutor(1, "asking Kafka") as self._asks, ThreadPoolExecutor(1, "ingesting") as works:
+        with ThreadPoolExecutor(1, "ingesting") as works:
             self._works = works
             try:
                 yield
             finally:
-                self._asks.shutdown(wait=True, cancel_futures=True)
                 await asyncio.get_running_loop().run_in_executor(works, self._close)
 
     @contextmanager
@@ -97,14 +95,9 @@ class Gateway:
 
     async def topic(self, name: str) -> kafka.Topic:
         """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""
-        known = self._topics.get(name)
-        if known is not None and self.clock() - known[1] < _KNOWN_S:
-            return known[0]
-        if name not in self._looks:
-            self._looks[name] = asyncio.create_task(self._look(name))
-            self._looks[name].add_done_callback(lambda _: self._looks.pop(name))
-        # Whoever comes meanwhile is told the same; who leaves takes nobody else's answer along.
-        return await asyncio.shield(self._looks[name])
+        if name not in self._topics:
+            self._topics[name] = Recent(_KNOWN_S, self.clock)
+        return await self._topics[name].get(partial(self._described, name))
 
     async def append(self, room: Room, topic: str, records: Sequence[Record]) -> Sequence[Outcome]:
         """What became of the records, one at the least: each is acknowledged by all replicas, or given up. Raises NoBroker."""
@@ -137,16 +130,12 @@ class Gateway:
             del self._rooms[room]
             self._resize(room, 0)
 
-    async def _look(self, name: str) -> kafka.Topic:
-        found = await asyncio.get_running_loop().run_in_executor(self._asks, self._described, name)
-        self._topics[name] = found, self.clock()
-        return found
-
     def _described(self, name: str) -> kafka.Topic:
-        address = self._address()
-        if self._connection is None or self._connection.address != address:
-            self._connection = kafka.connect(address)
-        return kafka.topic(self._connection, name)
+        # In a thread of its own for each topic: two may connect at once, and one of them in vain.
+        address, connection = self._address(), self._connection
+        if connection is None or connection.address != address:
+            connection = self._connection = kafka.connect(address)
+        return kafka.topic(connection, name)
 
     def _current(self) -> Appender:
         """One for the broker's address as it is now: the embedded broker may have come back at another."""

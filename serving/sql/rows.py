@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from views.rows import utc_text
+
 Row = Mapping[str, Any]
 
 
@@ -30,7 +32,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value.as_tuple().exponent == 0 else format(value, "f")
     if isinstance(value, datetime):
-        return value.isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return value.isoformat() if value.tzinfo is None else utc_text(value.astimezone(UTC))
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, bytes):

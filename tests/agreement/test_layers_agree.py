@@ -22,14 +22,14 @@ from views.wire import from_ipc, to_ipc
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(200, quick=6)
+@share(400, quick=6)
 @given(st.data())
 def test_any_cut_and_micro_batches_give_the_whole_without_copies(kind: str, data: st.DataObject) -> None:
     agree(kind, COPIED, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(40, quick=3)
+@share(80, quick=3)
 @given(st.data())
 def test_every_event_counts_of_a_source_without_identity(kind: str, data: st.DataObject) -> None:
     agree(kind, SAMPLES, data)

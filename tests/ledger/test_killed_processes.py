@@ -11,8 +11,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import settings
-
 from ledger.cuts import take
 from ledger.follower import Follower
 from ledger.positions import LOG_START, Position, upper
@@ -23,7 +21,7 @@ from ledger.tables import Tables
 from ledger.tiling import chain, end
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
 
-SCHEDULES = max(200, settings().max_examples)
+SCHEDULES = 200
 PROCESSES = 3
 LIFE_S = 0.06
 """The longest life of a process after the one before it was killed."""

@@ -33,6 +33,7 @@ from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask
 from serving.sql.rows import to_rows
 from serving.sql.sandbox import Sandbox
+from tests.samples import LONGER
 from tests.serving.all_ways import DEFINITIONS, Expected, Question, Row, Truth, event, in_order
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_memory_equals_the_reader import Played
@@ -40,8 +41,8 @@ from tests.serving.world import SOURCE, World
 from views import rows as views_rows
 from views.view import group_columns
 
-STEPS = max(10, settings().max_examples // 3 + 1)
-"""At each of which every view is asked: `TANDEM_HYPOTHESIS=all` asks a thousand questions."""
+STEPS = 167 if LONGER else 21
+"""At each of which every view is asked: a thousand questions in the long run."""
 QUESTIONS = 8
 LAYERS: tuple[Layer, ...] = ("merged", "merged", "merged", "batch", "speed")
 
@@ -263,7 +264,7 @@ def test_each_answer_counts_what_is_below_its_position_while_others_commit(sandb
         committing = threading.Thread(target=ingest)
         committing.start()
         try:
-            for _ in range(settings().max_examples // 3):
+            for _ in range(STEPS):
                 question = Question.drawn(dice, stream.world.project.views)
                 parameters = [*question.parameters, ("limit", str(question.limit))]
                 found = asker.get(f"/views/{question.view.name}/rows", params=parameters).json()

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from infra.jars import ROOT
+from tests.samples import LONGER
 from tests.simulation.simulation import Simulation, Wrong
 from tests.simulation.world import surroundings
 
 _IN_A_ROW = 1000
-SCHEDULES = 2000 if settings().max_examples <= settings.get_profile("tandem").max_examples else 20_000
+SCHEDULES = 20_000 if LONGER else 2000
 _TOLD = 5
 
 

@@ -53,11 +53,11 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     },
 }
 EACH = 200
-"""Damaged values in an example: 100 000 of each decoder in a full run, which has 500 examples."""
+"""Damaged values in an example: 100 000 of each decoder in the long run."""
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@share(100, quick=13)
+@share(200, quick=13)
 @given(seed=st.integers(0, 2**32))
 def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) -> None:
     """No exception, one outcome a record, and the same as if it stood alone."""

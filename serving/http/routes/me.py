@@ -6,6 +6,7 @@ from serving.http.documented import problems
 from serving.http.gate import Gated
 from serving.http.models import Me
 from serving.http.server import principal_of, server_of
+from views.rows import utc_text
 
 router = APIRouter(route_class=Gated, tags=["health"])
 
@@ -20,6 +21,6 @@ async def me(request: Request) -> Me:
         verbs=sorted(rights.verbs),
         views=None if rights.views is None else sorted(rights.views),
         rows=list(rights.rows),
-        expires=principal.expires.isoformat().replace("+00:00", "Z"),
+        expires=utc_text(principal.expires),
         max_rows=server_of(request).settings.max_rows,
     )

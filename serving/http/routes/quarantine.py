@@ -16,6 +16,7 @@ from serving.outcome import ReadFailed
 from serving.quarantine import After, rejects
 from serving.standing import archived
 from views.errors import listed
+from views.rows import utc_text
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 
@@ -77,7 +78,7 @@ def _row(reject: dict[str, Any], names: dict[str, str]) -> Quarantined:
         topic_id=reject["topic_id"],
         partition=reject["partition"],
         offset=reject["offset"],
-        timestamp=reject["timestamp"].isoformat().replace("+00:00", "Z"),
+        timestamp=utc_text(reject["timestamp"]),
         reason=reject["reason"],
         detail=reject["detail"],
         value=(reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),

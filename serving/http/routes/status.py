@@ -12,6 +12,7 @@ from serving.http.models import Status
 from serving.http.reading import readable
 from serving.http.server import principal_of, server_of
 from serving.snapshot import Snapshot
+from views.rows import utc_text
 from views.source import Source
 from views.view import View
 
@@ -39,7 +40,7 @@ async def status(request: Request) -> Status:
     return Status(
         publication=publication.number,
         release=publication.release,
-        at=publication.at.isoformat().replace("+00:00", "Z"),
+        at=utc_text(publication.at),
         views={name: describing.state(view, snapshot) for name, view in found.items()},
         sources={name: describing.source_state(name, snapshot, log, stored, narrowed=narrowed) for name in shown},
         standing=describing.standing(stored, shown, narrowed=narrowed),

@@ -16,7 +16,7 @@ from ledger import audits, publications
 from ledger.audits import Audit, Figures
 from ledger.positions import LOG_START
 from serving.http.pipeline import Pipeline
-from serving.http.recent import Recent
+from serving.recent import Recent
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 
@@ -141,18 +141,31 @@ async def test_one_looks_for_all_and_what_it_found_is_kept_for_a_while() -> None
         assert go.wait(60)
         return looked[-1]
 
-    assert await asyncio.gather(*(recent.get(look, patience=0.01) for _ in range(5))) == [None] * 5
+    assert await asyncio.gather(*(recent.get_within(0.01, look) for _ in range(5))) == [None] * 5
     go.set()
-    assert await asyncio.gather(*(recent.get(look, patience=60) for _ in range(5))) == [0] * 5
-    assert await recent.get(look, patience=60) == 0
+    assert await asyncio.gather(*(recent.get(look) for _ in range(5))) == [0] * 5
+    assert await recent.get(look) == 0
     seconds = 3.5
-    assert await recent.get(look, patience=60) == 1
+    assert await recent.get(look) == 1
     assert looked == [0, 1]
+
+
+@pytest.mark.anyio
+async def test_what_is_found_when_nobody_waits_any_more_is_known() -> None:
+    recent, go = Recent[int](3, lambda: 0.0), threading.Event()
+
+    def look() -> int:
+        assert go.wait(60)
+        return 1
+
+    assert await recent.get_within(0.01, look) is None
+    go.set()
+    assert await recent.get(lambda: 2) == 1
 
 
 @pytest.mark.anyio
 async def test_what_a_look_raises_is_raised_and_not_kept() -> None:
     recent = Recent[int](3, lambda: 0.0)
     with pytest.raises(ZeroDivisionError):
-        await recent.get(lambda: 1 // 0, patience=60)
-    assert await recent.get(lambda: 1, patience=60) == 1
+        await recent.get(lambda: 1 // 0)
+    assert await recent.get(lambda: 1) == 1

@@ -212,8 +212,10 @@ def test_a_second_one_waits(tmp_path: Path) -> None:
     assert first.over.wait(60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a kill reaches it on Linux alone")
+KILLED = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel ends it with a killed server on Linux alone")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=KILLED)])
 def test_a_run_ends_with_the_server_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
     world = one_ready(tmp_path)
     (world.folder / "definitions.py").write_text(WAITING)
