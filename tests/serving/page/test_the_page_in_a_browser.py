@@ -12,11 +12,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from ledger import audits
+from ledger.publications import history
+from ledger.realtime import Writer
 from serving.access import tokens
 from serving.access.rights import VERBS
-from tests.serving.http.served import Served
+from tests.serving.http.served import Served, serving
 from tests.serving.page.site import HOSTILE, HUGE, LONG, hit
-from tests.serving.world import NOON
+from tests.serving.world import NOON, SOURCE, World, one_ready, position
 
 Open = Callable[..., Page]
 
@@ -344,6 +346,43 @@ def test_a_plan_is_run_and_told(open_page: Open, served: Served) -> None:
         expect(table.get_by_role("row", name="view totals")).to_contain_text("unchanged")
     finally:
         file.write_text(before)
+
+
+def test_a_release_is_made_live_left_and_let_go(open_page: Open, tmp_path: Path) -> None:
+    world = one_ready(tmp_path)
+    world.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
+    world.trigger(position(30))
+    served = Served(world, {"poll_ms": 20})
+    with serving(served) as address:
+        page = settled(open_page("#/releases", at=address, shown=served.token("desk", may=VERBS)))
+        publications = page.get_by_role("table", name="Publications, the newest first")
+        page.get_by_label("why").fill("fewer bots <b>")
+        page.get_by_role("button", name="Promote release 2").click()
+        newest = publications.get_by_role("row").nth(1)
+        expect(newest).to_contain_text("3 live")
+        expect(newest).to_contain_text("promote (token:desk)")
+        expect(newest).to_contain_text("fewer bots <b>")
+        page.get_by_label("why").fill("")
+        page.get_by_role("button", name="Roll back to publication 2").click()
+        expect(newest).to_contain_text("4 live")
+        page.get_by_role("button", name="Retire release 2").click()
+        expect(page.locator(".runs details").first).to_contain_text("retired")
+        told = [(one.kind, one.by, one.why) for one in history(world.tables)[2:]]
+        assert told == [("promote", "promote (token:desk)", "fewer bots <b>"), ("rollback", "rollback (token:desk)", "")]
+        page.get_by_label("gate of promote").fill("nonsense")
+        page.get_by_role("button", name="Promote", exact=True).click()
+        expect(page.locator("main [role=alert], .runs .problem").first).to_contain_text("nonsense")
+
+
+def test_a_project_without_events_has_its_pages(open_page: Open, tmp_path: Path) -> None:
+    served = Served(World(tmp_path), {"poll_ms": 20})
+    with serving(served) as address:
+        page = settled(open_page(at=address, shown=served.token("desk", may=VERBS)))
+        expect(page.locator(".summary")).to_contain_text("Publication 1")
+        for path in ("views/per_page", "accuracy", "releases", "quarantine", "sql"):
+            page.goto(f"{address}/#/{path}")
+            settled(page)
+            assert page.locator("main [role=alert]").count() == 0, path
 
 
 def test_the_keyboard_is_enough(open_page: Open) -> None:

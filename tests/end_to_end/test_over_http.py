@@ -1,8 +1,9 @@
-"""Events that are sent to a server are counted once each, by speed and by batch, however often a request is sent."""
+"""What a program does over HTTP alone, on the real parts: send events that count once, and make a release live and go back."""
 
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def asked(project: Path) -> Iterator[Client]:
-    """A client of a server beside the platform."""
+    """A client of a server beside the platform, which may do everything."""
     _tandem(project, "up")
     command = [sys.executable, "-m", "cli", "serve", "--project", str(project), "--port", "0", "--json"]
     process = subprocess.Popen(command, cwd=ROOT, env=environ(), stdout=subprocess.PIPE, text=True)
@@ -102,3 +103,46 @@ def test_a_request_that_is_sent_again_counts_once_in_both_layers(project: Path, 
     assert counted(asked, asked.send("orders", first, idempotency_key="one").min_position) == known
     status = next(iter(_tandem(project, "status")["sources"].values()))
     assert status["duplicates"] == 6
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+@pytest.mark.timeout(1800)
+def test_a_release_is_built_made_live_undone_and_let_go(project: Path, asked: Client) -> None:
+    sent = asked.send("orders", [order("OSLO", 1), order("OSLO", 2), order("ROME", 3)])
+    old = {"OSLO": (2, 3), "ROME": (1, 3)}
+    assert counted(asked, sent.min_position) == old
+    _tandem(project, "archive")
+    assert _tandem(project, "recompute")["publication"] == 2
+    (project / "definitions.py").write_text(DEFINITIONS.replace("source=orders, keys", 'source=orders, where="items > 1", keys'))
+    planned = run(asked, "plan")
+    assert (planned["state"], planned["document"]["views"]["sales"]["status"]) == ("changes", "changed")
+    applied = run(asked, "apply", why="single items are samples")
+    assert applied["state"] == "done", applied["lines"]
+    assert (applied["document"]["release"], applied["document"]["promoted"]) == (2, False)
+    difference = applied["document"]["views"]["sales"]
+    assert (difference["changed"], difference["matched"], difference["only_old"], difference["only_new"]) == (1, 2, 0, 0)
+    # Answers stay as they are until the release is live, and it has counted what came meanwhile.
+    sent = asked.send("orders", [order("ROME", 1), order("ROME", 4)])
+    assert counted(asked, sent.min_position) == {"OSLO": (2, 3), "ROME": (3, 8)}
+    assert run(asked, "promote", release=2)["document"]["release"] == 2
+    assert counted(asked, sent.min_position) == {"OSLO": (1, 2), "ROME": (2, 7)}
+    assert run(asked, "rollback", why="they were no samples")["document"]["release"] == 1
+    assert counted(asked, sent.min_position) == {"OSLO": (2, 3), "ROME": (3, 8)}
+    assert run(asked, "retire", release=2)["document"] == {"release": 2, "stage": "retired"}
+    history = asked.http.get("/history").json()["publications"]
+    assert [one["by"] for one in history if one["kind"] in ("promote", "rollback")] == [
+        "rollback (token:first)",
+        "promote (token:first)",
+    ]
+
+
+def run(asked: Client, command: str, **options: Any) -> dict[str, Any]:
+    """A command that the server ran, at its end."""
+    begun = asked.http.post(f"/runs/{command}", json=options)
+    assert begun.status_code == 202, begun.text
+    found: dict[str, Any] = begun.json()
+    while not found.get("ended"):
+        time.sleep(0.2)  # nothing tells when it ends
+        found = asked.http.get(begun.headers["location"]).json()
+    return found
