@@ -161,9 +161,23 @@ def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Pa
     assert broken.count("text=''") == 3  # two events, and the one that is looked at
     assert "'number': 1" in broken
     assert broken.endswith("'number': 0}] for that event alone")
-    (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", "[id(lines)] * len(lines)"))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ("next(CALLS)", "numbered does not look at each event by itself: of "),
+        ("min(next(CALLS), 20)", "numbered makes now these and now"),
+    ],
+)
+def test_a_source_whose_rows_depend_on_the_call_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], numbers: str, told: str
+) -> None:
+    definitions = PREPARED.replace("NUMBERS", f"[{numbers}] * len(lines)")
+    place = project(tmp_path, LAWFUL)
+    (tmp_path / "definitions.py").write_text(f"from itertools import count as from_zero\n\nCALLS = from_zero()\n{definitions}")
     code, found = run(capsys, "check", "--laws", "--project", place)
-    assert (code, found["prepare"]["lines"][:40]) == (1, "numbered does not look at each event by ")
+    assert (code, found["prepare"]["lines"][: len(told)]) == (1, told)
 
 
 def test_without_hypothesis_it_is_one_sentence(
