@@ -1,9 +1,9 @@
 """A random view, said to the kernel and to the oracle, over a random log and random ways to read it."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hypothesis import note
 from hypothesis import strategies as st
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.agreement.oracle import FILTERS, KEYS, MEASURES, Asked, Said, oracle
 from tests.agreement.windows import WINDOWS, Cut
 from tests.samples import COPIED, SAMPLES, placed, rows
+from views.measures.filtered import Filtered
 from views.source import Source
 from views.view import View
 
@@ -63,13 +64,30 @@ def logs(draw: st.DrawFn, source: Source = SAMPLES) -> Log:
     return {partition: placed(draw(events), partition=partition) for partition in PARTITIONS}
 
 
-def drawn(data: st.DataObject, kind: str, source: Source = SAMPLES) -> Drawn:
-    """A view of this kind of window with all measures, or, since these share states, with a few of them."""
+def _every_one() -> list[list[str]]:
+    """The names of all measures: in each list those that are the same measure of other values, some of them filtered."""
+    found: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for name, asked in MEASURES.items():
+        measure = asked.measure.measure if isinstance(asked.measure, Filtered) else asked.measure
+        which = (getattr(measure, part, None) for part in ("statistic", "which", "end"))
+        found[type(measure), *which, getattr(measure, "by", None) is None].append(name)
+    return [*found.values()]
+
+
+EVERY: Final = st.tuples(*map(st.sampled_from, _every_one())).map(list)
+"""Every measure there is, each of values at random."""
+FEW: Final = st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True)
+"""A few, since measures share states; now and then several of the same."""
+
+
+def drawn(
+    data: st.DataObject, kind: str, source: Source = SAMPLES, measures: st.SearchStrategy[list[str]] = EVERY | FEW
+) -> Drawn:
+    """A view of this kind of window."""
     where = data.draw(st.none() | st.sampled_from(FILTERS), label="where")
     keys = data.draw(st.lists(st.sampled_from(KEYS), max_size=3, unique=True), label="keys")
     window = data.draw(WINDOWS[kind], label="window")
-    few = st.lists(st.sampled_from(sorted(MEASURES)), min_size=1, max_size=6, unique=True)
-    names = data.draw(few | st.just([*MEASURES]), label="measures")
+    names = data.draw(measures, label="measures")
     found = Drawn(source, where, {f"k{n}": said for n, said in enumerate(keys)}, window, {name: MEASURES[name] for name in names})
     note(repr(found.view))
     return found

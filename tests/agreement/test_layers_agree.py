@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agreement.drawn import Log, Vector, counting, drawn, logs
+from tests.agreement.drawn import EVERY, FEW, Log, Vector, counting, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
 from tests.samples import COPIED, GENERATIONS, SAMPLES, share, table
@@ -22,22 +22,22 @@ from views.wire import from_ipc, to_ipc
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(400, quick=6)
+@share(400, quick=15)
 @given(st.data())
 def test_any_cut_and_micro_batches_give_the_whole_without_copies(kind: str, data: st.DataObject) -> None:
-    agree(kind, COPIED, data)
+    agree(kind, COPIED, EVERY, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(80, quick=3)
+@share(80, quick=5)
 @given(st.data())
 def test_every_event_counts_of_a_source_without_identity(kind: str, data: st.DataObject) -> None:
-    agree(kind, SAMPLES, data)
+    agree(kind, SAMPLES, EVERY | FEW, data)
 
 
-def agree(kind: str, source: Source, data: st.DataObject) -> None:
+def agree(kind: str, source: Source, measures: st.SearchStrategy[list[str]], data: st.DataObject) -> None:
     log = data.draw(logs(source), label="log")
-    said = drawn(data, kind, source)
+    said = drawn(data, kind, source, measures)
     view = said.view
     end = {partition: len(events) for partition, events in log.items()}
     cut = {partition: data.draw(st.integers(0, most), label=f"cut {partition}") for partition, most in end.items()}

@@ -51,7 +51,7 @@ from views.windows import all_time, delta, every_events, hopping, last_events, p
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(20, quick=3)
+@share(20, quick=5)
 @given(logs(), st.data())
 def test_three_say_the_same(kind: str, log: Log, data: st.DataObject) -> None:
     said = drawn(data, kind)

@@ -46,7 +46,7 @@ def any_hash(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("any_hash")
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(40, quick=3)
+@share(20, quick=5)
 @given(st.data())
 def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(), label="log")
@@ -117,7 +117,7 @@ def by_row(view: View, table: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["tumbling", "session"])
-@share(20, quick=3)
+@share(20, quick=5)
 @given(st.data())
 def test_pieces_of_states_join_without_a_seam(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(), label="log")
