@@ -24,7 +24,8 @@ from infra.settings import Kafka, Settings
 from ledger import promotion
 from ledger.positions import Position
 from ledger.tables import Tables
-from serving.outcome import Value
+from serving import Connection
+from serving.memory.store import Store
 from serving.reader import Reader
 from views.errors import TandemError
 
@@ -33,6 +34,7 @@ SOURCE: Final = "numbers"
 _START: Final = datetime(2026, 11, 1, tzinfo=UTC)
 _TICK_S: Final = 0.01
 _LIMIT_S: Final = 600.0
+_MEMORY: Final = 1 << 30
 _DAYS: Final = 7
 
 OLD: Final = f"""
@@ -192,7 +194,7 @@ def _flow(sender: _Sender, rate: int) -> Iterator[None]:
 class _Asked:
     """Queries, one after the other: seconds by phase, the release that answered last, and what was wrong."""
 
-    reader: Reader
+    connection: Connection
     phase: str = "before"
     release: int = 1
     position: Position = field(default_factory=Position)
@@ -211,14 +213,16 @@ class _Asked:
     def ask(self) -> None:
         """One query: the newest answer of the whole view, which must be what its position says."""
         phase, begun = self.phase, time.perf_counter()
-        self.reader.refresh()
-        answer = self.reader.answer("sums")
-        self.seconds.setdefault(phase, []).append(time.perf_counter() - begun)
-        if not isinstance(answer, Value):
-            self.wrong.append(f"{phase}: {answer}")
+        try:
+            self.connection.refresh()
+            snapshot = self.connection.snapshot()
+            answer = snapshot.view("sums").scan()
+        except TandemError as error:
+            self.wrong.append(f"{phase}: {error}")
             return
-        snapshot = self.reader.snapshot()
-        self.release, position = snapshot.publication.release, snapshot.positions[SOURCE]
+        self.seconds.setdefault(phase, []).append(time.perf_counter() - begun)
+        known = snapshot.pinned.snapshot
+        self.release, position = known.publication.release, known.positions[SOURCE]
         upto = sum(offset for _, offset in position.offsets)
         every = _EVERY[self.release]
         last = (upto - 1) // every
@@ -232,7 +236,7 @@ class _Asked:
 
 @contextmanager
 def _asking(tables: Tables) -> Iterator[_Asked]:
-    asked, over = _Asked(Reader(tables)), Event()
+    asked, over = _Asked(Connection(Store(tables, seed=1, memory=_MEMORY))), Event()
 
     def ask() -> None:
         while not over.is_set():
