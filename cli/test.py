@@ -18,6 +18,8 @@ _SLOW = "not slow"
 _SPREAD = ("-n", "2", "--dist", "loadfile")
 # The long run has single tests that take many minutes; demos and Airflow's schedulers leave a third process its time.
 _LONG = ("-n", "3", "--timeout", "3000")
+# The tests' Java mostly lives for seconds, in which it would compile itself well for longer than it then runs.
+_JAVA = "-XX:TieredStopAtLevel=1"
 
 
 def run(
@@ -31,6 +33,7 @@ def run(
     """Run lint, types, import directions and the tests of this checkout."""
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "dags"), environ.get("PYTHONPATH")]))
+    environ["JAVA_TOOL_OPTIONS"] = " ".join(filter(None, [environ.get("JAVA_TOOL_OPTIONS"), _JAVA]))
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
         airflow_packages.provide(call.say, environ=call.environ)
