@@ -160,14 +160,16 @@ def check(stream: Stream, at: AtOneSnapshot, ways: tuple[Asker, Sandbox, MergedV
         same("get", [] if one is None else [{name: one[name] for name in question.columns}], every)
     selected = to_rows(ask(sandbox, views, question.sql).table)
     same("sql", selected)
-    media = stream.dice.choice(MEDIA)
-    answer = asker.post("/sql", json={"statement": question.sql}, headers={"Accept": media})
-    assert answer.status_code == 200, answer.text
-    rows = read(answer.content, media, to_rows)
-    if media == CSV:
-        assert rows == as_csv(selected, question.columns), question
-    else:
-        same(f"sql as {media}", rows)
+    # Two readers may estimate differently, since sketches throw dice: CSV is held against what the same server says.
+    for media in (JSON, stream.dice.choice(MEDIA)):
+        answer = asker.post("/sql", json={"statement": question.sql}, headers={"Accept": media})
+        assert answer.status_code == 200, answer.text
+        found = read(answer.content, media, to_rows)
+        if media == CSV:
+            assert found == as_csv(rows, question.columns), question
+        else:
+            rows = found
+            same(f"sql as {media}", rows)
 
 
 def place(row: Row, question: Question) -> str:
@@ -220,7 +222,9 @@ def test_random_questions_have_the_oracles_rows_between_commits_and_promotions(
     sandbox: Sandbox, tmp_path: Path, memory_mb: int
 ) -> None:
     """What was begun at one snapshot, the pages of a cursor and questions of a program, goes on there after the next step."""
-    dice = Random(7 if settings().derandomize else None)
+    seed = 7 if settings().derandomize else Random().getrandbits(32)
+    print(f"{seed=}")  # noqa: T201 - pytest shows it if this fails
+    dice = Random(seed)
     stream = Stream(tmp_path, dice)
     stream.go_on("commit")
     served = Served(stream.world, {"wait_s": 60, "rate": 10**6, "burst": 10**6})

@@ -140,7 +140,7 @@ async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_c
         assert again.status_code == 200, again.text
     written, counted = log.counted(source, "keyed")
     assert counted == 10
-    assert written in (10, 15)
+    assert 10 <= written <= 15  # of each partition those that were in its socket
 
 
 @pytest.mark.slow
