@@ -1,5 +1,6 @@
 """Following a realtime table as it grows, without reading anything twice."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
@@ -31,31 +32,38 @@ class Followed:
 
 @dataclass
 class Follower:
-    """Reads the realtime table of one release and source; its state is the handle and the commits it has read."""
+    """Reads the realtime table of one release and source; its state is the handle and the commits it has read, at a version."""
 
     tables: Tables
     release: int
     source: str
     _handle: DeltaTable | None = field(default=None, repr=False)
     _commits: dict[str, Commit] = field(default_factory=dict, repr=False)
+    _read: tuple[int, tuple[Commit, ...]] | None = field(default=None, repr=False)
 
     def poll(self) -> Followed:
-        """Look for new commits; without any this costs one look at the log. Raises Unreadable."""
+        """Look for new commits; without any this costs one look at the log, and the commits are the same tuple.
+
+        Raises Unreadable.
+        """
+        for _ in range(_LOOKS - 1):
+            # Compaction may take out files between our look at the log and at them.
+            with suppress(delta.Vanished):
+                return self._look()
+        return self._look()
+
+    def _look(self) -> Followed:
+        handle = self._refresh()
+        if handle is None:
+            return Followed((), (), rebuild=False)
+        if self._read is not None and self._read[0] == handle.version():
+            return Followed(self._read[1], (), rebuild=False)
         before = end(self._commits.values())
-        for look in range(_LOOKS):
-            handle = self._refresh()
-            if handle is None:
-                return Followed((), (), rebuild=False)
-            try:
-                self._commits = {
-                    path: self._commits[path] if path in self._commits else read_commit(handle, path)
-                    for path in delta.files(handle)
-                }
-                break
-            except delta.Vanished:
-                if look == _LOOKS - 1:
-                    raise
+        self._commits = {
+            path: self._commits[path] if path in self._commits else read_commit(handle, path) for path in delta.files(handle)
+        }
         commits = tuple(in_order(self._commits.values()))
+        self._read = handle.version(), commits
         added = tuple(commit for commit in commits if _beyond(commit, before))
         rebuild = before is not None and any(not before.at_or_below(commit.start) for commit in added)
         return Followed(commits, added, rebuild)

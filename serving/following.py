@@ -1,16 +1,18 @@
 """Going on from snapshot to snapshot: never back, and without reading anything twice."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ledger import publications
+from ledger.commits import Commit
 from ledger.follower import Follower
 from ledger.gaps import gaps
 from ledger.positions import LOG_START, Position, upper
 from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.outcome import Failed
-from serving.snapshot import Snapshot, tail
+from serving.snapshot import Snapshot, Tail, tail
 from views.errors import TandemError
 
 UNPUBLISHED: Final = "nothing is published yet: `tandem up`, or the first `tandem speed`, makes the first publication"
@@ -28,6 +30,7 @@ class Following:
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
     _followers: dict[tuple[int, str], Follower] = field(default_factory=dict, init=False, repr=False)
+    _tails: dict[tuple[int, str], tuple[Sequence[Commit], Tail]] = field(default_factory=dict, init=False, repr=False)
 
     def refresh(self) -> Snapshot | Failed:
         """The newest snapshot that does not step back.
@@ -58,12 +61,16 @@ class Following:
     def _at(self, publication: Publication) -> Snapshot:
         return Snapshot(
             publication,
-            {
-                source: tail(self._follower(publication.release, source).poll().commits, cut)
-                for source, cut in publication.cuts.items()
-            },
+            {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()},
             tuple(gaps(self.tables)),
         )
+
+    def _tail(self, release: int, source: str, cut: Position) -> Tail:
+        commits, place = self._follower(release, source).poll().commits, (release, source)
+        known = self._tails.get(place)
+        if known is None or known[0] is not commits or known[1].cut != cut:
+            known = self._tails[place] = commits, tail(commits, cut)
+        return known[1]
 
     def _follower(self, release: int, source: str) -> Follower:
         return self._followers.setdefault((release, source), Follower(self.tables, release, source))
@@ -83,6 +90,7 @@ class Following:
             self._reached[source] = upper(self._reached.get(source, LOG_START), position)
         release = found.publication.release
         self._followers = {place: follower for place, follower in self._followers.items() if place[0] == release}
+        self._tails = {place: known for place, known in self._tails.items() if place in self._followers}
 
 
 def _supersedes(live: Publication, held: Publication) -> bool:

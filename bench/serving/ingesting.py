@@ -1,8 +1,8 @@
 """A process that commits: FOLDER KEYS PAGES EVERY_S PUBLISH_EVERY, until its standard input ends.
 
 Each commit is of a request of at most PAGES different pages of KEYS. After each PUBLISH_EVERY commits all that is counted is
-published below a new cut; never if that is 0. A line of JSON says of each commit where it ends and when it was made, by the
-machine's monotonic clock.
+published below a new cut; never if that is 0. As often as the speed layer does few files are made of many. A line of JSON says of
+each commit where it ends and when it was made, by the machine's monotonic clock.
 """
 
 import json
@@ -15,6 +15,7 @@ import numpy as np
 from deltalake import DeltaTable
 
 from bench.serving.published import SMALL, VIEW, Numbers, Tail, by_minute, publish_version, states, write_version
+from infra.settings import Speed
 from ledger.tables import Tables
 from views import project
 
@@ -42,7 +43,8 @@ class Ingesting:
         publish_version(self.tables, self._version, {name: len(table) for name, table in counted.items()}, cut)
         for name in counted:
             DeltaTable(self.tables.view(name, self.tail.fingerprints[name])).delete(f"batch_version < {self._version - 1}")
-        self.tail.compact(cut)
+        self.tail.cut = cut
+        self.tail.compact()
 
 
 def main(folder: Path, keys: int, pages: int, every_s: float, publish_every: int) -> None:
@@ -58,6 +60,8 @@ def main(folder: Path, keys: int, pages: int, every_s: float, publish_every: int
         ingesting.commit(np.unique(dice.integers(0, keys, pages)))
         print(json.dumps({"end": ingesting.tail.end.to_json(), "at": time.monotonic()}), flush=True)
         number += 1
+        if number % Speed().compact_every == 0:
+            ingesting.tail.compact()
         if publish_every and number % publish_every == 0:
             ingesting.publish()
 

@@ -122,6 +122,7 @@ class Tail:
         self._views = project.load(folder).views
         self.fingerprints = {name: view.fingerprint for name, view in live.views.items()}
         self._writer = Writer.claim(tables, live.release, SOURCE, by="bench", at=AT)
+        self.cut = live.cut(SOURCE)
 
     def commit(self, numbers: Numbers) -> None:
         """One more request of each of these pages."""
@@ -136,14 +137,14 @@ class Tail:
         """Where the next commit starts."""
         return self._writer.end
 
-    def compact(self, cut: Position) -> None:
-        """Make few files of many, as the speed layer does between micro-batches."""
+    def compact(self) -> None:
+        """Make few files of many, as the speed layer does between micro-batches; `cut` is the live one."""
         views = {self.fingerprints[name]: view for name, view in self._views.items()}
 
         def merged(fingerprint: str, partials: Sequence[bytes]) -> bytes:
             return to_ipc(merge_states(views[fingerprint], [from_ipc(one) for one in partials]))
 
-        self._writer.compact(merged, live=cut, at=AT)
+        self._writer.compact(merged, live=self.cut, at=AT)
 
 
 _FOLDS: Final[dict[str, Callable[[View, Numbers], pa.Table]]] = {VIEW: states, SMALL: by_minute}

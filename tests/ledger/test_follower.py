@@ -50,6 +50,16 @@ def test_no_file_is_read_twice(tables: Tables, monkeypatch: pytest.MonkeyPatch) 
     assert len(read) == len(set(read)) == 6
 
 
+def test_without_news_the_commits_are_not_gone_through_again(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    first = follower.poll().commits
+    assert follower.poll() == Followed(first, (), rebuild=False)
+    assert follower.poll().commits is first
+    commit_each(writer, at(3, 2))
+    assert follower.poll().commits[:-1] == first
+
+
 def test_a_compaction_adds_nothing(tables: Tables) -> None:
     writer, follower = claim(tables), follow(tables)
     commit_each(writer, *(at(n, n) for n in range(1, 9)))
