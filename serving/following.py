@@ -29,8 +29,7 @@ class Following:
     tables: Tables
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
-    _followers: dict[tuple[int, str], Follower] = field(default_factory=dict, init=False, repr=False)
-    _tails: dict[tuple[int, str], tuple[Sequence[Commit], Tail]] = field(default_factory=dict, init=False, repr=False)
+    _followed: dict[tuple[int, str], "_Realtime"] = field(default_factory=dict, init=False, repr=False)
 
     def refresh(self) -> Snapshot | Failed:
         """The newest snapshot that does not step back.
@@ -49,7 +48,7 @@ class Following:
                     return Failed(self._stepped_back(found))
                 found = self._at(self._held.publication)
         except TandemError as error:
-            self._followers.clear()  # a table that was damaged or replaced under a follower is read anew once it is well
+            self._followed.clear()  # a table that was damaged or replaced under a follower is read anew once it is well
             return Failed(str(error))
         self._hold(found)
         return found
@@ -61,19 +60,12 @@ class Following:
     def _at(self, publication: Publication) -> Snapshot:
         return Snapshot(
             publication,
-            {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()},
+            {source: self._realtime(publication.release, source).tail(cut) for source, cut in publication.cuts.items()},
             tuple(gaps(self.tables)),
         )
 
-    def _tail(self, release: int, source: str, cut: Position) -> Tail:
-        commits, place = self._follower(release, source).poll().commits, (release, source)
-        known = self._tails.get(place)
-        if known is None or known[0] is not commits or known[1].cut != cut:
-            known = self._tails[place] = commits, tail(commits, cut)
-        return known[1]
-
-    def _follower(self, release: int, source: str) -> Follower:
-        return self._followers.setdefault((release, source), Follower(self.tables, release, source))
+    def _realtime(self, release: int, source: str) -> "_Realtime":
+        return self._followed.setdefault((release, source), _Realtime(Follower(self.tables, release, source)))
 
     def _behind(self, found: Snapshot) -> bool:
         return not all(self._reached.get(source, LOG_START).at_or_below(position) for source, position in found.positions.items())
@@ -89,8 +81,22 @@ class Following:
         for source, position in found.positions.items():
             self._reached[source] = upper(self._reached.get(source, LOG_START), position)
         release = found.publication.release
-        self._followers = {place: follower for place, follower in self._followers.items() if place[0] == release}
-        self._tails = {place: known for place, known in self._tails.items() if place in self._followers}
+        self._followed = {place: realtime for place, realtime in self._followed.items() if place[0] == release}
+
+
+@dataclass
+class _Realtime:
+    """A source's realtime table as it grows; its tail is made anew only where the commits or the cut are others."""
+
+    follower: Follower
+    _made: tuple[Sequence[Commit], Tail] | None = field(default=None, init=False, repr=False)
+
+    def tail(self, cut: Position) -> Tail:
+        """What it has from the cut on, now. Raises Unreadable."""
+        commits = self.follower.poll().commits
+        if self._made is None or self._made[0] is not commits or self._made[1].cut != cut:
+            self._made = commits, tail(commits, cut)
+        return self._made[1]
 
 
 def _supersedes(live: Publication, held: Publication) -> bool:

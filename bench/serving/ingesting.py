@@ -1,8 +1,8 @@
 """A process that commits: FOLDER KEYS PAGES EVERY_S PUBLISH_EVERY, until its standard input ends.
 
 Each commit is of a request of at most PAGES different pages of KEYS. After each PUBLISH_EVERY commits all that is counted is
-published below a new cut; never if that is 0. As often as the speed layer does few files are made of many. A line of JSON says of
-each commit where it ends and when it was made, by the machine's monotonic clock.
+published below a new cut; never if that is 0. Few files are made of many as often as the speed layer does that by default. A line
+of JSON says of each commit where it ends and when it was made, by the machine's monotonic clock.
 """
 
 import json
@@ -44,7 +44,6 @@ class Ingesting:
         for name in counted:
             DeltaTable(self.tables.view(name, self.tail.fingerprints[name])).delete(f"batch_version < {self._version - 1}")
         self.tail.cut = cut
-        self.tail.compact()
 
 
 def main(folder: Path, keys: int, pages: int, every_s: float, publish_every: int) -> None:

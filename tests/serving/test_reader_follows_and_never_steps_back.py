@@ -13,8 +13,10 @@ from ledger.publications import Publication
 from ledger.realtime import Writer
 from ledger.tables import Tables
 from serving import following
+from serving.following import Following
 from serving.outcome import Value
 from serving.reader import Reader
+from serving.snapshot import Snapshot, Tail
 from tests.serving.world import NOON, SOURCE, World, hit, position
 
 
@@ -46,6 +48,25 @@ def test_only_new_files_are_read_and_only_new_commits_decoded(world: World, monk
         assert counted(reader) == end
         assert len(read) == n + 1  # the writer's claim is a commit too
     assert len(set(read)) == len(read)
+
+
+def test_a_tail_is_made_anew_where_commits_or_the_cut_are_others(world: World) -> None:
+    reader = Following(world.tables)
+
+    def made() -> Tail:
+        found = reader.refresh()
+        assert isinstance(found, Snapshot)
+        return found.tails[SOURCE]
+
+    world.trigger(position(10))
+    first = made()
+    assert made() is first
+    world.trigger(position(20))
+    second = made()
+    assert (first.end, second.end) == (position(10), position(20))
+    world.recompute(position(10))
+    third = made()
+    assert (third.cut, third.end) == (position(10), position(20))
 
 
 def test_an_answer_stays_as_pinned_until_refresh(world: World) -> None:
