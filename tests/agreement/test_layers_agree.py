@@ -29,7 +29,7 @@ def test_any_cut_and_micro_batches_give_the_whole_without_copies(kind: str, data
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(80, quick=5)
+@share(20, quick=5)
 @given(st.data())
 def test_every_event_counts_of_a_source_without_identity(kind: str, data: st.DataObject) -> None:
     agree(kind, SAMPLES, EVERY | FEW, data)
