@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import duckdb
 import msgspec
@@ -36,35 +36,32 @@ def main(arguments: Sequence[str]) -> NoReturn:
     gc.collect()
     gc.freeze()  # what children share is not written to by looking for garbage
     children: dict[int, int] = {}
-
-    def reap(*_: Any) -> None:
-        while children:
-            try:
-                ended, _status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not ended:
-                return
-            for number in [number for number, pid in children.items() if pid == ended]:
-                del children[number]
-
-    signal.signal(signal.SIGCHLD, reap)
     try:
         frames.send(parent, encode(Ready()))
         while True:
             frame = frames.receive(parent, files=True)
             message = TO_ZYGOTE.decode(frame.body)
-            # A child may end before its number is written down: it is reaped afterwards.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
             if isinstance(message, Start):
                 (end,) = frame.files
                 children[message.number] = _forked(end, database, limits)
                 os.close(end)
             elif message.number in children:
                 os.kill(children[message.number], signal.SIGKILL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            _forget_ended(children)
     except frames.Broken:
         os._exit(0)  # the parent has ended; children that wait see that too, and those that work have their time
+
+
+def _forget_ended(children: dict[int, int]) -> None:
+    """Reap the children that have ended, by number their process ids.
+
+    Only between messages, never by a handler of SIGCHLD: another child may end while a handler runs, and the handler would run
+    within itself. Until it is reaped, no other process can have a child's id.
+    """
+    for number, pid in [*children.items()]:
+        ended, _status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            del children[number]
 
 
 def _forked(end: int, database: duckdb.DuckDBPyConnection, limits: Limits) -> int:
@@ -72,8 +69,6 @@ def _forked(end: int, database: duckdb.DuckDBPyConnection, limits: Limits) -> in
     if pid:
         return pid
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         os.setsid()
         own = os.dup2(end, 0, inheritable=False)
         os.closerange(1, os.sysconf("SC_OPEN_MAX"))  # the zygote's own socket among them

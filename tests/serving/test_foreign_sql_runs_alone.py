@@ -155,6 +155,19 @@ def test_it_goes_on_when_all_its_processes_have_been_killed() -> None:
         assert sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers()).to_pylist() == [{"n": 499_500}]
 
 
+def test_no_end_of_a_process_interrupts_the_one_that_all_are_forked_from(sandbox: Sandbox) -> None:
+    # Two that ended at once made its handler run within itself, of which it died now and then.
+    status = Path(f"/proc/{zygote(sandbox).pid}/status").read_text()
+    handled = int(status.split("SigCgt:")[1].split()[0], 16)
+    assert not handled & 1 << signal.SIGCHLD - 1
+
+
+def test_processes_that_have_ended_do_not_pile_up(sandbox: Sandbox) -> None:
+    for _ in range(20):
+        sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers())
+    assert len(zygote(sandbox).children()) <= sandbox.ready + 2, "those of the last statements may not be reaped yet"
+
+
 def test_nothing_is_left_when_it_is_closed() -> None:
     with Sandbox(Limits(seconds=30)) as sandbox:
         processes = [zygote(sandbox), *waiting(sandbox, 2)]
