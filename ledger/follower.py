@@ -12,6 +12,7 @@ from ledger.compaction import in_order
 from ledger.positions import Position
 from ledger.tables import Tables
 from ledger.tiling import end
+from ledger.watched import Watched
 
 _LOOKS = 3
 
@@ -32,14 +33,16 @@ class Followed:
 
 @dataclass
 class Follower:
-    """Reads the realtime table of one release and source; its state is the handle and the commits it has read, at a version."""
+    """Reads the realtime table of one release and source; its state is the table and the commits it has read, at a version."""
 
     tables: Tables
     release: int
     source: str
-    _handle: DeltaTable | None = field(default=None, repr=False)
-    _commits: dict[str, Commit] = field(default_factory=dict, repr=False)
-    _read: tuple[int, tuple[Commit, ...]] | None = field(default=None, repr=False)
+    _commits: dict[str, Commit] = field(default_factory=dict, init=False, repr=False)
+    _read: tuple[DeltaTable, int, tuple[Commit, ...]] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._table = Watched(self.tables, self.tables.realtime(self.release, self.source))
 
     def poll(self) -> Followed:
         """Look for new commits; without any this costs one look at the log, and the commits are the same tuple.
@@ -53,27 +56,20 @@ class Follower:
         return self._look()
 
     def _look(self) -> Followed:
-        handle = self._refresh()
+        handle = self._table.look()
         if handle is None:
             return Followed((), (), rebuild=False)
-        if self._read is not None and self._read[0] == handle.version():
-            return Followed(self._read[1], (), rebuild=False)
+        if self._read is not None and self._read[0] is handle and self._read[1] == handle.version():
+            return Followed(self._read[2], (), rebuild=False)
         before = end(self._commits.values())
         self._commits = {
             path: self._commits[path] if path in self._commits else read_commit(handle, path) for path in delta.files(handle)
         }
         commits = tuple(in_order(self._commits.values()))
-        self._read = handle.version(), commits
+        self._read = handle, handle.version(), commits
         added = tuple(commit for commit in commits if _beyond(commit, before))
         rebuild = before is not None and any(not before.at_or_below(commit.start) for commit in added)
         return Followed(commits, added, rebuild)
-
-    def _refresh(self) -> DeltaTable | None:
-        if self._handle is None:
-            self._handle = delta.open_table(self.tables, self.tables.realtime(self.release, self.source))
-        else:
-            self._handle = delta.refresh(self._handle)
-        return self._handle
 
 
 def _beyond(commit: Commit, before: Position | None) -> bool:

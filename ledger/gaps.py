@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.journal import Journal, Row, Snapshot
+from ledger.journal import Followed, Journal, Row, Snapshot
 from ledger.positions import Position
 from ledger.tables import Tables
 from views.errors import TandemError
@@ -60,7 +60,12 @@ def record(tables: Tables, source: str, ranges: Ranges, *, reason: str, at: date
 
 def gaps(tables: Tables, source: str | None = None) -> list[Gap]:
     """All recorded gaps, of one source if given, in the order in which they were found."""
-    return [gap for gap in map(_gap, _journal(tables).read().rows()) if source in (None, gap.source)]
+    return [gap for gap in _all(_journal(tables).read()) if source in (None, gap.source)]
+
+
+def followed(tables: Tables) -> Followed[tuple[Gap, ...]]:
+    """All recorded gaps, for one who asks again and again."""
+    return _journal(tables).followed(_all)
 
 
 def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
@@ -92,6 +97,10 @@ def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -
 
 def _journal(tables: Tables) -> Journal:
     return Journal(tables, tables.control("gaps"), SCHEMA)
+
+
+def _all(snapshot: Snapshot) -> tuple[Gap, ...]:
+    return tuple(map(_gap, snapshot.rows()))
 
 
 def _gap(row: Row) -> Gap:

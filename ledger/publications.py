@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ledger.commit_files import spans_of
 from ledger.counts import Counts
-from ledger.journal import Journal, Row, Snapshot
+from ledger.journal import Followed, Journal, Row, Snapshot
 from ledger.parts import BatchView, versions
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
@@ -92,8 +92,12 @@ SCHEMA: Final = pa.schema(
 
 def latest(tables: Tables) -> Publication | None:
     """The live publication, read from one file; None before the first. Raises Unreadable."""
-    row = _journal(tables).read().newest()
-    return None if row is None else from_row(row)
+    return _newest(_journal(tables).read())
+
+
+def followed(tables: Tables) -> Followed[Publication | None]:
+    """The live publication, for one who asks again and again."""
+    return _journal(tables).followed(_newest)
 
 
 def history(tables: Tables) -> list[Publication]:
@@ -108,9 +112,12 @@ class History:
     tables: Tables
     _known: list[Publication] = field(default_factory=list, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        self._live = followed(self.tables)
+
     def read(self) -> list[Publication]:
         """All publications now, oldest first. Raises Unreadable."""
-        live = latest(self.tables)
+        live = self._live.read()
         if live is not None and self._known and live.number == self._known[-1].number + 1:
             self._known.append(live)
         elif live != (self._known[-1] if self._known else None):
@@ -249,6 +256,11 @@ def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:
     if newest is None or newest["release"] == release:
         return None if newest is None else from_row(newest)
     return next((from_row(row) for row in reversed(snapshot.rows()) if row["release"] == release), None)
+
+
+def _newest(snapshot: Snapshot) -> Publication | None:
+    row = snapshot.newest()
+    return None if row is None else from_row(row)
 
 
 def _journal(tables: Tables) -> Journal:

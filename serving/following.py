@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledger import publications
+from ledger import gaps, publications
 from ledger.commits import Commit
 from ledger.follower import Follower
-from ledger.gaps import gaps
 from ledger.positions import LOG_START, Position, upper
 from ledger.publications import Publication
 from ledger.tables import Tables
@@ -29,7 +28,9 @@ class Following:
     tables: Tables
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
-    _followed: dict[tuple[int, str], "_Realtime"] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._begin()
 
     def refresh(self) -> Snapshot | Failed:
         """The newest snapshot that does not step back.
@@ -48,20 +49,24 @@ class Following:
                     return Failed(self._stepped_back(found))
                 found = self._at(self._held.publication)
         except TandemError as error:
-            self._followed.clear()  # a table that was damaged or replaced under a follower is read anew once it is well
+            self._begin()  # a table that was damaged or replaced under a follower is read anew once it is well
             return Failed(str(error))
         self._hold(found)
         return found
 
+    def _begin(self) -> None:
+        self._followed: dict[tuple[int, str], _Realtime] = {}
+        self._live, self._gaps = publications.followed(self.tables), gaps.followed(self.tables)
+
     def _look(self) -> Snapshot | None:
-        live = publications.latest(self.tables)
+        live = self._live.read()
         return None if live is None else self._at(live)
 
     def _at(self, publication: Publication) -> Snapshot:
         return Snapshot(
             publication,
             {source: self._realtime(publication.release, source).tail(cut) for source, cut in publication.cuts.items()},
-            tuple(gaps(self.tables)),
+            self._gaps.read(),
         )
 
     def _realtime(self, release: int, source: str) -> "_Realtime":

@@ -1,0 +1,59 @@
+"""A table that is looked at again and again: while nothing is new, two questions to the file system tell so of a local one."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from deltalake import DeltaTable
+
+from ledger import delta
+from ledger.tables import Tables
+
+
+class _Entry(NamedTuple):
+    """What tells one file from another that takes its place later."""
+
+    inode: int
+    written_ns: int
+
+
+@dataclass
+class Watched:
+    """The table at `address`, which need not be there yet."""
+
+    tables: Tables
+    address: str
+    _handle: DeltaTable | None = field(default=None, init=False, repr=False)
+    _entry: _Entry | None = field(default=None, init=False, repr=False)
+
+    def look(self) -> DeltaTable | None:
+        """The table at its newest version, None if there is none; without news the same handle, at the same version.
+
+        A table that has taken the place of another has a new handle. Raises Unreadable.
+        """
+        handle = self._handle
+        if handle is None:
+            handle = delta.open_table(self.tables, self.address)
+        else:
+            # A version's entry is written after that of the one before, and expires after it.
+            more, entry = self._path(handle.version() + 1).exists(), self._entry_of(handle)
+            if entry != self._entry:
+                handle = delta.open_table(self.tables, self.address)
+            elif more or entry is None:
+                handle = delta.refresh(handle)
+            else:
+                return handle
+        self._handle = handle
+        self._entry = None if handle is None else self._entry_of(handle)
+        return handle
+
+    def _entry_of(self, handle: DeltaTable) -> _Entry | None:
+        """None also where the table is not on this machine."""
+        try:
+            found = self._path(handle.version()).stat()
+        except OSError:
+            return None
+        return _Entry(found.st_ino, found.st_mtime_ns)
+
+    def _path(self, version: int) -> Path:
+        return Path(self.address, "_delta_log", f"{version:020}.json")
