@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 from bench.stock.measuring import stop
 from bench.stock.systems import environ
+from infra.settings import Serving
 from views.errors import TandemError
 
-POLL_S: Final = 0.05
+POLL_S: Final = Serving().poll_ms / 1000
 """Between two looks of the server, as it is by default."""
 _UNBOUNDED: Final = {"RATE": 1_000_000, "BURST": 1_000_000, "MEMORY_MB": 8192, "POLL_MS": round(POLL_S * 1000)}
 

@@ -1,28 +1,26 @@
 """The pages about Airflow, done as they say, and the demo whose batch runs are Airflow's."""
 
 import json
-import time
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from infra.jars import ROOT
-from tests.dags.local_airflow import needs_airflow
+from tests.dags.local_airflow import Local, needs_airflow, wait_for
 from tests.documented import Command, File, steps
 from tests.end_to_end.test_demo import assert_nothing_is_left, demo
 from tests.end_to_end.test_readme import typed
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), needs_airflow]
-SECONDS = 600
 PAGES = ("schedule.md", "backfill.md", "reprocess.md")
 
 
-def states(folder: Path, dag: str) -> dict[str, str]:
-    """How the runs of a DAG are, by their ids."""
-    done = typed(f"./tandem airflow --project my_shop -- dags list-runs {dag} --output json", folder)
-    assert done.returncode == 0, done.stderr
-    return {run["run_id"]: run["state"] for run in json.loads(done.stdout[done.stdout.index("[{") :])}
+def ended(local: Local, dag: str) -> dict[str, str] | None:
+    """How the runs of a DAG are, by their ids, once none goes on."""
+    found = {run["dag_run_id"]: run["state"] for run in local.runs(dag)}
+    return found if set(found.values()) <= {"success", "failed"} else None
 
 
 def test_the_pages_work_as_they_stand(tmp_path: Path) -> None:
@@ -38,10 +36,7 @@ def test_the_pages_work_as_they_stand(tmp_path: Path) -> None:
             words = step.line.split()
             dag = next((word for word in words if word in ("recompute", "recompute_days", "reprocess")), None)
             if dag is not None:
-                deadline = time.monotonic() + SECONDS
-                while not set((found := states(tmp_path, dag)).values()) <= {"success", "failed"}:
-                    assert time.monotonic() < deadline, found
-                    time.sleep(1)
+                found = wait_for(f"the runs of {dag} to end", partial(ended, Local(tmp_path / "my_shop"), dag))
                 assert set(found.values()) == {"success"}, dag
                 ended.append((dag, found))
     finally:
