@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
 
 # One broker and one Spark session for the whole run, started by the first test that asks for them.
 pytest_plugins = ["tests.stack"]
@@ -23,36 +22,16 @@ settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHR
 # TANDEM_HYPOTHESIS=all looks four times longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
-# Long ones that share nothing with their neighbours: each goes to whoever is free. All else stays together by file.
 _COMPUTING = ("tests/agreement/", "tests/laws/", "tests/simulation/", "tests/mutants/")
+# Long ones that share nothing with their neighbours: each goes to whoever is free. All else stays together by file.
 _ALONE = (*_COMPUTING, "tests/batch/test_random_schedules.py")
 
 
 class Spread(LoadFileScheduling):
-    """Which tests one worker runs in a row.
-
-    Those that only compute come last, and have no more workers than there are cores: a further one takes from the others more
-    than it gives, while it fills the time in which tests before them wait for a process.
-    """
-
-    def schedule(self) -> None:
-        """Hand out the first tests; those that only compute are moved behind all others."""
-        super().schedule()
-        for scope in [scope for scope in self.workqueue if scope.startswith(_COMPUTING)]:
-            self.workqueue.move_to_end(scope)
+    """Which tests one worker runs in a row."""
 
     def _split_scope(self, nodeid: str) -> str:
         return nodeid if nodeid.startswith(_ALONE) else super()._split_scope(nodeid)
-
-    def _reschedule(self, node: WorkerController) -> None:
-        at_work = [one for one in self.nodes if not one.shutting_down]
-        if node in at_work and len(at_work) > (os.cpu_count() or 1) and self._only_computes():
-            node.shutdown()
-        else:
-            super()._reschedule(node)
-
-    def _only_computes(self) -> bool:
-        return next(iter(self.workqueue), "").startswith(_COMPUTING)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread | None:
@@ -61,7 +40,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, help="Run the simulated schedule of this seed alone (tests/simulation).")
+    parser.addoption(
+        "--part", choices=["computing", "other"], help="Run only the tests that do nothing but compute, or all others."
+    )
     parser.addoption("--screenshots", metavar="DIR", help="Leave pictures of the web page there (tests/serving/page).")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part = config.getoption("part")
+    if part is not None:
+        kept = [item for item in items if item.nodeid.startswith(_COMPUTING) == (part == "computing")]
+        config.hook.pytest_deselected(items=[*set(items) - set(kept)])
+        items[:] = kept
 
 
 def pytest_report_header() -> str:
