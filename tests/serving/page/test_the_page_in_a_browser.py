@@ -90,7 +90,7 @@ def test_a_view_shows_the_rows_of_the_answer(open_page: Open, address: str, secr
     for cells, row in zip(shown, found["rows"], strict=True):
         assert [cells[0], cells[2], cells[3]] == [row["page"], states[row["window_state"]], str(row["hits"])]
     page.get_by_role("button", name="Next").click()
-    expect(page.get_by_role("table")).to_contain_text(f"of {found['total']}")
+    expect(page.get_by_role("table")).to_contain_text(f"rows 101 to {found['total']} of {found['total']}")
     assert len(rows(page)) == found["total"] - 100
 
 
