@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800), n
 PAGES = ("schedule.md", "backfill.md", "reprocess.md")
 
 
-def ended(local: Local, dag: str) -> dict[str, str] | None:
+def outcomes(local: Local, dag: str) -> dict[str, str] | None:
     """How the runs of a DAG are, by their ids, once none goes on."""
     found = {run["dag_run_id"]: run["state"] for run in local.runs(dag)}
     return found if set(found.values()) <= {"success", "failed"} else None
@@ -36,7 +36,7 @@ def test_the_pages_work_as_they_stand(tmp_path: Path) -> None:
             words = step.line.split()
             dag = next((word for word in words if word in ("recompute", "recompute_days", "reprocess")), None)
             if dag is not None:
-                found = wait_for(f"the runs of {dag} to end", partial(ended, Local(tmp_path / "my_shop"), dag))
+                found = wait_for(f"the runs of {dag} to end", partial(outcomes, Local(tmp_path / "my_shop"), dag))
                 assert set(found.values()) == {"success"}, dag
                 ended.append((dag, found))
     finally:

@@ -34,6 +34,15 @@ def numbers(handle: DeltaTable | None) -> list[int]:
     )
 
 
+def watching(tables: Tables, table: str, *commits: int) -> Watched:
+    """One who has seen the table after these commits of a number each."""
+    watched = Watched(tables, table)
+    for n in commits:
+        append(table, n)
+    watched.look()
+    return watched
+
+
 def refused(*_: object) -> DeltaTable:
     raise AssertionError("nothing is new")
 
@@ -64,18 +73,14 @@ def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypa
 
 
 def test_many_commits_at_once_are_all_seen(tables: Tables, table: str) -> None:
-    watched = Watched(tables, table)
-    append(table, 0)
-    watched.look()
+    watched = watching(tables, table, 0)
     for n in range(1, 8):
         append(table, n)
     assert numbers(watched.look()) == [*range(8)]
 
 
 def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str, tmp_path: Path) -> None:
-    watched = Watched(tables, table)
-    append(table, 1)
-    append(table, 2)
+    watched = watching(tables, table, 1, 2)
     first = watched.look()
     other = tmp_path / "other"
     append(str(other), 3)
@@ -88,27 +93,20 @@ def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, ta
 
 
 def test_a_shorter_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str) -> None:
-    watched = Watched(tables, table)
-    append(table, 1)
-    append(table, 2)
-    watched.look()
+    watched = watching(tables, table, 1, 2)
     shutil.rmtree(table)
     append(table, 5)
     assert numbers(watched.look()) == [5]
 
 
 def test_a_table_that_is_gone_is_gone(tables: Tables, table: str) -> None:
-    watched = Watched(tables, table)
-    append(table, 1)
-    watched.look()
+    watched = watching(tables, table, 1)
     shutil.rmtree(table)
     assert watched.look() is None
 
 
 def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, table: str) -> None:
-    watched = Watched(tables, table)
-    append(table, 0)
-    watched.look()
+    watched = watching(tables, table, 0)
     for n in range(1, 4):
         append(table, n)
     DeltaTable(table).create_checkpoint()
@@ -118,9 +116,7 @@ def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, 
 
 
 def test_a_torn_entry_is_said_until_it_is_whole(tables: Tables, table: str) -> None:
-    watched = Watched(tables, table)
-    append(table, 1)
-    watched.look()
+    watched = watching(tables, table, 1)
     append(table, 2)
     entry = Path(table) / "_delta_log" / f"{1:020}.json"
     whole = entry.read_bytes()
