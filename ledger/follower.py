@@ -38,11 +38,11 @@ class Follower:
     tables: Tables
     release: int
     source: str
-    _commits: dict[str, Commit] = field(default_factory=dict, init=False, repr=False)
-    _read: tuple[DeltaTable, int, tuple[Commit, ...]] | None = field(default=None, init=False, repr=False)
+    _known: dict[str, Commit] = field(default_factory=dict, init=False, repr=False)
+    _newest: tuple[Commit, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._table = Watched(self.tables, self.tables.realtime(self.release, self.source))
+        self._table = Watched(self.tables, self.tables.realtime(self.release, self.source), self._read)
 
     def poll(self) -> Followed:
         """Look for new commits; without any this costs one look at the log, and the commits are the same tuple.
@@ -56,20 +56,21 @@ class Follower:
         return self._look()
 
     def _look(self) -> Followed:
-        handle = self._table.look()
-        if handle is None:
-            return Followed((), (), rebuild=False)
-        if self._read is not None and self._read[0] is handle and self._read[1] == handle.version():
-            return Followed(self._read[2], (), rebuild=False)
-        before = end(self._commits.values())
-        self._commits = {
-            path: self._commits[path] if path in self._commits else read_commit(handle, path) for path in delta.files(handle)
-        }
-        commits = tuple(in_order(self._commits.values()))
-        self._read = handle, handle.version(), commits
-        added = tuple(commit for commit in commits if _beyond(commit, before))
-        rebuild = before is not None and any(not before.at_or_below(commit.start) for commit in added)
+        before, commits = self._newest, self._table.read()
+        if commits is before:
+            return Followed(commits, (), rebuild=False)
+        self._newest, reached = commits, end(before)
+        added = tuple(commit for commit in commits if _beyond(commit, reached))
+        rebuild = reached is not None and any(not reached.at_or_below(commit.start) for commit in added)
         return Followed(commits, added, rebuild)
+
+    def _read(self, handle: DeltaTable | None) -> tuple[Commit, ...]:
+        if handle is None:
+            return ()
+        self._known = {
+            path: self._known[path] if path in self._known else read_commit(handle, path) for path in delta.files(handle)
+        }
+        return tuple(in_order(self._known.values()))
 
 
 def _beyond(commit: Commit, before: Position | None) -> bool:

@@ -8,9 +8,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.journal import Followed, Journal, Row, Snapshot
+from ledger.journal import Journal, Row, Snapshot
 from ledger.positions import Position
 from ledger.tables import Tables
+from ledger.watched import Watched
 from views.errors import TandemError
 from views.ranges import Ranges
 
@@ -63,9 +64,9 @@ def gaps(tables: Tables, source: str | None = None) -> list[Gap]:
     return [gap for gap in _all(_journal(tables).read()) if source in (None, gap.source)]
 
 
-def followed(tables: Tables) -> Followed[tuple[Gap, ...]]:
+def watched(tables: Tables) -> Watched[tuple[Gap, ...]]:
     """All recorded gaps, for one who asks again and again."""
-    return _journal(tables).followed(_all)
+    return _journal(tables).watched(_all)
 
 
 def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:

@@ -8,9 +8,9 @@ what a row promises about its predecessors holds.
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -74,9 +74,9 @@ class Journal:
         """The journal now. Raises Unreadable."""
         return Snapshot(delta.open_table(self.tables, self.address))
 
-    def followed(self, make: Callable[[Snapshot], T]) -> "Followed[T]":
+    def watched(self, make: Callable[[Snapshot], T]) -> Watched[T]:
         """What a function makes of the journal, for one who asks again and again."""
-        return Followed(Watched(self.tables, self.address), make)
+        return Watched(self.tables, self.address, lambda handle: make(Snapshot(handle)))
 
     def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
         """Add the row that `derive` makes of what is there, without number and id; nothing if it makes None.
@@ -114,24 +114,6 @@ class Journal:
         with suppress(delta.Conflict, delta.Unwritable):
             rows = pa.concat_tables(delta.read_file(handle, path) for path in paths).cast(self.schema)
             delta.conditional_replace(handle, paths, [rows], at=datetime.now(UTC), bounds="number")
-
-
-@dataclass
-class Followed(Generic[T]):
-    """What is made of a journal; only where it has new rows is it made anew."""
-
-    table: Watched
-    make: Callable[[Snapshot], T]
-    _made: tuple[DeltaTable, int, T] | None = field(default=None, init=False, repr=False)
-
-    def read(self) -> T:
-        """What is made of the journal as it is now. Raises Unreadable."""
-        handle = self.table.look()
-        if handle is None:
-            return self.make(Snapshot(None))
-        if self._made is None or self._made[0] is not handle or self._made[1] != handle.version():
-            self._made = handle, handle.version(), self.make(Snapshot(handle))
-        return self._made[2]
 
 
 def _landed(snapshot: Snapshot, row: Row) -> bool:

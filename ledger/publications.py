@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from ledger.commit_files import spans_of
 from ledger.counts import Counts
-from ledger.journal import Followed, Journal, Row, Snapshot
+from ledger.journal import Journal, Row, Snapshot
 from ledger.parts import BatchView, versions
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
+from ledger.watched import Watched
 from views.errors import TandemError
 from views.watermark import Maxima, maxima_from_json, maxima_to_json
 
@@ -95,9 +96,9 @@ def latest(tables: Tables) -> Publication | None:
     return _newest(_journal(tables).read())
 
 
-def followed(tables: Tables) -> Followed[Publication | None]:
+def watched(tables: Tables) -> Watched[Publication | None]:
     """The live publication, for one who asks again and again."""
-    return _journal(tables).followed(_newest)
+    return _journal(tables).watched(_newest)
 
 
 def history(tables: Tables) -> list[Publication]:
@@ -113,7 +114,7 @@ class History:
     _known: list[Publication] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._live = followed(self.tables)
+        self._live = watched(self.tables)
 
     def read(self) -> list[Publication]:
         """All publications now, oldest first. Raises Unreadable."""

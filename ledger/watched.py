@@ -1,13 +1,16 @@
 """A table that is looked at again and again: while nothing is new, two questions to the file system tell so of a local one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from deltalake import DeltaTable
 
 from ledger import delta
 from ledger.tables import Tables
+
+T = TypeVar("T")
 
 
 class _Entry(NamedTuple):
@@ -18,19 +21,30 @@ class _Entry(NamedTuple):
 
 
 @dataclass
-class Watched:
-    """The table at `address`, which need not be there yet."""
+class Watched(Generic[T]):
+    """What is made of the table at `address`, which need not be there yet: made anew only where it has something new."""
 
     tables: Tables
     address: str
+    make: Callable[[DeltaTable | None], T]
     _handle: DeltaTable | None = field(default=None, init=False, repr=False)
     _entry: _Entry | None = field(default=None, init=False, repr=False)
+    _made: tuple[DeltaTable, int, T] | None = field(default=None, init=False, repr=False)
 
-    def look(self) -> DeltaTable | None:
-        """The table at its newest version, None if there is none; without news the same handle, at the same version.
+    def read(self) -> T:
+        """What is made of the table at its newest version, or of None if there is none; without news the very same.
 
-        A table that has taken the place of another has a new handle. Raises Unreadable.
+        Raises Unreadable, and what `make` raises.
         """
+        handle = self._look()
+        if handle is None:
+            return self.make(None)
+        if self._made is None or self._made[0] is not handle or self._made[1] != handle.version():
+            self._made = handle, handle.version(), self.make(handle)
+        return self._made[2]
+
+    def _look(self) -> DeltaTable | None:
+        """The table; without news the same handle, at the same version, and a new one of a table in the place of another."""
         handle = self._handle
         if handle is None:
             handle = delta.open_table(self.tables, self.address)

@@ -56,7 +56,7 @@ class Following:
 
     def _begin(self) -> None:
         self._followed: dict[tuple[int, str], _Realtime] = {}
-        self._live, self._gaps = publications.followed(self.tables), gaps.followed(self.tables)
+        self._live, self._gaps = publications.watched(self.tables), gaps.watched(self.tables)
 
     def _look(self) -> Snapshot | None:
         live = self._live.read()

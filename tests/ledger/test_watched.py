@@ -34,12 +34,12 @@ def numbers(handle: DeltaTable | None) -> list[int]:
     )
 
 
-def watching(tables: Tables, table: str, *commits: int) -> Watched:
+def watching(tables: Tables, table: str, *commits: int) -> Watched[list[int]]:
     """One who has seen the table after these commits of a number each."""
-    watched = Watched(tables, table)
+    watched = Watched(tables, table, numbers)
     for n in commits:
         append(table, n)
-    watched.look()
+    watched.read()
     return watched
 
 
@@ -56,53 +56,51 @@ def quiet(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]) -> object
 
 
 def test_a_table_is_there_once_it_is_made(tables: Tables, table: str) -> None:
-    watched = Watched(tables, table)
-    assert watched.look() is None
-    assert watched.look() is None
+    watched = Watched(tables, table, numbers)
+    assert watched.read() == []
+    assert watched.read() == []
     append(table, 1)
-    assert numbers(watched.look()) == [1]
+    assert watched.read() == [1]
 
 
 def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(tables, table)
+    watched = Watched(tables, table, numbers)
     for n in range(3):
         append(table, n)
-        first = watched.look()
-        assert numbers(first) == [*range(n + 1)]
-        assert quiet(monkeypatch, watched.look) is first
+        first = watched.read()
+        assert first == [*range(n + 1)]
+        assert quiet(monkeypatch, watched.read) is first
 
 
 def test_many_commits_at_once_are_all_seen(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 0)
     for n in range(1, 8):
         append(table, n)
-    assert numbers(watched.look()) == [*range(8)]
+    assert watched.read() == [*range(8)]
 
 
 def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str, tmp_path: Path) -> None:
     watched = watching(tables, table, 1, 2)
-    first = watched.look()
+    watched.read()
     other = tmp_path / "other"
     append(str(other), 3)
     append(str(other), 4)
     shutil.rmtree(table)
     shutil.move(other, table)
-    second = watched.look()
-    assert numbers(second) == [3, 4]
-    assert second is not first
+    assert watched.read() == [3, 4]
 
 
 def test_a_shorter_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 1, 2)
     shutil.rmtree(table)
     append(table, 5)
-    assert numbers(watched.look()) == [5]
+    assert watched.read() == [5]
 
 
 def test_a_table_that_is_gone_is_gone(tables: Tables, table: str) -> None:
     watched = watching(tables, table, 1)
     shutil.rmtree(table)
-    assert watched.look() is None
+    assert watched.read() == []
 
 
 def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, table: str) -> None:
@@ -112,7 +110,7 @@ def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, 
     DeltaTable(table).create_checkpoint()
     for version in range(3):
         (Path(table) / "_delta_log" / f"{version:020}.json").unlink()
-    assert numbers(watched.look()) == [0, 1, 2, 3]
+    assert watched.read() == [0, 1, 2, 3]
 
 
 def test_a_torn_entry_is_said_until_it_is_whole(tables: Tables, table: str) -> None:
@@ -123,9 +121,24 @@ def test_a_torn_entry_is_said_until_it_is_whole(tables: Tables, table: str) -> N
     entry.write_bytes(whole[: len(whole) // 2])
     for _ in range(2):
         with pytest.raises(delta.Unreadable):
-            watched.look()
+            watched.read()
     entry.write_bytes(whole)
-    assert numbers(watched.look()) == [1, 2]
+    assert watched.read() == [1, 2]
+
+
+def test_what_could_not_be_made_is_tried_again(tables: Tables, table: str) -> None:
+    append(table, 1)
+    wrong = [delta.Vanished("a file is gone")]
+
+    def make(handle: DeltaTable | None) -> list[int]:
+        if wrong:
+            raise wrong.pop()
+        return numbers(handle)
+
+    watched = Watched(tables, table, make)
+    with pytest.raises(delta.Vanished):
+        watched.read()
+    assert watched.read() == [1]
 
 
 def test_what_is_made_of_a_journal_is_made_anew_only_of_new_rows(tables: Tables) -> None:
@@ -135,18 +148,18 @@ def test_what_is_made_of_a_journal_is_made_anew_only_of_new_rows(tables: Tables)
         made.append(snapshot)
         return [row["name"] for row in snapshot.rows()]
 
-    followed = journal.followed(names)
-    assert followed.read() == []
+    watched = journal.watched(names)
+    assert watched.read() == []
     for expected in (["a"], ["a", "b"]):
         journal.add(lambda _, name=expected[-1]: {"name": name})
         before = len(made)
-        assert followed.read() == expected
-        assert followed.read() == expected
+        assert watched.read() == expected
+        assert watched.read() == expected
         assert len(made) == before + 1
 
 
-def test_gaps_and_publications_are_followed(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    live, recorded = publications.followed(tables), gaps.followed(tables)
+def test_gaps_and_publications_are_watched(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, recorded = publications.watched(tables), gaps.watched(tables)
     assert (live.read(), recorded.read()) == (None, ())
     for n in range(2):
         published = publish_cut(tables, at(0, 0))

@@ -7,11 +7,11 @@ import pytest
 
 from ledger import commit_files, cuts, delta, publications, releases
 from ledger.commits import Commit
-from ledger.journal import Followed
 from ledger.parts import Part
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from ledger.realtime import Writer
+from ledger.watched import Watched
 from serving.following import Following
 from serving.outcome import Value
 from serving.reader import Reader
@@ -98,11 +98,11 @@ def test_compaction_and_expiry_under_a_pinned_reader_change_nothing(world: World
 def test_a_publication_that_flips_between_two_reads_is_read_once_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for end in (10, 20, 30):
         world.trigger(position(end))
-    real, looks = Followed.read, []
+    real, looks = Watched.read, []
 
-    def read(followed: "Followed[Publication | None]") -> Publication | None:
-        found = real(followed)
-        if followed.table.address != world.tables.control("publications"):
+    def read(watched: "Watched[Publication | None]") -> Publication | None:
+        found = real(watched)
+        if watched.address != world.tables.control("publications"):
             return found
         looks.append(found)
         if len(looks) == 1:  # right after the reader's first look at the publication
@@ -111,7 +111,7 @@ def test_a_publication_that_flips_between_two_reads_is_read_once_more(world: Wor
             expire(world, position(10), position(20))
         return found
 
-    monkeypatch.setattr(Followed, "read", read)
+    monkeypatch.setattr(Watched, "read", read)
     assert counted(Reader(world.tables)) == 30
     assert [look.number for look in looks if look] == [1, 3]
 
