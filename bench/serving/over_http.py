@@ -1,19 +1,16 @@
 """The same questions over HTTP, of a connection that is kept, while another process commits."""
 
-import json
-import time
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 from bench.serving.published import AT, SMALL, VIEW
 from bench.serving.questions import Asked, Scale, asked, many, numbered, questions, timed
-from bench.serving.served import POLL_S, Client, ingesting, server
+from bench.serving.served import POLL_S, ingesting, server, watching
+from views.errors import TandemError
 from views.rows import utc_text
 
 if TYPE_CHECKING:
@@ -60,26 +57,23 @@ def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
         for path in (_range(0), TOP):
             client.ask(path)
         client.ask("/sql", _statement(0))
-        with ingesting(folder, keys, PAGES, EVERY_S, 0) as committing, closing(client.another()) as watching:
-            seen: list[float] = []
-            watcher = Thread(target=_watch, args=(committing, watching, scale.commits, seen))
-            watcher.start()
+        with ingesting(folder, keys, PAGES, EVERY_S, 0) as committing, watching(folder, client, committing) as watcher:
             row = timed([partial(client.ask, _row(name)) for name in some])
             lookup = timed([partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in several])
             scan = timed([partial(client.ask, _range(number)) for number in range(scale.lookups)])
             top = timed([partial(client.ask, TOP) for _ in range(scale.lookups)])
             sql = timed([partial(client.ask, "/sql", _statement(number)) for number in range(scale.lookups)])
-            watcher.join()
+            seen = [_seconds(watcher) for _ in range(scale.commits)]
         return OverHTTP(keys, row, lookup, scan, top, sql, asked(seen), len(seen), (sums[0], sums[1]))
 
 
-def _watch(committing: "Popen[bytes]", client: Client, commits: int, seen: list[float]) -> None:
-    """Of each commit how long it took until an answer counted it."""
-    assert committing.stdout is not None
-    while len(seen) < commits and (line := committing.stdout.readline()):
-        commit = json.loads(line)
-        client.ask(f"/views/{SMALL}/rows?limit=1&measures=hits&min_position={quote(json.dumps(commit['end']))}")
-        seen.append(time.monotonic() - commit["at"])
+def _seconds(watcher: "Popen[bytes]") -> float:
+    """How long it took until an answer counted the next commit. Raises TandemError."""
+    assert watcher.stdout is not None
+    line = watcher.stdout.readline()
+    if not line:
+        raise TandemError("the process that waits for commits has ended; watching.err, beside the tables, says why")
+    return float(line)
 
 
 def _row(name: str) -> str:

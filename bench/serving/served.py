@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from bench.stock.measuring import stop
@@ -18,6 +18,8 @@ from views.errors import TandemError
 
 POLL_S: Final = Serving().poll_ms / 1000
 """Between two looks of the server, as it is by default."""
+Beside: TypeAlias = AbstractContextManager["subprocess.Popen[bytes]"]
+"""A process for as long as a context lasts; what it says of errors is in a file of its name in the folder."""
 _UNBOUNDED: Final = {"RATE": 1_000_000, "BURST": 1_000_000, "MEMORY_MB": 8192, "POLL_MS": round(POLL_S * 1000)}
 
 
@@ -87,14 +89,24 @@ def server(folder: Path, settings: Mapping[str, int] | None = None) -> Iterator[
         stop(process)
 
 
-@contextmanager
-def ingesting(folder: Path, *arguments: object) -> Iterator["subprocess.Popen[bytes]"]:
+def ingesting(folder: Path, *arguments: object) -> Beside:
     """A process that commits; its arguments are those of `bench.serving.ingesting`, after the folder."""
-    command = [sys.executable, "-m", "bench.serving.ingesting", str(folder), *map(str, arguments)]
-    with (folder / "ingesting.err").open("wb") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environ({}), start_new_session=True
-        )
+    return _beside(folder, "ingesting", str(folder), *map(str, arguments), reads=subprocess.PIPE)
+
+
+def watching(folder: Path, client: Client, committing: "subprocess.Popen[bytes]") -> Beside:
+    """A process that asks as the client does until each commit is counted; see bench.serving.watching."""
+    return _beside(folder, "watching", client.address, reads=committing.stdout, secret=client.secret)
+
+
+@contextmanager
+def _beside(
+    folder: Path, name: str, *arguments: str, reads: int | IO[bytes] | None, secret: str = ""
+) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", f"bench.serving.{name}", *arguments]
+    given = environ({"TANDEM_TOKEN": secret} if secret else {})
+    with (folder / f"{name}.err").open("wb") as errors:
+        process = subprocess.Popen(command, stdin=reads, stdout=subprocess.PIPE, stderr=errors, env=given, start_new_session=True)
     try:
         yield process
     finally:
