@@ -18,22 +18,26 @@ Merge = Callable[[str, Sequence[bytes]], bytes]
 """A view's fingerprint and partials of disjoint ranges as Arrow IPC bytes, to one partial's bytes."""
 
 FANOUT: Final = 8
+RECENT: Final = 2
+"""Commits at a table's end that upkeep leaves alone: a reader who has not seen them yet adds them to what it has, where a commit
+that held old and new together would have it begin again from the cut."""
 
 SpanT = TypeVar("SpanT", bound=Span)
 
 
 def plan(
-    spans: Iterable[Span], *, live: Position, protect: Iterable[Position] = (), fanout: int = FANOUT
+    spans: Iterable[Span], *, live: Position, protect: Iterable[Position] = (), fanout: int = FANOUT, recent: int = 0
 ) -> list[tuple[Span, ...]]:
     """Groups of neighbours, each to become one commit; most often none.
 
     No group crosses a cut that is reserved and not yet overtaken by `live`, the release's published cut, nor, for each of
-    `protect` (retained cuts, the archive's end), the largest boundary at or below it. Folds and bridges never mix.
+    `protect` (retained cuts, the archive's end), the largest boundary at or below it. Folds and bridges never mix. The `recent`
+    last commits stay as they are.
     """
     ordered = in_order(spans)
     reserved = [span for span in ordered if span.kind == "cut" and not span.start.at_or_below(live)]
     barriers = {_boundary_below(ordered, position) for position in (live, *protect, *(span.start for span in reserved))}
-    movable = [span for span in ordered if span not in reserved]
+    movable = [span for span in ordered[: max(0, len(ordered) - recent)] if span not in reserved]
     return [group for segment in _segments(movable, barriers) for group in _groups(segment, fanout)]
 
 

@@ -103,16 +103,18 @@ class Writer:
         protect: Iterable[Position] = (),
         at: datetime,
         fanout: int = compaction.FANOUT,
+        recent: int = 0,
     ) -> int:
         """Make one commit of neighbours where `compaction.plan` says so; how many files went.
 
-        `live` is the release's published cut; `protect` are the retained cuts and the archive's end, read not before it. A cut
-        that is being reserved meanwhile wins: then nothing is done this time. Raises Fenced, Unwritable.
+        `live` is the release's published cut; `protect` are the retained cuts and the archive's end, read not before it; the
+        `recent` last commits stay as they are. A cut that is being reserved meanwhile wins: then nothing is done this time.
+        Raises Fenced, Unwritable.
         """
         self._look()
         self._refuse_fenced()
         paths = {span: path for path, span in self._spans.items()}
-        groups = compaction.plan(paths, live=live, protect=protect, fanout=fanout)
+        groups = compaction.plan(paths, live=live, protect=protect, fanout=fanout, recent=recent)
         if not groups:
             return 0
         ones = [compaction.merged([read_commit(self._handle, paths[span]) for span in group], merge) for group in groups]

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from infra.settings import Keep
 from ledger import archive
-from ledger.compaction import Merge
+from ledger.compaction import RECENT, Merge
 from ledger.realtime import Writer
 from ledger.releases import Release
 from ledger.standing import Followed, cut_of
@@ -35,7 +35,7 @@ def tend(
     end = archive.end(tables, source, release.sources[source])
     kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))
     cuts = [state.cut(source) for state in kept if state.release == release.number]
-    gone = writer.compact(merging(views), live=live, protect=[*cuts, end], at=at)
+    gone = writer.compact(merging(views), live=live, protect=[*cuts, end], at=at, recent=RECENT)
     return gone + writer.expire(cuts, at=at)
 
 

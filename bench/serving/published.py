@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from ledger import commit_files, delta, first, publications
 from ledger.commits import Commit
+from ledger.compaction import RECENT
 from ledger.parts import BatchView, Part
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
@@ -144,7 +145,7 @@ class Tail:
         def merged(fingerprint: str, partials: Sequence[bytes]) -> bytes:
             return to_ipc(merge_states(views[fingerprint], [from_ipc(one) for one in partials]))
 
-        self._writer.compact(merged, live=self.cut, at=AT)
+        self._writer.compact(merged, live=self.cut, at=AT, recent=RECENT)
 
 
 _FOLDS: Final[dict[str, Callable[[View, Numbers], pa.Table]]] = {VIEW: states, SMALL: by_minute}

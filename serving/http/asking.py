@@ -4,11 +4,11 @@ All that the routes know of reading is here and in `answers`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from serving.http.answers import Answers
 from serving.outcome import Failed, ReadFailed
@@ -17,6 +17,8 @@ from views.errors import said_by
 
 T = TypeVar("T")
 Looked = Callable[[bool, float], None]
+_TURN_S: Final = 0.1
+"""So long a look or a question that is at work has the interpreter to itself."""
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Asking:
     _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition, init=False, repr=False)
+    _turns: set[object] = field(default_factory=set, init=False, repr=False)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -58,13 +62,25 @@ class Asking:
             self.answers.pin()
             return question(self.answers)
 
-        return await asyncio.get_running_loop().run_in_executor(self._thread, pinned)
+        with self._turn():
+            return await asyncio.get_running_loop().run_in_executor(self._thread, pinned)
 
     def snapshot(self) -> Snapshot:
         """What is pinned. Raises ReadFailed."""
         if isinstance(self.newest, Failed):
             raise ReadFailed(self.newest.reason)
         return self.newest
+
+    async def settled(self) -> None:
+        """Wait while a look or a question is at work that began a moment ago, at most another moment.
+
+        Threads that compute at the same time hold each other up for far longer than either takes: whenever one of them calls what
+        lets the others go on, it has to wait for its turn.
+        """
+        if not self._settled.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TURN_S):
+                    await self._settled.wait()
 
     async def until(self, holds: Callable[[Snapshot], bool], *, seconds: float) -> bool:
         """Wait until something holds of the newest snapshot, at most so long; whether it does. Raises ReadFailed."""
@@ -84,15 +100,38 @@ class Asking:
             return False
         return True
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """While this lasts, but not for long, those who have yet to ask wait."""
+        mine = object()
+
+        def end() -> None:
+            self._turns.discard(mine)
+            if not self._turns:
+                self._settled.set()
+
+        self._turns.add(mine)
+        self._settled.clear()
+        latest = asyncio.get_running_loop().call_later(_TURN_S, end)
+        try:
+            yield
+        finally:
+            latest.cancel()
+            end()
+
     async def _follow(self) -> None:
+        pause = self.every
         while True:
-            await asyncio.sleep(self.every)
+            await asyncio.sleep(pause)
+            began = self.clock()
             await self._look()
+            pause = max(self.every / 2, began + self.every - self.clock())
 
     async def _look(self) -> None:
         began = self.clock()
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._looks, self.answers.store.refresh)
+            with self._turn():
+                found = await asyncio.get_running_loop().run_in_executor(self._looks, self.answers.store.refresh)
             self.newest = found if isinstance(found, Failed) else found.snapshot
         except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
             self.newest = Failed(f"what is published cannot be read: {said_by(error)}")

@@ -67,6 +67,7 @@ class Gated(APIRoute):
             if wait is not None:
                 raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
             try:
+                await server.asking.settled()
                 if at_once is not None and (found := at_once(request)) is not None:
                     return found
                 async with asyncio.timeout(server.settings.timeout_s):

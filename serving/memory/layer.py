@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from serving.memory.index import Index, Numbers, spread
+from serving.memory.key_hash import Hashes
 from serving.memory.layout import Layout
 from views import arrays
 from views.kernel import arrange, present_arranged
@@ -68,41 +70,69 @@ def joined(layout: Layout, layers: Sequence[Layer]) -> Layer:
     return Layer(Rows(table, Index(hashes, None)), Rows(answers, index))
 
 
-def over(layout: Layout, older: Layer, newer: Layer) -> Layer:
-    """Two layers as one: of units that both have, those of the newer."""
-    answers = pa.concat_tables([_left(layout, older.answers, newer), newer.answers.table])
-    table = pa.concat_tables([_left(layout, older.states, newer), newer.states.table])
-    if not layout.by_window:
-        return Layer(Rows(*_sorted(layout, table, starts=False)), Rows(*_sorted(layout, answers, starts=True)))
-    index, order = _order(layout, table, starts=True)
-    table = _lean(layout, _taken(table, order))
-    return Layer(Rows(table, index), Rows(_with_shared(layout, table, _taken(answers.select(_own(layout)), order)), index))
+def over(layout: Layout, layers: Sequence[Layer]) -> Layer:
+    """Layers as one, the oldest first: of each unit the rows that the newest layer has which has it."""
+    table = pa.concat_tables([layer.states.table for layer in layers])
+    index, order, units = _newest([layer.states.index for layer in layers])
+    if layout.by_window:
+        table = _lean(layout, _taken(table, order))
+        own = pa.concat_tables([layer.answers.table.select(_own(layout)) for layer in layers])
+        return Layer(Rows(table, index), Rows(_with_shared(layout, table, _taken(own, order)), index))
+    answers = pa.concat_tables([layer.answers.table for layer in layers])
+    hashes, starts, numbers = _together([layer.answers.index for layer in layers])
+    places = np.flatnonzero(numbers == units.layers[np.searchsorted(units.hashes, hashes)])
+    found, there = _by_hash(hashes[places], None if starts is None else starts[places])
+    return Layer(Rows(_taken(table, order), index), Rows(_taken(answers, places[there]), found))
 
 
 def shadowed(layout: Layout, rows: Rows, newer: Layer) -> Numbers:
-    """The places of those rows of an older layer that are of units which a newer one has."""
+    """The places of those rows of an older layer that are of units which a newer one has; some more than once."""
     units = newer.states.index
     if layout.by_window:
-        return np.unique(spread(rows.index.find(units.hashes, units.starts)))
+        return spread(rows.index.find(units.hashes, units.starts))
     return spread(rows.index.find(np.unique(units.hashes)))
 
 
-def _left(layout: Layout, rows: Rows, newer: Layer) -> pa.Table:
-    left = np.ones(len(rows.index), dtype=bool)
-    left[shadowed(layout, rows, newer)] = False
-    return _taken(rows.table, np.flatnonzero(left))
+class _Units(NamedTuple):
+    """Units in order, each once, and for each the number of the newest layer that has it."""
+
+    hashes: Hashes
+    layers: Numbers
+
+
+def _newest(indexes: Sequence[Index]) -> tuple[Index, Numbers, _Units]:
+    """Of the rows of all layers, one layer after the other, those that count of each unit: index, places, and the units."""
+    hashes, starts, numbers = _together(indexes)
+    index, order = _by_hash(hashes, starts)
+    ends = np.ones(len(order), dtype=bool)
+    ends[:-1] = index.hashes[1:] != index.hashes[:-1]
+    if index.starts is not None:
+        ends[:-1] |= index.starts[1:] != index.starts[:-1]
+    # The order is stable, so the last row of a unit is of the newest layer.
+    last = np.flatnonzero(ends)
+    layers = numbers[order[last]]
+    counts = numbers[order] == np.repeat(layers, np.diff(last, prepend=-1))
+    left = Index(index.hashes[counts], None if index.starts is None else index.starts[counts])
+    return left, order[counts], _Units(index.hashes[last], layers)
+
+
+def _together(indexes: Sequence[Index]) -> tuple[Hashes, Numbers | None, Numbers]:
+    """The hashes, starts and layers of all rows, one layer after the other."""
+    starts = [index.starts for index in indexes if index.starts is not None]
+    numbers = np.repeat(np.arange(len(indexes)), [len(index) for index in indexes])
+    return np.concatenate([index.hashes for index in indexes]), np.concatenate(starts) if starts else None, numbers
 
 
 def _sorted(layout: Layout, table: pa.Table, *, starts: bool) -> tuple[pa.Table, Index]:
-    index, order = _order(layout, table, starts=starts)
+    """A table by hash, with `starts` by window too, and its index."""
+    index, order = _by_hash(layout.hashes(table), layout.starts(table) if starts else None)
     return _taken(table, order), index
 
 
-def _order(layout: Layout, table: pa.Table, *, starts: bool) -> tuple[Index, Numbers]:
-    """The index over a table once it is put in order, and the order: by hash, and with `starts` by window."""
-    hashes, times = layout.hashes(table), layout.starts(table) if starts else None
-    order = np.argsort(hashes, kind="stable") if times is None else np.lexsort((times, hashes))
-    return Index(hashes[order], None if times is None else times[order]), order
+def _by_hash(hashes: Hashes, starts: Numbers | None) -> tuple[Index, Numbers]:
+    """The index over rows once they are put in order, and the order: by hash, then by start, then as they come."""
+    order = np.argsort(hashes, kind="stable") if starts is None else np.lexsort((starts, hashes))
+    return Index(hashes[order], None if starts is None else starts[order]), order
 
 
 def _presented(layout: Layout, arranged: pa.Table) -> pa.Table:

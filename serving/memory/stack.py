@@ -35,10 +35,11 @@ def extended(layout: Layout, stack: Stack, tables: Iterable[pa.Table], *, below:
     found = [_merged(layout, (*below, *stack), piece, units) for piece, units in _pieces(layout, states)]
     del states
     newest = joined(layout, found)
-    while stack and stack[-1].states.table.num_rows <= 2 * newest.states.table.num_rows:
-        newest = over(layout, stack[-1], newest)
-        stack = stack[:-1]
-    return (*stack, newest)
+    first, rows = len(stack), newest.states.table.num_rows
+    while first and stack[first - 1].states.table.num_rows <= 2 * rows:
+        first -= 1
+        rows += stack[first].states.table.num_rows
+    return (*stack[:first], over(layout, [*stack[first:], newest]) if first < len(stack) else newest)
 
 
 def visible(layout: Layout, stack: Stack, number: int, places: Numbers) -> Numbers:

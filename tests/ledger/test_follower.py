@@ -3,6 +3,7 @@
 import pytest
 
 from ledger import delta, follower
+from ledger.compaction import RECENT
 from ledger.cuts import reserve
 from ledger.follower import Followed, Follower
 from ledger.positions import LOG_START, Position
@@ -80,6 +81,18 @@ def test_a_compaction_over_old_and_new_asks_to_rebuild(tables: Tables) -> None:
     found = follower.poll()
     assert found.rebuild
     assert chain(found.commits, LOG_START).end == at(3, 3)
+
+
+def test_a_reader_that_lacks_only_recent_commits_never_begins_again(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    for number in range(1, 40):
+        commit_each(writer, at(number, number))
+        if number % 2:
+            writer.compact(merge, live=LOG_START, at=AT, fanout=2, recent=RECENT)
+            found = follower.poll()
+            assert not found.rebuild
+            assert chain(found.commits, LOG_START).end == at(number, number)
+    assert len(found.commits) < 10
 
 
 def test_expired_commits_leave_the_list(tables: Tables) -> None:
