@@ -37,12 +37,13 @@ class Asking:
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition, init=False, repr=False)
     _turns: set[object] = field(default_factory=set, init=False, repr=False)
-    _settled: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
+    _settled: asyncio.Event = field(init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Read what there is, then follow until the context ends."""
         self._thread, self._looks = ThreadPoolExecutor(1, "asking"), ThreadPoolExecutor(1, "looking")
+        self._settled = asyncio.Event()  # of the loop that this is opened in
         try:
             await self._look()
             following = asyncio.create_task(self._follow())
