@@ -98,3 +98,8 @@ def share(percent: int, *, quick: int | None = None) -> settings:
     """A share of the profile's examples, for tests whose examples are dear; `quick` examples where nobody looks longer."""
     examples = max(5, settings().max_examples * percent // 100)
     return settings(max_examples=examples if LONGER or quick is None else quick)
+
+
+def just(examples: int, *, quick: int) -> settings:
+    """So many examples where somebody looks longer, whatever the profile's are, else `quick`."""
+    return settings(max_examples=examples if LONGER else quick)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.agreement.drawn import EVERY, FEW, Log, Vector, counting, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
-from tests.samples import COPIED, GENERATIONS, SAMPLES, share, table
+from tests.samples import COPIED, GENERATIONS, SAMPLES, just, table
 from views.kernel import Partial, merge, partial, present, settle, unique
 from views.ranges import Ranges
 from views.source import Source
@@ -22,14 +22,14 @@ from views.wire import from_ipc, to_ipc
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(400, quick=15)
+@just(1000, quick=15)
 @given(st.data())
 def test_any_cut_and_micro_batches_give_the_whole_without_copies(kind: str, data: st.DataObject) -> None:
     agree(kind, COPIED, EVERY, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(20, quick=5)
+@just(50, quick=5)
 @given(st.data())
 def test_every_event_counts_of_a_source_without_identity(kind: str, data: st.DataObject) -> None:
     agree(kind, SAMPLES, EVERY | FEW, data)

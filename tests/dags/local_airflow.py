@@ -7,7 +7,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -32,6 +32,7 @@ class Local:
     """The project's folder, and what its commands are run with."""
 
     project: Path
+    _tokens: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def tandem(self, *arguments: str) -> dict[str, Any]:
         """What a command that succeeds prints."""
@@ -54,9 +55,11 @@ class Local:
         """The REST API's answer."""
         home = self.project / ".tandem" / "airflow"
         address = f"http://127.0.0.1:{(home / 'port').read_text()}"
-        password = json.loads((home / "passwords.json").read_text())["admin"]
-        token = _ask("POST", f"{address}/auth/token", {"username": "admin", "password": password})["access_token"]
-        return _ask(method, f"{address}/api/v2{path}", document, token)
+        if address not in self._tokens:  # good for a day
+            password = json.loads((home / "passwords.json").read_text())["admin"]
+            found = _ask("POST", f"{address}/auth/token", {"username": "admin", "password": password})
+            self._tokens[address] = found["access_token"]
+        return _ask(method, f"{address}/api/v2{path}", document, self._tokens[address])
 
     def runs(self, dag: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.ask("GET", f"/dags/{dag}/dagRuns?limit=100")["dag_runs"]
@@ -118,7 +121,7 @@ def wait_for(what: str, look: Callable[[], Any], *, seconds: float = PATIENCE_S)
     deadline = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < deadline, what
-        time.sleep(0.5)
+        time.sleep(1)  # Airflow works for each answer
     return found
 
 

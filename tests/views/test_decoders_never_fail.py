@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.samples import share
+from tests.samples import just
 from tests.views import (
     test_decode_apache_combined,
     test_decode_avro,
@@ -57,7 +57,7 @@ EACH = 200
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@share(200, quick=13)
+@just(500, quick=13)
 @given(seed=st.integers(0, 2**32))
 def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) -> None:
     """No exception, one outcome a record, and the same as if it stood alone."""
