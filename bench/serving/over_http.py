@@ -20,6 +20,8 @@ PAGES: Final = 1_000
 """Requests of a commit, each of another page."""
 EVERY_S: Final = 0.25
 """Between two commits."""
+PAUSE_S: Final = 0.05
+"""Before a statement: in that time a process is made ready for it."""
 TOP: Final = f"/views/{SMALL}/rows?order=-bytes&limit=10"
 
 
@@ -27,7 +29,8 @@ TOP: Final = f"/views/{SMALL}/rows?order=-bytes&limit=10"
 class OverHTTP:
     """One server: besides a row and many keys a range of a hundred windows, the ten largest, and a small statement in SQL.
 
-    `visible` is the time from a commit to an answer that counts it. `sums` are asked for before anything is committed.
+    `sql_at_once` is of statements without a pause, which wait for the processes that are made for them. `visible` is the time
+    from a commit to an answer that counts it. `sums` are asked for before anything is committed.
     """
 
     keys: int
@@ -36,6 +39,7 @@ class OverHTTP:
     scan: Asked
     top: Asked
     sql: Asked
+    sql_at_once: Asked
     visible: Asked
     commits: int
     sums: tuple[int, int]
@@ -62,9 +66,10 @@ def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
             lookup = timed([partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in several])
             scan = timed([partial(client.ask, _range(number)) for number in range(scale.lookups)])
             top = timed([partial(client.ask, TOP) for _ in range(scale.lookups)])
-            sql = timed([partial(client.ask, "/sql", _statement(number)) for number in range(scale.lookups)])
+            statements = [partial(client.ask, "/sql", _statement(number)) for number in range(scale.lookups)]
+            sql, sql_at_once = timed(statements, pause_s=PAUSE_S), timed(statements)
             seen = [_seconds(watcher) for _ in range(scale.commits)]
-        return OverHTTP(keys, row, lookup, scan, top, sql, asked(seen), len(seen), (sums[0], sums[1]))
+        return OverHTTP(keys, row, lookup, scan, top, sql, sql_at_once, asked(seen), len(seen), (sums[0], sums[1]))
 
 
 def _seconds(watcher: "Popen[bytes]") -> float:

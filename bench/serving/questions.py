@@ -51,11 +51,12 @@ def many(keys: int, number: int) -> list[list[str]]:
     return [[page(one) for one in np.unique(dice.integers(0, keys, MANY)).tolist()] for _ in range(number)]
 
 
-def timed(asks: Sequence[Callable[[], object]]) -> Asked:
-    """How long each of some questions takes; the first is asked once before."""
+def timed(asks: Sequence[Callable[[], object]], *, pause_s: float = 0.0) -> Asked:
+    """How long each of some questions takes, so long after the one before; the first is asked once before."""
     asks[0]()  # what is made at first use
     seconds = []
     for ask in asks:
+        time.sleep(pause_s)
         start = time.perf_counter()
         ask()
         seconds.append(time.perf_counter() - start)

@@ -90,11 +90,11 @@ def agree(found: Found) -> bool:
 
 def tables(found: Found) -> Iterator[Table]:
     """The same for a person."""
-    names = ("one row, us", "1,000 keys, ms", "range, ms", "top 10, ms", "SQL, ms", "commit seen, ms")
+    names = ("one row, us", "1,000 keys, ms", "range, ms", "top 10, ms", "SQL, ms", "SQL at once, ms", "commit seen, ms")
     asked = Table("keys", "by", *(f"{name}: p50 / p99" for name in names))
     for keys in _sizes(found):
         for number, one in enumerate(_at(found, keys)):
-            rest = [_ms(getattr(one, name, None)) for name in ("lookup", "scan", "top", "sql", "visible")]
+            rest = [_ms(getattr(one, name, None)) for name in ("lookup", "scan", "top", "sql", "sql_at_once", "visible")]
             asked.add_row("" if number else f"{keys:,}", one.by, f"{one.row.p50 * 1e6:,.0f} / {one.row.p99 * 1e6:,.0f}", *rest)
     yield asked
     kept = Table("keys", "open, s", "held, MiB", "peak, MiB", "commit of 1,000 keys p50, ms", "p99")
