@@ -200,7 +200,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-        # While nothing is new the log's ends are asked for this often; by default a hundred times a second, which keeps both Spark
+        # So often the log's ends are asked for while nothing is new; by default it is a hundred times a second, which keeps Spark
         # and the broker busy.
         "spark.sql.streaming.pollingDelay": "100ms",
         # Delta asks its tables' protocol of these: plain tables that any reader opens.
