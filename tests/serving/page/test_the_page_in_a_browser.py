@@ -362,11 +362,15 @@ def test_a_release_is_made_live_left_and_let_go(open_page: Open, tmp_path: Path)
         expect(newest).to_contain_text("3 live")
         expect(newest).to_contain_text("promote (token:desk)")
         expect(newest).to_contain_text("fewer bots <b>")
+        # What is published is live before the process that published it has ended, and the next one waits for nobody.
+        run = page.locator(".runs details").first
+        expect(run).to_contain_text("promote done")
         page.get_by_label("why").fill("")
         page.get_by_role("button", name="Roll back to publication 2").click()
         expect(newest).to_contain_text("4 live")
+        expect(run).to_contain_text("rollback done")
         page.get_by_role("button", name="Retire release 2").click()
-        expect(page.locator(".runs details").first).to_contain_text("retired")
+        expect(run).to_contain_text("retired")
         told = [(one.kind, one.by, one.why) for one in history(world.tables)[2:]]
         assert told == [("promote", "promote (token:desk)", "fewer bots <b>"), ("rollback", "rollback (token:desk)", "")]
         page.get_by_label("gate of promote").fill("nonsense")
