@@ -6,7 +6,7 @@ All that the routes know of reading is here and in `answers`.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -36,14 +36,12 @@ class Asking:
     _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition, init=False, repr=False)
-    _turns: set[object] = field(default_factory=set, init=False, repr=False)
-    _settled: asyncio.Event = field(init=False, repr=False)
+    _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Read what there is, then follow until the context ends."""
         self._thread, self._looks = ThreadPoolExecutor(1, "asking"), ThreadPoolExecutor(1, "looking")
-        self._settled = asyncio.Event()  # of the loop that this is opened in
         try:
             await self._look()
             following = asyncio.create_task(self._follow())
@@ -73,15 +71,13 @@ class Asking:
         return self.newest
 
     async def settled(self) -> None:
-        """Wait while a look or a question is at work that began a moment ago, at most another moment.
+        """Wait until all looks and questions that are at work now have had their turns.
 
         Threads that compute at the same time hold each other up for far longer than either takes: whenever one of them calls what
         lets the others go on, it has to wait for its turn.
         """
-        if not self._settled.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_TURN_S):
-                    await self._settled.wait()
+        for over in [*self._turns]:
+            await over.wait()
 
     async def until(self, holds: Callable[[Snapshot], bool], *, seconds: float) -> bool:
         """Wait until something holds of the newest snapshot, at most so long; whether it does. Raises ReadFailed."""
@@ -104,21 +100,15 @@ class Asking:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """While this lasts, but not for long, those who have yet to ask wait."""
-        mine = object()
-
-        def end() -> None:
-            self._turns.discard(mine)
-            if not self._turns:
-                self._settled.set()
-
-        self._turns.add(mine)
-        self._settled.clear()
-        latest = asyncio.get_running_loop().call_later(_TURN_S, end)
+        over = asyncio.Event()
+        latest = asyncio.get_running_loop().call_later(_TURN_S, over.set)
+        self._turns.add(over)
         try:
             yield
         finally:
             latest.cancel()
-            end()
+            over.set()
+            self._turns.remove(over)
 
     async def _follow(self) -> None:
         pause = self.every

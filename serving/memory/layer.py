@@ -80,9 +80,9 @@ def over(layout: Layout, layers: Sequence[Layer]) -> Layer:
         return Layer(Rows(table, index), Rows(_with_shared(layout, table, _taken(own, order)), index))
     answers = pa.concat_tables([layer.answers.table for layer in layers])
     hashes, starts, numbers = _together([layer.answers.index for layer in layers])
-    places = np.flatnonzero(numbers == units.layers[np.searchsorted(units.hashes, hashes)])
-    found, there = _by_hash(hashes[places], None if starts is None else starts[places])
-    return Layer(Rows(_taken(table, order), index), Rows(_taken(answers, places[there]), found))
+    places = _by_hash(hashes, starts)
+    places = places[numbers[places] == units.layers[np.searchsorted(units.hashes, hashes[places])]]
+    return Layer(Rows(_taken(table, order), index), Rows(_taken(answers, places), _index(hashes, starts, places)))
 
 
 def shadowed(layout: Layout, rows: Rows, newer: Layer) -> Numbers:
@@ -103,17 +103,16 @@ class _Units(NamedTuple):
 def _newest(indexes: Sequence[Index]) -> tuple[Index, Numbers, _Units]:
     """Of the rows of all layers, one layer after the other, those that count of each unit: index, places, and the units."""
     hashes, starts, numbers = _together(indexes)
-    index, order = _by_hash(hashes, starts)
+    order = _by_hash(hashes, starts)
     ends = np.ones(len(order), dtype=bool)
-    ends[:-1] = index.hashes[1:] != index.hashes[:-1]
-    if index.starts is not None:
-        ends[:-1] |= index.starts[1:] != index.starts[:-1]
+    ends[:-1] = np.diff(hashes[order]) != 0
+    if starts is not None:
+        ends[:-1] |= np.diff(starts[order]) != 0
     # The order is stable, so the last row of a unit is of the newest layer.
     last = np.flatnonzero(ends)
     layers = numbers[order[last]]
-    counts = numbers[order] == np.repeat(layers, np.diff(last, prepend=-1))
-    left = Index(index.hashes[counts], None if index.starts is None else index.starts[counts])
-    return left, order[counts], _Units(index.hashes[last], layers)
+    places = order[numbers[order] == np.repeat(layers, np.diff(last, prepend=-1))]
+    return _index(hashes, starts, places), places, _Units(hashes[order[last]], layers)
 
 
 def _together(indexes: Sequence[Index]) -> tuple[Hashes, Numbers | None, Numbers]:
@@ -125,14 +124,19 @@ def _together(indexes: Sequence[Index]) -> tuple[Hashes, Numbers | None, Numbers
 
 def _sorted(layout: Layout, table: pa.Table, *, starts: bool) -> tuple[pa.Table, Index]:
     """A table by hash, with `starts` by window too, and its index."""
-    index, order = _by_hash(layout.hashes(table), layout.starts(table) if starts else None)
-    return _taken(table, order), index
+    hashes, times = layout.hashes(table), layout.starts(table) if starts else None
+    order = _by_hash(hashes, times)
+    return _taken(table, order), _index(hashes, times, order)
 
 
-def _by_hash(hashes: Hashes, starts: Numbers | None) -> tuple[Index, Numbers]:
-    """The index over rows once they are put in order, and the order: by hash, then by start, then as they come."""
-    order = np.argsort(hashes, kind="stable") if starts is None else np.lexsort((starts, hashes))
-    return Index(hashes[order], None if starts is None else starts[order]), order
+def _by_hash(hashes: Hashes, starts: Numbers | None) -> Numbers:
+    """The places of rows by hash, then by start, then as they come."""
+    return np.argsort(hashes, kind="stable") if starts is None else np.lexsort((starts, hashes))
+
+
+def _index(hashes: Hashes, starts: Numbers | None, places: Numbers) -> Index:
+    """Over the rows at these places, which are in order."""
+    return Index(hashes[places], None if starts is None else starts[places])
 
 
 def _presented(layout: Layout, arranged: pa.Table) -> pa.Table:

@@ -81,7 +81,6 @@ def test_many_commits_at_once_are_all_seen(tables: Tables, table: str) -> None:
 
 def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str, tmp_path: Path) -> None:
     watched = watching(tables, table, 1, 2)
-    watched.read()
     other = tmp_path / "other"
     append(str(other), 3)
     append(str(other), 4)
