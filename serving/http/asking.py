@@ -40,7 +40,8 @@ class Asking:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Read what there is, then follow until the context ends."""
+        """Read what there is, then follow until the context ends; once at a time."""
+        assert self._thread is None, "it is open already, in a loop whose turns another one cannot wait for"
         self._thread, self._looks = ThreadPoolExecutor(1, "asking"), ThreadPoolExecutor(1, "looking")
         try:
             await self._look()
@@ -52,6 +53,7 @@ class Asking:
         finally:
             for thread in (self._thread, self._looks):
                 thread.shutdown(wait=True, cancel_futures=True)
+            self._thread = self._looks = None
 
     async def ask(self, question: Callable[[Answers], T]) -> T:
         """What a function makes of the answers, in the thread; the snapshot stays pinned meanwhile. Raises its errors."""

@@ -39,13 +39,14 @@ threading.Event().wait()
 
 @dataclass
 class Served:
-    """`lines` are those of the access log; `seconds` is what the clock shows."""
+    """`lines` are those of the access log; `seconds` is what the clock shows; `runner` is there while an asker is."""
 
     world: World
     change: dict[str, Any] = field(default_factory=dict)
     kafka: Kafka = field(default_factory=Kafka)
     lines: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    runner: asyncio.Runner | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         def heard(_: Any, __: str, event: Any) -> Any:
@@ -80,13 +81,18 @@ class Served:
 
     @contextmanager
     def asker(self, secret: str | None = None) -> Iterator["Asker"]:
-        """The same for tests that do not await."""
+        """The same for tests that do not await; the second at a time asks the server that runs for the first."""
+        if self.runner is not None:
+            yield Asker(self.runner, self.another(secret or self._any()))
+            return
         with asyncio.Runner() as runner:
             context = self.client(secret)
             client = runner.run(context.__aenter__())
+            self.runner = runner
             try:
                 yield Asker(runner, client)
             finally:
+                self.runner = None
                 runner.run(context.__aexit__(None, None, None))
 
     def another(self, secret: str | None) -> httpx.AsyncClient:

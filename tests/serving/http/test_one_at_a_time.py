@@ -108,3 +108,15 @@ def test_a_question_that_takes_long_holds_no_row_up(served: Served, asker: Asker
 
     questions = Held(monkeypatch, served.server.asking.answers, "answer")
     assert asker.runner.run(asked()) == 1
+
+
+def test_a_server_is_open_once_at_a_time(served: Served) -> None:
+    async def twice() -> None:
+        async with served.server.open(), served.server.open():
+            raise NotImplementedError
+
+    with pytest.raises(AssertionError, match="open already"):
+        asyncio.run(twice())
+    with served.asker() as first, served.asker() as second:
+        assert first.runner is second.runner
+        assert second.get(ROW).status_code == 200
