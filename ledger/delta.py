@@ -13,10 +13,10 @@ still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebas
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 from urllib.parse import unquote, urlparse
 from uuid import uuid4
 
@@ -34,6 +34,7 @@ from ledger.tables import Tables
 from views.errors import TandemError
 from views.python_values import do_without_pandas
 
+T = TypeVar("T")
 PLAIN: Final = {
     # Positions are columns, yet history is kept too: nobody but the table's owner, on purpose, expires log entries.
     "delta.enableExpiredLogCleanup": "false",
@@ -54,6 +55,7 @@ _FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 """What delta-rs and Arrow raise for damaged logs and files, absent servers and full disks."""
 
 
+_LOOKS: Final = 3
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
 
@@ -86,7 +88,7 @@ def open_table(tables: Tables, address: str) -> DeltaTable | None:
     """The table at its newest version, None if there is none. Raises Unreadable."""
     do_without_pandas()  # what delta-rs tells becomes Arrow's through a conversion that would import it
     try:
-        return DeltaTable(address, storage_options=dict(tables.options))
+        return _listed(lambda: DeltaTable(address, storage_options=dict(tables.options)))
     except TableNotFoundError:
         return None
     except _FAILURES as error:
@@ -121,7 +123,7 @@ def create_table(
 def refresh(handle: DeltaTable) -> DeltaTable:
     """The handle, brought to the newest version, from a checkpoint if the entries in between are gone. Raises Unreadable."""
     try:
-        handle.update_incremental()
+        _listed(handle.update_incremental)
     except _FAILURES as error:
         unreadable(handle.table_uri, error)
     return handle
@@ -130,7 +132,7 @@ def refresh(handle: DeltaTable) -> DeltaTable:
 def reopen(handle: DeltaTable) -> DeltaTable:
     """A new handle of the same table at its newest version. Raises Unreadable, also if the table is gone."""
     try:
-        return DeltaTable(handle.table_uri, storage_options=_options(handle))
+        return _listed(lambda: DeltaTable(handle.table_uri, storage_options=_options(handle)))
     except _FAILURES as error:
         unreadable(handle.table_uri, error)
 
@@ -282,6 +284,22 @@ def unreadable(what: str, error: BaseException) -> NoReturn:
 
 def _options(handle: DeltaTable) -> dict[str, str] | None:
     return handle._storage_options  # noqa: SLF001  # delta-rs has no other way to ask
+
+
+def _listed(look: Callable[[], T]) -> T:
+    """What a look at a log finds.
+
+    A folder that is listed while entries come into it may lack one that is older than others it has (POSIX leaves open whether
+    readdir gives what was added meanwhile): to delta-rs that log is damaged. The next look has it.
+    """
+    for _ in range(_LOOKS - 1):
+        try:
+            return look()
+        except TableNotFoundError:
+            raise
+        except _FAILURES:
+            continue
+    return look()
 
 
 def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int, bounds: str | None) -> AddAction:

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 PAGES: Final = 200
 """Requests of a commit."""
+ANSWERS: Final = (200, 410, 429, 504)
+"""What a question may be answered with: 429 and 504 come of load, 410 ends a stream at a publication."""
 _SAMPLES: Final = 120
-_Counts = tuple["Counter[int]", "Counter[str]"]
-"""Answers by status, and what broke."""
+_SAID: Final = 2000
 _STREAM_S: Final = 5.0
 """After so long a stream of changes is left, and another one begun."""
 
@@ -50,7 +51,7 @@ class Soak:
 class Soaked:
     """What was seen: samples of the server's process, answers by kind and status, commits.
 
-    Status 0 is a connection that broke, of which `broken` has kind and error.
+    Status 0 is a connection that broke. `broken` has the kind and the error of each, and what was said where it was no answer.
     """
 
     samples: tuple[Sample, ...]
@@ -64,25 +65,46 @@ def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
     say(f"writing a view of {how.keys:,} keys")
     publish(folder, how.keys)
     over = threading.Event()
-    counts: dict[str, Counter[int]] = {name: Counter() for name in (*_LOADS, "changes")}
-    commits: Counter[str] = Counter()
     broken: Counter[str] = Counter()
+    counts = {name: _Counts(name, broken) for name in (*_LOADS, "changes")}
+    commits: Counter[str] = Counter()
     with ExitStack() as stack:
         number, client = stack.enter_context(server(folder))
         committing = stack.enter_context(ingesting(folder, how.keys, PAGES, how.every_s, how.publish_every))
         threading.Thread(target=_count, args=(committing, commits), daemon=True).start()  # it ends with that process
-        works = [_asking(client, name, how, (counts[name], broken), over) for name in _LOADS]
-        stack.enter_context(_running(over, [*works, _streaming(client, (counts["changes"], broken), over)]))
+        works = [_asking(client, how, counts[name], over) for name in _LOADS]
+        stack.enter_context(_running(over, [*works, _streaming(client, counts["changes"], over)]))
         process, began = psutil.Process(number), time.monotonic()
         samples: list[Sample] = []
         while (seconds := time.monotonic() - began) < how.seconds:
             with process.oneshot():
                 samples.append(Sample(seconds, process.memory_info().rss, process.num_fds(), process.num_threads()))
             if len(samples) % (_SAMPLES // 4) == 0:
-                say(f"{seconds:.0f} s: {samples[-1].bytes / 2**20:.0f} MiB, {sum(map(Counter.total, counts.values())):,} answers")
+                answered = sum(one.statuses.total() for one in counts.values())
+                say(f"{seconds:.0f} s: {samples[-1].bytes / 2**20:.0f} MiB, {answered:,} answers")
             over.wait(how.seconds / _SAMPLES)
-    answers = {name: dict(sorted(found.items())) for name, found in counts.items()}
+    answers = {name: dict(sorted(found.statuses.items())) for name, found in counts.items()}
     return Soaked(tuple(samples), answers, commits["made"], dict(broken))
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Answers to one kind of question by status, and what broke of all kinds."""
+
+    name: str
+    broken: "Counter[str]"
+    statuses: "Counter[int]" = field(default_factory=Counter)
+
+    def answered(self, status: int, content: bytes) -> None:
+        """Count an answer."""
+        self.statuses[status] += 1
+        if status not in ANSWERS:
+            self.broken[f"{self.name}: {status} {content[:_SAID].decode(errors='replace')}"] += 1
+
+    def broke(self, error: Exception) -> None:
+        """Count a connection that broke."""
+        self.statuses[0] += 1
+        self.broken[f"{self.name}: {type(error).__name__}"] += 1
 
 
 def _count(committing: "Popen[bytes]", commits: "Counter[str]") -> None:
@@ -105,26 +127,22 @@ def _running(over: threading.Event, works: list[Callable[[], None]]) -> Iterator
             thread.join()
 
 
-def _asking(client: Client, name: str, how: Soak, into: _Counts, over: threading.Event) -> Callable[[], None]:
-    counts, broken = into
-
+def _asking(client: Client, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     def ask() -> None:
-        own, dice = client.another(), random.Random(name)  # noqa: S311  no secret hangs on it
+        own, dice = client.another(), random.Random(counts.name)  # noqa: S311  no secret hangs on it
         while not over.wait(how.pause_s):
             try:
-                counts[_LOADS[name](own, dice, how.keys)[0]] += 1
+                counts.answered(*_LOADS[counts.name](own, dice, how.keys))
             except (HTTPException, OSError) as error:
-                counts[0] += 1
-                broken[f"{name}: {type(error).__name__}"] += 1
+                counts.broke(error)
                 own.close()
         own.close()
 
     return ask
 
 
-def _streaming(client: Client, into: _Counts, over: threading.Event) -> Callable[[], None]:
+def _streaming(client: Client, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     """Follow a view's changes for a while, again and again, from where the last stream ended."""
-    counts, broken = into
     address = f"http://{urlsplit(client.address).netloc}/views/{VIEW}/changes"
 
     def follow() -> None:
@@ -134,7 +152,7 @@ def _streaming(client: Client, into: _Counts, over: threading.Event) -> Callable
             try:
                 request = Request(path, headers={"Authorization": f"Bearer {client.secret}"})  # noqa: S310  it is loopback
                 with urlopen(request, timeout=30) as stream:  # noqa: S310  likewise
-                    counts[stream.status] += 1
+                    counts.answered(stream.status, b"")
                     until = time.monotonic() + _STREAM_S
                     while time.monotonic() < until and not over.is_set() and (line := stream.readline()):
                         if line.startswith(b"id: "):
@@ -142,11 +160,10 @@ def _streaming(client: Client, into: _Counts, over: threading.Event) -> Callable
                         elif line.startswith(b"event: over"):
                             token = None  # what was published since made one of what was before and after it
             except HTTPError as error:
-                counts[error.code] += 1
+                counts.answered(error.code, error.read())
                 token = None
             except (HTTPException, OSError) as error:
-                counts[0] += 1
-                broken[f"changes: {type(error).__name__}"] += 1
+                counts.broke(error)
 
     return follow
 

@@ -16,7 +16,7 @@ from serving.snapshot import Snapshot
 from views.errors import said_by
 
 T = TypeVar("T")
-Looked = Callable[[bool, float], None]
+Looked = Callable[[Snapshot | Failed, float], None]
 _TURN_S: Final = 0.1
 """So long a look or a question that is at work has the interpreter to itself."""
 
@@ -25,7 +25,7 @@ _TURN_S: Final = 0.1
 class Asking:
     """Goes on with every commit and publication while it is `open`; `every` is the time between two looks, in seconds.
 
-    `clock` gives seconds that never step back; `looked` is told of each look whether it failed and how long it took.
+    `clock` gives seconds that never step back; `looked` is told of each look what it found and how many seconds it took.
     """
 
     answers: Answers
@@ -128,6 +128,6 @@ class Asking:
             self.newest = found if isinstance(found, Failed) else found.snapshot
         except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
             self.newest = Failed(f"what is published cannot be read: {said_by(error)}")
-        self.looked(isinstance(self.newest, Failed), self.clock() - began)
+        self.looked(self.newest, self.clock() - began)
         async with self._changed:
             self._changed.notify_all()

@@ -17,6 +17,7 @@ from serving.access.oidc import Oidc, provider
 from serving.access.tokens import Tokens
 from serving.http.answers import Answers
 from serving.http.asking import Asking
+from serving.http.looks import Looks
 from serving.http.metrics import Metrics
 from serving.http.pipeline import Pipeline
 from serving.http.retrying import Retrying
@@ -51,12 +52,7 @@ def of_project(
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
-        asking=Asking(
-            Answers(store, serving.held_mb << 20),
-            serving.poll_ms / 1000,
-            clock,
-            lambda failed, seconds: metrics.looked(failed=failed, seconds=seconds),
-        ),
+        asking=Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked),
         statements=Statements(
             store,
             Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),

@@ -211,3 +211,21 @@ def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.Monk
     with served.asker() as asker:
         assert "inside" not in problem(asker.get("/views"), 500)
     assert any("exc_info" in line for line in served.lines)
+
+
+def test_the_log_says_once_when_looks_begin_to_fail_and_when_they_no_longer_do(world: World) -> None:
+    served = Served(world)
+    log = Path(world.tables.realtime(1, SOURCE), "_delta_log")
+    with served.asker() as asker:
+        log.rename(log.with_name("away"))
+        seen(asker, 503)
+        for _ in range(20):
+            asker.get("/readyz")
+        log.with_name("away").rename(log)
+        seen(asker, 200)
+    told = [line for line in served.lines if "published" in line["event"]]
+    assert [line["event"] for line in told] == [
+        "no answer can be given until what is published can be read",
+        "what is published can be read again",
+    ]
+    assert "lie behind what was answered before" in told[0]["why"]
