@@ -3,8 +3,6 @@
 Each figure comes from a process of its own, whose peak the operating system tells.
 """
 
-import resource
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,6 +19,7 @@ import pyarrow as pa
 from rich.table import Table
 
 from batch.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
+from bench.peak import peak
 from ledger.place import Place
 from speed.horizon import Horizon
 from speed.identities import KEY, KEY_WIDTH, Identities
@@ -177,6 +176,4 @@ class _Start:
         return cls(psutil.Process().memory_info().rss, time.perf_counter())
 
     def figure(self, what: str, size: int, steady: int = 0) -> Figure:
-        unit = 1 if sys.platform == "darwin" else 1024
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        return Figure(what, size, steady, max(0, peak - self.bytes), time.perf_counter() - self.seconds)
+        return Figure(what, size, steady, max(0, peak() - self.bytes), time.perf_counter() - self.seconds)

@@ -37,7 +37,7 @@ def plan(
     ordered = in_order(spans)
     reserved = [span for span in ordered if span.kind == "cut" and not span.start.at_or_below(live)]
     barriers = {_boundary_below(ordered, position) for position in (live, *protect, *(span.start for span in reserved))}
-    movable = [span for span in ordered[: max(0, len(ordered) - recent)] if span not in reserved]
+    movable = [span for span in ordered[: _older(ordered, recent)] if span not in reserved]
     return [group for segment in _segments(movable, barriers) for group in _groups(segment, fanout)]
 
 
@@ -91,6 +91,14 @@ def in_order(spans: Iterable[SpanT]) -> list[SpanT]:
     """
     nowhere = Position()
     return sorted(spans, key=lambda span: (distance(nowhere, span.start), distance(nowhere, span.end), span.epoch))
+
+
+def _older(ordered: Sequence[Span], recent: int) -> int:
+    """How many spans there are before the so many last ones that are no marks."""
+    if not recent:
+        return len(ordered)
+    commits = [place for place, span in enumerate(ordered) if not span.mark]
+    return commits[-recent] if len(commits) >= recent else 0
 
 
 def _boundary_below(spans: Iterable[Span], position: Position) -> Position | None:

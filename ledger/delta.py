@@ -297,7 +297,7 @@ def _listed(look: Callable[[], T]) -> T:
             return look()
         except TableNotFoundError:
             raise
-        except _FAILURES:
+        except DeltaError:
             continue
     return look()
 

@@ -45,7 +45,7 @@ def labels_below(
     reached = watermark(maxima, idle)
     if parent is None or source not in parent.cuts:
         return Labels(0, {}, reached)
-    found = chain(Follower(tables, parent.release, source).poll().commits, parent.cuts[source], across_bridges=True).commits
+    found = chain(Follower(tables, parent.release, source).poll(), parent.cuts[source], across_bridges=True).commits
     passed = [commit for commit in found if commit.end.at_or_below(cut)]
     end = passed[-1].end if passed else parent.cuts[source]
     led_up = end == cut and all(commit.kind == "fold" for commit in passed)

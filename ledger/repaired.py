@@ -18,7 +18,7 @@ def repaired(
     """
     if parent is None or parent.release != release:
         return None
-    commits = Follower(tables, release, source).poll().commits
+    commits = Follower(tables, release, source).poll()
     passed = [commit for commit in chain(commits, parent.cut(source)).commits if commit.end.at_or_below(cut)]
     if (passed[-1].end if passed else parent.cut(source)) != cut:
         return None

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import urlparse
 
 from deltalake import DeltaTable
 
@@ -28,7 +29,7 @@ class Watched(Generic[T]):
     address: str
     make: Callable[[DeltaTable | None], T]
     _handle: DeltaTable | None = field(default=None, init=False, repr=False)
-    _entry: _Entry | None = field(default=None, init=False, repr=False)
+    _newest: _Entry | None = field(default=None, init=False, repr=False)
     _made: tuple[DeltaTable, int, T] | None = field(default=None, init=False, repr=False)
 
     def read(self) -> T:
@@ -47,27 +48,34 @@ class Watched(Generic[T]):
         """The table; without news the same handle, at the same version, and a new one of a table in the place of another."""
         handle = self._handle
         if handle is None:
-            handle = delta.open_table(self.tables, self.address)
+            handle = None if self._absent() else delta.open_table(self.tables, self.address)
         else:
             # A version's entry is written after that of the one before, and expires after it.
-            more, entry = self._path(handle.version() + 1).exists(), self._entry_of(handle)
-            if entry != self._entry:
+            more, entry = self._entry(handle.version() + 1) is not None, self._entry(handle.version())
+            if entry != self._newest:
                 handle = delta.open_table(self.tables, self.address)
             elif more or entry is None:
                 handle = delta.refresh(handle)
             else:
                 return handle
         self._handle = handle
-        self._entry = None if handle is None else self._entry_of(handle)
+        self._newest = None if handle is None else self._entry(handle.version())
         return handle
 
-    def _entry_of(self, handle: DeltaTable) -> _Entry | None:
-        """None also where the table is not on this machine."""
+    def _absent(self) -> bool:
+        """Whether there is not even a folder; False where that cannot be asked for, as of a table that is not on this machine."""
+        if urlparse(self.address).scheme:
+            return False
         try:
-            found = self._path(handle.version()).stat()
+            Path(self.address).stat()
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
+        return False
+
+    def _entry(self, version: int) -> _Entry | None:
+        """None also where it cannot be asked for, as of a table that is not on this machine."""
+        try:
+            found = Path(self.address, "_delta_log", f"{version:020}.json").stat()
         except OSError:
             return None
         return _Entry(found.st_ino, found.st_mtime_ns)
-
-    def _path(self, version: int) -> Path:
-        return Path(self.address, "_delta_log", f"{version:020}.json")

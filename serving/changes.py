@@ -142,7 +142,7 @@ def _at(store: Store, view: View, held: Held, since: Token) -> Held:
     if since == token_of(held):
         return held
     batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
-    found = tail(Follower(store.tables, since.release, view.source.name).poll().commits, since.cut)
+    found = tail(Follower(store.tables, since.release, view.source.name).poll(), since.cut)
     ends = [since.cut, *(commit.end for commit in found.commits)]
     if batch is None or found.problem is not None or since.end not in ends:
         raise TokenGone(

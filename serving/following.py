@@ -44,6 +44,7 @@ class Following:
                 found = self._look()
             if found is None:
                 return Failed(UNPUBLISHED)
+            live = found.publication.release
             if self._held is not None and self._behind(found):
                 if not _supersedes(found.publication, self._held.publication):
                     return Failed(self._stepped_back(found))
@@ -51,7 +52,7 @@ class Following:
         except TandemError as error:
             self._begin()  # a table that was damaged or replaced under a follower is read anew once it is well
             return Failed(str(error))
-        self._hold(found)
+        self._hold(found, live)
         return found
 
     def _begin(self) -> None:
@@ -81,12 +82,12 @@ class Following:
             "was the state folder replaced? A new reader starts afresh"
         )
 
-    def _hold(self, found: Snapshot) -> None:
+    def _hold(self, found: Snapshot, live: int) -> None:
         self._held = found
         for source, position in found.positions.items():
             self._reached[source] = upper(self._reached.get(source, LOG_START), position)
-        release = found.publication.release
-        self._followed = {place: realtime for place, realtime in self._followed.items() if place[0] == release}
+        releases = {found.publication.release, live}  # two while the live one still has to catch up
+        self._followed = {place: realtime for place, realtime in self._followed.items() if place[0] in releases}
 
 
 @dataclass
@@ -98,7 +99,7 @@ class _Realtime:
 
     def tail(self, cut: Position) -> Tail:
         """What it has from the cut on, now. Raises Unreadable."""
-        commits = self.follower.poll().commits
+        commits = self.follower.poll()
         if self._made is None or self._made[0] is not commits or self._made[1].cut != cut:
             self._made = commits, tail(commits, cut)
         return self._made[1]

@@ -145,7 +145,7 @@ class Follow:
     def _recall(self, begun: Beginning) -> None:
         """Load what was counted below the table's end and is not known here: at the start, and behind a bridge."""
         around, tail, name = self.around, self.tail, self.source.name
-        commits = Follower(around.tables, self.release.number, name).poll().commits
+        commits = Follower(around.tables, self.release.number, name).poll()
         # Of what is known to lie below the end only: with too late a time the horizon would lack identities.
         runs = {run.number for run in archive.runs(around.tables, name) if run.end.at_or_below(tail.writer.end)}
         summaries = archive.summaries(around.tables, name, self.release.sources[name])

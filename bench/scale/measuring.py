@@ -121,7 +121,7 @@ def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:
         follower = Follower(Tables(str(state / "tandem")), 1, SOURCE)
         deadline = time.monotonic() + scale.limit_s
         while True:
-            folds = [commit for commit in follower.poll().commits if commit.kind == "fold"]
+            folds = [commit for commit in follower.poll() if commit.kind == "fold"]
             if sum(commit.batches for commit in folds) > scale.triggers + scale.warm_up:
                 break
             _refuse_ended(process, deadline, scale.limit_s, state)

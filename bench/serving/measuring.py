@@ -1,8 +1,6 @@
 """The measurements: in process, over HTTP while others commit, by DuckDB over the same files, and by Spark."""
 
 import os
-import resource
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +16,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 
+from bench.peak import peak
 from bench.serving.over_http import OverHTTP, over_http
 from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
 from bench.serving.questions import MANY, Asked, Scale, asked, many, numbered, questions, timed
@@ -100,7 +99,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     memory = view.now().memory
     assert memory is not None  # there is room for every size
     opened = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) - before
+    needed = peak() - before
     some, several = questions(keys, scale.rows), many(keys, scale.lookups)
     row = timed([partial(view.get, page=name) for name in some])
     lookup = timed([partial(view.lookup, names) for names in several])
@@ -114,7 +113,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
         connection.refresh()
         view.get(page=some[0])
         seconds.append(time.perf_counter() - start)
-    return InProcess(keys, opened, memory.answers.held.nbytes, peak, row, lookup, asked(seconds), sums)
+    return InProcess(keys, opened, memory.answers.held.nbytes, needed, row, lookup, asked(seconds), sums)
 
 
 def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:

@@ -77,7 +77,7 @@ def _seconds(watcher: "Popen[bytes]") -> float:
     assert watcher.stdout is not None
     line = watcher.stdout.readline()
     if not line:
-        raise TandemError("the process that waits for commits has ended; watching.err, beside the tables, says why")
+        raise TandemError("no commit is waited for any longer; ingesting.err and watching.err, beside the tables, say why")
     return float(line)
 
 

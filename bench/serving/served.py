@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, RemoteDisconnected
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import IO, Any, Final, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -25,10 +25,14 @@ _UNBOUNDED: Final = {"RATE": 1_000_000, "BURST": 1_000_000, "MEMORY_MB": 8192, "
 
 @dataclass
 class Client:
-    """One connection that is kept, for one thread at a time."""
+    """One connection that is kept, for one thread at a time.
+
+    With `retry` what broke is asked once more: a server ends connections on which nothing has been asked for seconds.
+    """
 
     address: str
     secret: str = field(repr=False)
+    retry: bool = True
 
     def __post_init__(self) -> None:
         self._connection = HTTPConnection(urlsplit(self.address).netloc, timeout=600)
@@ -39,8 +43,10 @@ class Client:
         content = None if body is None else json.dumps(body).encode()
         try:
             return self._sent(path, content)
-        except (ConnectionError, RemoteDisconnected):  # a server ends connections on which nothing has been asked for seconds
+        except ConnectionError:
             self._connection.close()
+            if not self.retry:
+                raise
             return self._sent(path, content)
 
     def _sent(self, path: str, content: bytes | None) -> tuple[int, bytes]:
@@ -59,9 +65,9 @@ class Client:
         """The same, read."""
         return json.loads(self.ask(path, body))
 
-    def another(self) -> Self:
+    def another(self, *, retry: bool = True) -> Self:
         """One more connection."""
-        return type(self)(self.address, self.secret)
+        return type(self)(self.address, self.secret, retry)
 
     def close(self) -> None:
         """End the connection."""

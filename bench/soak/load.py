@@ -19,6 +19,7 @@ import psutil
 from bench.serving.published import SMALL, VIEW, page, publish
 from bench.serving.served import Client, ingesting, server
 from bench.soak.flatness import Sample
+from views.errors import TandemError
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 PAGES: Final = 200
 """Requests of a commit."""
 ANSWERS: Final = (200, 410, 429, 504)
-"""What a question may be answered with: 429 and 504 come of load, 410 ends a stream at a publication."""
+"""What a question may be answered with: 429 and 504 come of load, 410 where a publication has gone past what is asked for."""
 _SAMPLES: Final = 120
 _SAID: Final = 2000
 _STREAM_S: Final = 5.0
@@ -51,7 +52,8 @@ class Soak:
 class Soaked:
     """What was seen: samples of the server's process, answers by kind and status, commits.
 
-    Status 0 is a connection that broke. `broken` has the kind and the error of each, and what was said where it was no answer.
+    Status 0 is a connection that broke, or a stream that was ended. `broken` has the kind and the error of each, and what was
+    said where it was no answer.
     """
 
     samples: tuple[Sample, ...]
@@ -73,10 +75,13 @@ def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
         committing = stack.enter_context(ingesting(folder, how.keys, PAGES, how.every_s, how.publish_every))
         threading.Thread(target=_count, args=(committing, commits), daemon=True).start()  # it ends with that process
         works = [_asking(client, how, counts[name], over) for name in _LOADS]
-        stack.enter_context(_running(over, [*works, _streaming(client, counts["changes"], over)]))
+        stack.enter_context(_running(over, [*works, _streaming(client, how, counts["changes"], over)]))
         process, began = psutil.Process(number), time.monotonic()
         samples: list[Sample] = []
         while (seconds := time.monotonic() - began) < how.seconds:
+            for name, lives in (("serve", process.is_running()), ("ingesting", committing.poll() is None)):
+                if not lives:
+                    raise TandemError(f"process `{name}` has ended after {seconds:.0f} s; {folder / name}.err says why")
             with process.oneshot():
                 samples.append(Sample(seconds, process.memory_info().rss, process.num_fds(), process.num_threads()))
             if len(samples) % (_SAMPLES // 4) == 0:
@@ -129,7 +134,7 @@ def _running(over: threading.Event, works: list[Callable[[], None]]) -> Iterator
 
 def _asking(client: Client, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     def ask() -> None:
-        own, dice = client.another(), random.Random(counts.name)  # noqa: S311  no secret hangs on it
+        own, dice = client.another(retry=False), random.Random(counts.name)  # noqa: S311  no secret hangs on it
         while not over.wait(how.pause_s):
             try:
                 counts.answered(*_LOADS[counts.name](own, dice, how.keys))
@@ -141,13 +146,13 @@ def _asking(client: Client, how: Soak, counts: _Counts, over: threading.Event) -
     return ask
 
 
-def _streaming(client: Client, counts: _Counts, over: threading.Event) -> Callable[[], None]:
+def _streaming(client: Client, how: Soak, counts: _Counts, over: threading.Event) -> Callable[[], None]:
     """Follow a view's changes for a while, again and again, from where the last stream ended."""
     address = f"http://{urlsplit(client.address).netloc}/views/{VIEW}/changes"
 
     def follow() -> None:
         token = None
-        while not over.is_set():
+        while not over.wait(how.pause_s):
             path = address if token is None else f"{address}?since={quote(token)}"
             try:
                 request = Request(path, headers={"Authorization": f"Bearer {client.secret}"})  # noqa: S310  it is loopback
@@ -158,7 +163,9 @@ def _streaming(client: Client, counts: _Counts, over: threading.Event) -> Callab
                         if line.startswith(b"id: "):
                             token = line[4:].strip().decode()
                         elif line.startswith(b"event: over"):
-                            token = None  # what was published since made one of what was before and after it
+                            token = None
+                            counts.answered(0, stream.readline())
+                            break
             except HTTPError as error:
                 counts.answered(error.code, error.read())
                 token = None

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,8 +90,9 @@ def filed(settings: Settings, part: str, *, now: Callable[[], datetime]) -> Filt
 
 
 def _to_stderr(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # whoever listened is gone; what is only said must not end a run
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def _is_stderr(path: Path) -> bool:

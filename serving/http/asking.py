@@ -35,7 +35,7 @@ class Asking:
     newest: Snapshot | Failed = field(default_factory=lambda: Failed("nothing has been read yet"), init=False, repr=False)
     _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
-    _changed: asyncio.Condition = field(default_factory=asyncio.Condition, init=False, repr=False)
+    _changed: asyncio.Condition = field(init=False, repr=False)
     _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
 
     @asynccontextmanager
@@ -43,9 +43,11 @@ class Asking:
         """Read what there is, then follow until the context ends; once at a time."""
         assert self._thread is None, "it is open already, in a loop whose turns another one cannot wait for"
         self._thread, self._looks = ThreadPoolExecutor(1, "asking"), ThreadPoolExecutor(1, "looking")
+        self._changed = asyncio.Condition()
         try:
             await self._look()
             following = asyncio.create_task(self._follow())
+            following.add_done_callback(self._ended)
             try:
                 yield
             finally:
@@ -119,6 +121,11 @@ class Asking:
             began = self.clock()
             await self._look()
             pause = max(self.every / 2, began + self.every - self.clock())
+
+    def _ended(self, following: "asyncio.Task[None]") -> None:
+        """Nothing is answered by what has been found last once nobody looks any longer."""
+        if not following.cancelled() and (error := following.exception()) is not None:
+            self.newest = Failed(f"what is published is no longer looked for: {said_by(error)}")
 
     async def _look(self) -> None:
         began = self.clock()

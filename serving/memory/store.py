@@ -188,6 +188,7 @@ class Store:
             self._held.pop(view.name, None)
             return None
         self._held[view.name] = held
+        self._outgrown.pop(view.name, None)
         answers = Answers(held, snapshot.watermark(source))
         return InMemory(answers, provenance_of(snapshot, view, "merged", rejected(snapshot, view)))
 

@@ -89,6 +89,8 @@ class MergedViews:
     def _at_one_snapshot(self, names: Sequence[str]) -> dict[str, Table]:
         pinned = self.store.pinned()
         with self._lock:
+            for name in names:
+                self.store.use(name)
             known = {name: self._known(pinned, name) or self._made(pinned, pinned.view(name)) for name in names}
             kept = {name: table for name in self._tables if (table := self._known(pinned, name)) is not None}
             self._tables = kept | known
@@ -101,7 +103,6 @@ class MergedViews:
             return None
         if memory is None:
             return made if made.of == (pinned.snapshot, None) else None
-        self.store.use(name)
         if made.of != (memory.answers.held, memory.answers.watermark):
             return None
         return replace(made, provenance=memory.provenance)

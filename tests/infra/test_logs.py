@@ -214,3 +214,15 @@ def test_a_part_logs_to_its_file_and_a_stderr_that_is_another(tmp_path: Path, ca
     (line,) = merged(tmp_path)
     assert (line.part, line.text, line.time) == ("speed", "ready", NOON)
     assert json.loads(capfd.readouterr().err)["event"] == "ready"
+
+
+def test_a_part_goes_on_when_nobody_listens_at_its_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as nobody:
+        monkeypatch.setattr(sys, "stderr", nobody)
+        log = telling.of_part(Settings(state=str(tmp_path)), "speed", now=lambda: NOON)
+        for text in ("one", "two"):
+            log.info(text)
+        assert [line.text for line in merged(tmp_path)] == ["one", "two"]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writes)  # what it still holds goes somewhere

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from ledger import delta
+from ledger.commits import Commit
 from ledger.cuts import take
 from ledger.delta import Unwritable
 from ledger.follower import Follower
@@ -27,7 +28,7 @@ from ledger.realtime import Fenced, NotContiguous, Writer
 from ledger.standing import cut_of
 from ledger.tables import Tables
 from ledger.tiling import chain, end
-from tests.ledger.tiny import AT, SOURCE, at, claim, decode, first, fold, merge, partial, publish_cut
+from tests.ledger.tiny import AT, SOURCE, added, at, claim, decode, first, fold, merge, partial, publish_cut
 
 FAULTS = ["none"] * 6 + ["before", "after", "crash before", "crash after"]
 
@@ -57,7 +58,7 @@ class Schedules(RuleBasedStateMachine):
         self.runs: list[Run] = []
         self.follower = Follower(self.tables, 1, SOURCE)
         self.lazy = Follower(self.tables, 1, SOURCE)
-        self.reached = self.followed = LOG_START
+        self.reached, self.seen = LOG_START, tuple[Commit, ...]()
         self.newest_epoch = 0
 
     def teardown(self) -> None:
@@ -151,16 +152,16 @@ class Schedules(RuleBasedStateMachine):
 
     @invariant()
     def what_is_merged_is_what_the_log_holds(self) -> None:
-        found = self.follower.poll()
+        commits = self.follower.poll()
         for cut in self._retained():
-            whole = chain(found.commits, cut)
+            whole = chain(commits, cut)
             assert whole.problem is None, whole.problem
             realtime = [data for commit in whole.commits for data in commit.partials.values()]
             counted = [sum(pair) for pair in zip(self.versions[cut], decode(realtime), strict=True)]
             assert tuple(counted) == partial(LOG_START, whole.end), (cut, whole.end)
         live = latest(self.tables)
         assert live is not None
-        now = chain(found.commits, live.cut(SOURCE)).end
+        now = chain(commits, live.cut(SOURCE)).end
         assert self.reached.at_or_below(now), "a reader never steps back"
         self.reached = now
 
@@ -169,14 +170,13 @@ class Schedules(RuleBasedStateMachine):
         """By a second reader, who looks only now and then and so finds several steps at once."""
         if distance(LOG_START, self.log_end) % 3 == 0:
             return
-        found = self.lazy.poll()
-        if found.rebuild or self.followed == LOG_START:
-            self.followed = end(found.commits) or LOG_START
+        before, self.seen = self.seen, self.lazy.poll()
+        new, reached = added(self.seen, before), end(before)
+        if new is None or reached is None:
             return
-        tiled = chain(found.added, self.followed, across_bridges=True)
+        tiled = chain(new, reached, across_bridges=True)
         assert tiled.problem is None, tiled.problem
-        self.followed = tiled.end
-        assert self.followed == end(found.commits)
+        assert tiled.end == end(self.seen)
 
 
 def _broken(*, after: bool):  # type: ignore[no-untyped-def]

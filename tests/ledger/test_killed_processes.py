@@ -51,7 +51,7 @@ def batch(root: str, seed: int) -> None:
     """Batch runs, one after another: the archive is wherever it has to be."""
     tables, roll = Tables(root), random.Random(seed)
     while True:
-        reached = end(Follower(tables, 1, SOURCE).poll().commits) or LOG_START
+        reached = end(Follower(tables, 1, SOURCE).poll()) or LOG_START
         archived = upper(cut_of(tables, 1, SOURCE), ahead(reached, roll))
         cut = take(tables, 1, SOURCE, archive_end=archived, patience=roll.choice([0, 1000]), by="test", at=AT)
         try:
@@ -86,7 +86,7 @@ def test_whenever_processes_are_killed_what_is_merged_is_what_the_log_holds(tmp_
             assert process.exitcode in (0, -signal.SIGKILL), f"seed {seed}: a process ended by itself"
             if roll.random() < 0.5:
                 reader.look()
-        commit_each(claim(tables), ahead(end(reader.follower.poll().commits) or LOG_START, roll))
+        commit_each(claim(tables), ahead(end(reader.follower.poll()) or LOG_START, roll))
         reader.look()
 
 
@@ -99,7 +99,7 @@ class Reader:
     def look(self) -> None:
         """The answers of all retained publications; read again if what they need went in between."""
         for _ in range(LOOKS):
-            cuts, commits = kept(self.tables), self.follower.poll().commits
+            cuts, commits = kept(self.tables), self.follower.poll()
             found = [chain(commits, cut) for cut in cuts]
             problems = [each.problem for each in found if each.problem]
             if not problems:

@@ -48,7 +48,7 @@ def answer(tables: Tables) -> tuple[int, Position]:
     """How many numbers the live publication counts, and up to where."""
     live = latest(tables)
     assert live is not None
-    found = chain(Follower(tables, live.release, SOURCE).poll().commits, live.cut(SOURCE))
+    found = chain(Follower(tables, live.release, SOURCE).poll(), live.cut(SOURCE))
     assert not found.problem
     return partial(LOG_START, live.cut(SOURCE))[0] + sum(commit.counts.events for commit in found.commits), found.end
 

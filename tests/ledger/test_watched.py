@@ -1,5 +1,6 @@
 """A table that is watched is read when it has something new, and only then."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,28 @@ def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypa
         first = watched.read()
         assert first == [*range(n + 1)]
         assert quiet(monkeypatch, watched.read) is first
+
+
+def test_a_table_that_is_not_there_is_not_opened(tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(tables, table, numbers)
+    assert quiet(monkeypatch, watched.read) == []
+    append(table, 1)
+    assert watched.read() == [1]
+
+
+def test_a_file_system_that_fails_for_a_moment_breaks_nothing(
+    tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(path: Path) -> object:
+        raise OSError(errno.ESTALE, "stale file handle", str(path))
+
+    watched = watching(tables, table, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", stale)
+        assert watched.read() == [1]
+        assert Watched(tables, table, numbers).read() == [1]
+    append(table, 2)
+    assert watched.read() == [1, 2]
 
 
 def test_many_commits_at_once_are_all_seen(tables: Tables, table: str) -> None:

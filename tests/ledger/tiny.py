@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from ledger import tiling
 from ledger.commits import Commit
 from ledger.counts import Counts
 from ledger.positions import Position, distance
@@ -56,6 +57,13 @@ def commit_each(writer: Writer, *ends: Position) -> None:
     """One micro-batch from end to end."""
     for end in ends:
         writer.append(fold(writer.end, end, writer.epoch))
+
+
+def added(commits: Sequence[Commit], since: Sequence[Commit]) -> tuple[Commit, ...] | None:
+    """Those beyond all that were seen before; None if one holds old and new together, so that a reader has to begin again."""
+    reached = tiling.end(since)
+    new = tuple(one for one in commits if not one.mark and (reached is None or not one.end.at_or_below(reached)))
+    return None if reached is not None and any(not reached.at_or_below(one.start) for one in new) else new
 
 
 def first(tables: Tables, release: int = 1) -> Publication:

@@ -13,7 +13,7 @@ from serving.changes import Changes, Token, TokenGone
 from serving.connection import Connection
 from serving.memory.differences import identity
 from serving.memory.layout import Layout
-from serving.memory.store import Store
+from serving.memory.store import MEMORY, Store
 from serving.outcome import ReadFailed
 from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
 from tests.serving.world import World, hit
@@ -146,3 +146,20 @@ def test_a_view_that_outgrows_memory_has_no_changes(tmp_path: Path) -> None:
         _ = view.now().token
     with pytest.raises(ReadFailed, match="needs more memory than the 10 bytes"):
         next(view.changes())
+
+
+def test_a_view_that_fits_again_has_changes_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for number in range(60):
+        world.append(0, hit(f"/{number}", 1))
+    world.trigger()
+    store = Store(world.tables, 1, memory=3_000)
+    connection = Connection(store)
+    with pytest.raises(ReadFailed, match="needs more memory"):
+        next(connection.view("per_page").changes())
+    assert store.outgrown == {"per_page"}
+    store.memory = MEMORY
+    world.recompute(world.end)
+    connection.refresh()
+    assert connection.view("per_page").now().memory is not None
+    assert store.outgrown == frozenset()

@@ -162,6 +162,18 @@ def test_no_end_of_a_process_interrupts_the_one_that_all_are_forked_from(sandbox
     assert not handled & 1 << signal.SIGCHLD - 1
 
 
+def test_who_ignores_its_children_does_not_have_them_forgotten() -> None:
+    ignored = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with Sandbox(Limits(seconds=30)) as sandbox:
+            first = zygote(sandbox)
+            for _ in range(5):
+                sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers())
+            assert zygote(sandbox) == first
+    finally:
+        signal.signal(signal.SIGCHLD, ignored)
+
+
 def test_processes_that_have_ended_do_not_pile_up(sandbox: Sandbox) -> None:
     for _ in range(20):
         sandbox.run("SELECT sum(n) AS n FROM numbers", Numbers())

@@ -169,6 +169,28 @@ def test_a_release_that_lies_behind_is_followed_only_once_it_has_caught_up(world
     assert (counted(reader), reader.snapshot().publication.release) == (25, release)
 
 
+def test_a_release_that_is_waited_for_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.trigger(position(20))
+    reader = Following(world.tables)
+    reader.refresh()
+    release = adopt(world, position(10))
+    world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
+    read: list[str] = []
+    real = commit_files.read_commit
+    monkeypatch.setattr("ledger.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
+    for end in (12, 15, 18):
+        world.trigger(position(end))
+        for _ in range(2):
+            found = reader.refresh()
+            assert isinstance(found, Snapshot)
+            assert found.publication.release == 1
+    world.trigger(position(25))
+    found = reader.refresh()
+    assert isinstance(found, Snapshot)
+    assert found.publication.release == release
+    assert len(read) == len(set(read))
+
+
 def test_positions_are_compared_partition_by_partition(world: World) -> None:
     world.append(1, *(hit("/one", n) for n in range(1, 31)))
     world.trigger(position(20, 1))

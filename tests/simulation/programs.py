@@ -104,7 +104,7 @@ def speed(
     tail = Writing(_Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now, Horizon())
     for number in range(micro_batches):
         if tail.known != writer.end:
-            commits = Follower(tables, release.number, SOURCE).poll().commits
+            commits = Follower(tables, release.number, SOURCE).poll()
             tail.maxima = newest(each.maxima for each in commits)
             tail.watermark = later(*(each.watermark for each in commits))
             tail.known = writer.end
@@ -183,7 +183,7 @@ def ask_the_past(world: World, since: datetime) -> None:
 def ask_the_standing(world: World) -> None:
     """Every release that could go live now would give the right answers."""
     for state in promotion.ready(world.tables, days=world.keep.release_days, at=world.time).values():
-        tail = snapshot.tail(Follower(world.tables, state.release, SOURCE).poll().commits, state.cut(SOURCE))
+        tail = snapshot.tail(Follower(world.tables, state.release, SOURCE).poll(), state.cut(SOURCE))
         assert tail.problem is None, f"release {state.release} stands ready, yet {tail.problem}"
         _answers(world, state, tail)
 

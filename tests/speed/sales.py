@@ -94,7 +94,7 @@ def wait_for(condition: Callable[[], bool], *, seconds: float = 120) -> None:
 
 def commits(settings: Settings, release: int = 1) -> tuple[Commit, ...]:
     """What the realtime table holds."""
-    return Follower(Tables(settings.state), release, "sales").poll().commits
+    return Follower(Tables(settings.state), release, "sales").poll()
 
 
 def folded(settings: Settings, release: int = 1) -> Position:

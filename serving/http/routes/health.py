@@ -7,8 +7,9 @@ from serving.http.documented import problems
 from serving.http.gate import Gated
 from serving.http.models import Health
 from serving.http.problem import Problem
-from serving.http.server import server_of
-from serving.outcome import Failed
+from serving.http.server import Server, server_of
+from serving.outcome import Failed, ReadFailed
+from serving.reader import refusal
 
 router = APIRouter(route_class=Gated, tags=["health"])
 
@@ -21,11 +22,21 @@ async def healthz() -> Health:
 
 @router.get("/readyz", openapi_extra={"x-verb": "open"}, responses=problems(503, known=False))
 async def readyz(request: Request) -> Health:
-    """Say that every view can be answered: the realtime commits reach from the cut of each source without a gap.
+    """Say that every view can be answered: the realtime commits reach from the cut of each source without a gap, and this server
+    computes what is published as it was computed.
 
     Why not is for those who are known: `/status` tells them.
     """
-    newest = server_of(request).asking.newest
-    if isinstance(newest, Failed) or not newest.tiled:
+    if not _ready(server_of(request)):
         raise Problem(503, "answers cannot be given now; /status says why")
     return Health(status="ok")
+
+
+def _ready(server: Server) -> bool:
+    if isinstance(server.asking.newest, Failed):
+        return False
+    try:
+        pinned = server.statements.store.pinned()
+    except ReadFailed:
+        return False
+    return pinned.snapshot.tiled and all(refusal(pinned.snapshot, view) is None for view in pinned.project.views.values())

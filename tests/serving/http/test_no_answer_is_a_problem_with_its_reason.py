@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledger import delta
+from serving import reader
 from serving.http import formats, media
 from serving.http.problem import MEDIA, Problem
 from tests.serving.http.served import Served
@@ -211,6 +212,26 @@ def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.Monk
     with served.asker() as asker:
         assert "inside" not in problem(asker.get("/views"), 500)
     assert any("exc_info" in line for line in served.lines)
+
+
+def test_a_view_that_this_server_computes_otherwise_makes_it_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "fingerprint", lambda _: "of another kernel")
+    with Served(world).asker() as asker:
+        problem(asker.get("/views/ever/rows"), 503, "was published by a Tandem that computes it otherwise")
+        problem(asker.get("/readyz"), 503)
+
+
+def test_nothing_is_answered_once_nobody_looks_any_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served(world)
+
+    def broken(_: object, __: float) -> None:
+        raise RuntimeError("no place to note it")
+
+    with served.asker() as asker:
+        assert asker.get("/readyz").status_code == 200
+        monkeypatch.setattr(served.server.asking, "looked", broken)
+        seen(asker, 503)
+        problem(asker.get("/views/ever/rows"), 503, "no longer looked for: RuntimeError: no place to note it")
 
 
 def test_the_log_says_once_when_looks_begin_to_fail_and_when_they_no_longer_do(world: World) -> None:
