@@ -77,7 +77,10 @@ def replay(
 
 def _steps(end: Position, firsts: Offsets, *, most: int) -> Iterator[Position]:
     """Positions up to the end, about `most` offsets apart, on which all partitions advance alike, as they did in time."""
-    starts = {partition: min(firsts.get(partition, 0), offset) for partition, offset in end.items()}
+    reached = starts = {partition: min(firsts.get(partition, 0), offset) for partition, offset in end.items()}
     number = ceil(sum(offset - starts[partition] for partition, offset in end.items()) / most)
     for step in range(1, number + 1):
-        yield Position.of({p: starts[p] + (offset - starts[p]) * step // number for p, offset in end.items()})
+        position = {p: starts[p] + (offset - starts[p]) * step // number for p, offset in end.items()}
+        if position != reached:  # several partitions of a few records each may have to wait for the next step together
+            reached = position
+            yield Position.of(position)

@@ -19,7 +19,7 @@ settings.register_profile("all", settings.get_profile("tandem"), derandomize=Fal
 # The first counterexample is enough where a test only has to be red (tests/mutants).
 _UNSHRUNK = (Phase.explicit, Phase.generate)
 settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)
-# TANDEM_HYPOTHESIS=all looks four times longer for a counterexample.
+# TANDEM_HYPOTHESIS=all looks longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
 _COMPUTING = ("tests/agreement/", "tests/laws/", "tests/simulation/", "tests/mutants/")
