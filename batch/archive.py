@@ -4,13 +4,13 @@ A run's range is in the ledger before anything is written, and each of the three
 run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from batch import commits, copying, decoding
 from batch.lineage import archiving
-from batch.session import Run
+from batch.session import Lock, Run
 from batch.slices import cut, even_rows
 from batch.spans import EVENTS, RECORDS, rows_within, spans
 from infra import broker, kafka, spark
@@ -79,13 +79,15 @@ class _Log:
         return kafka.ends(self.connection, kafka.topics(self.connection, self.source.topics))
 
 
-def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False) -> list[Archived]:
+def run(
+    batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False, locks: Sequence[Lock] = ("archive",)
+) -> list[Archived]:
     """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
 
     What is archived is decoded for releases that stand beside it, too.
 
     A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it, also while it is still empty.
-    Waits for another run that holds the lock. Raises TandemError.
+    Waits for another run that holds one of the locks, which are taken in order. Raises TandemError.
     """
     live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
@@ -93,7 +95,8 @@ def run(batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = Fa
     connection = kafka.connect(broker.address(batch.settings))
     sources = project.load_files(release.files).sources
     logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
-    batch.hold("archive")
+    for lock in locks:
+        batch.hold(lock)
     with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter:
         archived = []
         for log in logs:

@@ -15,7 +15,7 @@ from ledger import locks
 from ledger.tables import Tables
 
 Lock = Literal["archive", "views"]
-"""Which tables a run writes: those of the log, or those of the views."""
+"""Which tables a run writes: those of the log, or those of the views. Who takes both takes that of the views first."""
 
 
 @dataclass(frozen=True)

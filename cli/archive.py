@@ -1,7 +1,8 @@
 """`tandem archive`: copy what is new in the log into Delta, and decode it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,13 +27,16 @@ def run(
     with run_log(call, settings, "archive") as say:
         batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
         done = archive.run(batch, call.publishable, new_topic=new_topic)
-    document = {
-        "sources": {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
-    }
-    return Output(document, "\n".join(_sentence(one) for one in done))
+    return Output({"sources": document_of(done)}, "\n".join(map(sentence, done)))
 
 
-def _sentence(one: archive.Archived) -> str:
+def document_of(done: Sequence[archive.Archived]) -> dict[str, Any]:
+    """What was archived, by source."""
+    return {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
+
+
+def sentence(one: archive.Archived) -> str:
+    """What was archived of a source."""
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""
     return f"{one.source}: {counts.events} events and {counts.rejects} rejects archived, up to {one.end}{gaps}"

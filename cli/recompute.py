@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from batch import recompute
+from batch import archive, recompute
 from batch.building import Done
 from batch.estimating import duration
 from batch.planning import BadRequest, Mode, Request
+from cli.archive import document_of as archived_of
+from cli.archive import sentence
 from cli.audit import summary
 from cli.batch_run import batch_run
 from cli.call import Call, Output
@@ -34,6 +36,9 @@ def run(
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
+    archive_first: Annotated[
+        bool, typer.Option("--archive", help="First archive what is new in the log, as `tandem archive` does.")
+    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Read the archive itself, not the events decoded from it.")] = False,
     accept_gap: AcceptGap = None,
     publish_anyway: Annotated[
@@ -58,6 +63,7 @@ def run(
         publish_anyway,
     )
     with batch_run(call, "recompute") as batch:
+        archived = archive.run(batch, call.publishable, locks=("views", "archive")) if archive_first else []
         found = recompute.run(batch, call.publishable, request)
     live = found.publication
     document = {
@@ -86,12 +92,14 @@ def run(
         "repaired": {source: live.repaired.get(source) for source in live.cuts},
         "gaps": [gap.name for gap in found.gaps],
         "audits": [document_of(audit) for audit in found.audits],
+        **({"archived": archived_of(archived)} if archive_first else {}),
     }
     was = "" if found.done else "paused by a rollback until `tandem resume`; " if found.paused else "nothing new; still "
     return Output(
         document,
         "\n".join(
             [
+                *map(sentence, archived),
                 f"{was}publication {live.number} of release {live.release}",
                 *map(_timed, found.done),
                 *map(_sentence, live.counts.items()),

@@ -88,7 +88,8 @@ def _option(parameter: inspect.Parameter) -> str:
     option = next((one for one in told if hasattr(one, "help")), None)
     if option is None:
         return ""
-    names = [one for one in (option.param_decls or ()) if one.startswith("-")]
+    # What comes first of an option is its default, unless it stands in an annotation: then it is a name.
+    names = [one for one in (option.default, *(option.param_decls or ())) if isinstance(one, str) and one.startswith("-")]
     shown = names[0] if names else f"--{parameter.name.strip('_').replace('_', '-')}"
     if type(option).__name__ == "ArgumentInfo":
         shown = option.metavar or parameter.name.upper()

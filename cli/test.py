@@ -22,8 +22,9 @@ _LONG = ("--timeout", "3000")
 _PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing")}
 _NOTHING = 5
 """What pytest ends with where its arguments leave no test."""
-# The tests' Java mostly lives for seconds, in which it would compile itself well for longer than it then runs.
-_JAVA = "-XX:TieredStopAtLevel=1"
+# The tests' Java mostly lives for seconds, in which it would compile itself well for longer than it then runs, and has little to
+# collect.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def run(

@@ -15,7 +15,7 @@ pytest_plugins = ["tests.stack"]
 settings.register_profile(
     "tandem", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("all", settings.get_profile("tandem"), derandomize=False, print_blob=True, max_examples=150)
+settings.register_profile("all", settings.get_profile("tandem"), derandomize=False, print_blob=True, max_examples=100)
 # The first counterexample is enough where a test only has to be red (tests/mutants).
 _UNSHRUNK = (Phase.explicit, Phase.generate)
 settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)

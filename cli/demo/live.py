@@ -45,12 +45,11 @@ def show(stage: Stage, watcher: Watcher, console: Console, rate: float, runs: Sc
 
 
 def _batches(stage: Stage) -> Iterator[str]:
-    """What the batch layer does just now: archive, recompute, a pause, and again."""
+    """What the batch layer does just now: archive and recompute, a pause, and again."""
     while True:
-        for command in ("archive", "recompute"):
-            child: Child = stage.start(command)
-            while child.popen.poll() is None:
-                yield f"`tandem {command}` runs"
+        child: Child = stage.start("recompute", "--archive")
+        while child.popen.poll() is None:
+            yield "`tandem recompute --archive` runs"
         until = time.monotonic() + _PAUSE_S
         while (left := until - time.monotonic()) > 0:
             yield f"next batch in {left:.0f} s"
