@@ -16,9 +16,9 @@ _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
 # tests/conftest.py knows which need none.
 _SPREAD = ("-n", "2", "--dist", "loadfile")
-# The long run has single tests that take many minutes. Demos and Airflow's schedulers leave a third process its time. What only
-# computes does so in new processes: in those that have run thousands of tests it takes twice as long.
-_LONG = ("--timeout", "3000")
+# The long run has single tests that take many minutes, and begins with those. Demos and Airflow's schedulers leave a third
+# process its time. What only computes does so in new processes: in those that have run thousands of tests it takes twice as long.
+_LONG = ("--timeout", "3000", "--no-loadscope-reorder")
 _PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing")}
 _NOTHING = 5
 """What pytest ends with where its arguments leave no test."""

@@ -52,6 +52,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if item.nodeid.startswith(_COMPUTING) == (part == "computing")]
         config.hook.pytest_deselected(items=[*set(items) - set(kept)])
         items[:] = kept
+    # Files with long tests first, where the order is kept: one that begins last is one that all others wait for.
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 def pytest_report_header() -> str:
