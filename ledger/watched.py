@@ -1,10 +1,9 @@
-"""A table that is looked at again and again: while nothing is new, two questions to the file system tell so of a local one."""
+"""A table that is looked at again and again: of a local one without news two questions to the file system tell so."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
-from urllib.parse import urlparse
 
 from deltalake import DeltaTable
 
@@ -48,7 +47,7 @@ class Watched(Generic[T]):
         """The table; without news the same handle, at the same version, and a new one of a table in the place of another."""
         handle = self._handle
         if handle is None:
-            handle = None if self._absent() else delta.open_table(self.tables, self.address)
+            handle = delta.open_table(self.tables, self.address)
         else:
             # A version's entry is written after that of the one before, and expires after it.
             more, entry = self._entry(handle.version() + 1) is not None, self._entry(handle.version())
@@ -61,16 +60,6 @@ class Watched(Generic[T]):
         self._handle = handle
         self._newest = None if handle is None else self._entry(handle.version())
         return handle
-
-    def _absent(self) -> bool:
-        """Whether there is not even a folder; False where that cannot be asked for, as of a table that is not on this machine."""
-        if urlparse(self.address).scheme:
-            return False
-        try:
-            Path(self.address).stat()
-        except OSError as error:
-            return isinstance(error, FileNotFoundError)
-        return False
 
     def _entry(self, version: int) -> _Entry | None:
         """None also where it cannot be asked for, as of a table that is not on this machine."""

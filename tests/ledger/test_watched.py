@@ -73,13 +73,6 @@ def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypa
         assert quiet(monkeypatch, watched.read) is first
 
 
-def test_a_table_that_is_not_there_is_not_opened(tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(tables, table, numbers)
-    assert quiet(monkeypatch, watched.read) == []
-    append(table, 1)
-    assert watched.read() == [1]
-
-
 def test_a_file_system_that_fails_for_a_moment_breaks_nothing(
     tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
