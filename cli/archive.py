@@ -27,15 +27,15 @@ def run(
     with run_log(call, settings, "archive") as say:
         batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
         done = archive.run(batch, call.publishable, new_topic=new_topic)
-    return Output({"sources": document_of(done)}, "\n".join(map(sentence, done)))
+    return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
 
 
-def document_of(done: Sequence[archive.Archived]) -> dict[str, Any]:
+def archived_document(done: Sequence[archive.Archived]) -> dict[str, Any]:
     """What was archived, by source."""
     return {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
 
 
-def sentence(one: archive.Archived) -> str:
+def archived_sentence(one: archive.Archived) -> str:
     """What was archived of a source."""
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""

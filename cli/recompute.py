@@ -9,8 +9,7 @@ from batch import archive, recompute
 from batch.building import Done
 from batch.estimating import duration
 from batch.planning import BadRequest, Mode, Request
-from cli.archive import document_of as archived_of
-from cli.archive import sentence
+from cli.archive import archived_document, archived_sentence
 from cli.audit import summary
 from cli.batch_run import batch_run
 from cli.call import Call, Output
@@ -92,14 +91,14 @@ def run(
         "repaired": {source: live.repaired.get(source) for source in live.cuts},
         "gaps": [gap.name for gap in found.gaps],
         "audits": [document_of(audit) for audit in found.audits],
-        **({"archived": archived_of(archived)} if archive_first else {}),
+        **({"archived": archived_document(archived)} if archive_first else {}),
     }
     was = "" if found.done else "paused by a rollback until `tandem resume`; " if found.paused else "nothing new; still "
     return Output(
         document,
         "\n".join(
             [
-                *map(sentence, archived),
+                *map(archived_sentence, archived),
                 f"{was}publication {live.number} of release {live.release}",
                 *map(_timed, found.done),
                 *map(_sentence, live.counts.items()),

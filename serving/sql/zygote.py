@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     """Fork children as they are asked for, until the parent ends. Arguments: the descriptor of its socket, the limits as JSON."""
     parent = socket.socket(fileno=int(arguments[0]))
     limits = msgspec.json.decode(arguments[1], type=Limits)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it is inherited, and children would be reaped by nobody
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who started this may ignore it: no child's end would be told
     database = connect(limits)
     for _ in range(_REHEARSALS):
         rehearse(database, limits)

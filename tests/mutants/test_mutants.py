@@ -14,6 +14,8 @@ import pytest
 from infra.jars import ROOT
 from tests.mutants.mutants import MUTANTS, Mutant, table
 
+_BEING_WRITTEN = "*.pyc.*"
+"""Compiled code that another process is about to put in place."""
 _RED = 1
 """Pytest's exit code for tests that failed; others are of runs without a test, or that could not begin."""
 
@@ -43,7 +45,7 @@ def test_the_page_shows_them() -> None:
 def tree(tmp_path: Path) -> Iterator[Path]:
     """A copy of the code, as it is compiled: no bug changes more than one file of it."""
     copied = tmp_path / "tree"
-    shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".*"))
+    shutil.copytree(ROOT, copied, ignore=shutil.ignore_patterns(".*", _BEING_WRITTEN))
     yield copied
     shutil.rmtree(copied)
 

@@ -113,7 +113,7 @@ def test_a_question_that_takes_long_holds_no_row_up(served: Served, asker: Asker
 def test_a_server_is_open_once_at_a_time(served: Served) -> None:
     async def twice() -> None:
         async with served.server.open(), served.server.open():
-            raise NotImplementedError
+            pytest.fail("it is open twice")
 
     with pytest.raises(AssertionError, match="open already"):
         asyncio.run(twice())
