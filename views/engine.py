@@ -18,6 +18,7 @@ from views import halving
 
 _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": 1,  # Spark runs one task per core; a second thread here would take it from a neighbour.
+    "async_threads": 0,  # Tables are in memory: nothing is read in the background, for which each connection has eight threads.
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

@@ -9,6 +9,9 @@ import numpy as np
 
 MOST: Final = 1.1
 """How many times as much the last quarter may have as the second."""
+_POOL: Final = 100
+"""How many threads more are no leak: delta-rs reads each entry of a log since its last checkpoint in a thread of its own, and
+keeps it while there is work. There are about so many entries at most."""
 
 
 @dataclass(frozen=True)
@@ -59,4 +62,4 @@ def flatness(samples: Sequence[Sample]) -> list[Flatness]:
         early, late = (median(getattr(one, what) for one in part) for part in (second, last))
         return Flatness(what, early, late, slope, slack)
 
-    return [of("bytes", 32 * 2**20), of("handles", 8), of("threads", 4)]
+    return [of("bytes", 32 * 2**20), of("handles", 8), of("threads", _POOL)]

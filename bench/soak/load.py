@@ -28,6 +28,8 @@ PAGES: Final = 200
 """Requests of a commit."""
 ANSWERS: Final = (200, 410, 429, 504)
 """What a question may be answered with: 429 and 504 come of load, 410 where a publication has gone past what is asked for."""
+_HELD_MB: Final = 16
+"""Of answers that are kept (`serving.held_mb`): so few that some are let go before the warm-up ends, however short it is."""
 _SAMPLES: Final = 120
 _SAID: Final = 2000
 _STREAM_S: Final = 5.0
@@ -71,7 +73,7 @@ def soak(folder: Path, how: Soak, say: Callable[[str], None]) -> Soaked:
     counts = {name: _Counts(name, broken) for name in (*_LOADS, "changes")}
     commits: Counter[str] = Counter()
     with ExitStack() as stack:
-        number, client = stack.enter_context(server(folder))
+        number, client = stack.enter_context(server(folder, {"HELD_MB": _HELD_MB}))
         committing = stack.enter_context(ingesting(folder, how.keys, PAGES, how.every_s, how.publish_every))
         threading.Thread(target=_count, args=(committing, commits), daemon=True).start()  # it ends with that process
         works = [_asking(client, how, counts[name], over) for name in _LOADS]

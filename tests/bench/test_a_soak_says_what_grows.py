@@ -12,8 +12,9 @@ from bench.soak.load import Soak, Soaked, soak
 MIB = 2**20
 
 
-def samples(rss: list[int], handles: list[int] | None = None) -> list[Sample]:
-    return [Sample(float(n + 1), size * MIB, (handles or [50] * len(rss))[n], 20) for n, size in enumerate(rss)]
+def samples(rss: list[int], handles: list[int] | None = None, threads: list[int] | None = None) -> list[Sample]:
+    handles, threads = handles or [50] * len(rss), threads or [20] * len(rss)
+    return [Sample(float(n + 1), size * MIB, handles[n], threads[n]) for n, size in enumerate(rss)]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,12 @@ def test_a_handle_a_second_is_a_leak() -> None:
     memory, handles, _ = flatness(samples([400] * 80, [50 + n for n in range(80)]))
     assert (memory.flat, handles.flat) == (True, False)
     assert handles.slope == pytest.approx(60)
+
+
+@pytest.mark.parametrize(("growth", "flat"), [(2, True), (10, False)])
+def test_a_pool_of_threads_fills_up_a_leak_goes_on(growth: int, flat: bool) -> None:  # noqa: FBT001
+    _, _, threads = flatness(samples([400] * 40, threads=[40 + growth * n for n in range(40)]))
+    assert threads.flat == flat
 
 
 def test_a_short_soak_asks_all_that_it_says(tmp_path: Path) -> None:
