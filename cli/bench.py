@@ -14,8 +14,8 @@ from bench.commands import Place
 from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
 from bench.scale import measuring as scaling
+from bench.serving import growing, questions
 from bench.serving import measuring as asking
-from bench.serving import questions
 from bench.serving import report as asked
 from bench.soak import load as soaking
 from bench.soak import report as soaked
@@ -93,8 +93,10 @@ def _evolve(call: Call, *, quick: bool) -> Output:
 def _serving(call: Call, *, quick: bool) -> Output:
     state = own_state(call.environ, "bench", "serving")
     with interrupted(), emptied(state, before=lambda: None):
-        found = list(asking.measure(state, questions.QUICK if quick else questions.FULL, call.say))
-    return Output(asked.document(found), Group(*asked.tables(found)), 0 if asked.agree(found) else 1)
+        scale = questions.QUICK if quick else questions.FULL
+        found = list(asking.measure(state, scale, call.say))
+        growth = growing.measure(state, scale, call.say)
+    return Output(asked.document(found, growth), Group(*asked.tables(found, growth)), 0 if asked.agree(found) else 1)
 
 
 def _soak(call: Call, minutes: float) -> Output:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 import duckdb
 import numpy as np
@@ -19,12 +19,15 @@ import pyarrow as pa
 from bench.peak import peak
 from bench.serving.over_http import OverHTTP, over_http
 from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
-from bench.serving.questions import MANY, Asked, Scale, asked, many, numbered, questions, timed
+from bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
 from infra import spark
 from infra.settings import Settings, Spark
 from ledger.tables import Tables
-from serving import Connection
+from serving import Connection, PublishedView
 from serving.memory.store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _ROOM: Final = 8 * 2**30
 _COMMITS: Final = 20
@@ -84,25 +87,40 @@ def measure(folder: Path, scale: Scale, say: Callable[[str], None]) -> Iterator[
         publish(place, keys)
         sides: tuple[Callable[[Path, int, Scale], Side], ...] = (by_duckdb, in_process, over_http)
         for side in (*sides, by_spark) if scale.spark else sides:
-            with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
-                found = processes.submit(side, place, keys, scale).result()
+            found = apart(side, place, keys, scale)
             say(f"{keys:,} keys: {found.row.p50 * 1e6:,.0f} us a row, {found.lookup.p50 * 1e3:,.1f} ms for {MANY:,} ({found.by})")
             yield found
+
+
+def apart(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """What a function gives in a process of its own, which nothing was done in before."""
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
+        return processes.submit(work, *arguments, **named).result()
+
+
+def opened(folder: Path) -> Connection:
+    """A connection that holds the views of a folder in memory, whatever their size."""
+    return Connection(Store(Tables(str(folder / ".tandem")), seed=1, memory=_ROOM))
+
+
+def questions_to(view: PublishedView, keys: int, scale: Scale) -> Questions:
+    """What a view of so many keys is asked in process."""
+    rows = [partial(view.get, page=name) for name in questions(keys, scale.rows)]
+    return rows, [partial(view.lookup, names) for names in many(keys, scale.lookups)]
 
 
 def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
     """Questions to a connection."""
     process = psutil.Process()
     before, started = process.memory_info().rss, time.perf_counter()
-    connection = Connection(Store(Tables(str(folder / ".tandem")), seed=1, memory=_ROOM))
+    connection = opened(folder)
     view = connection.view(VIEW)
     memory = view.now().memory
     assert memory is not None  # there is room for every size
-    opened = time.perf_counter() - started
+    took = time.perf_counter() - started
     needed = peak() - before
+    row, lookup = map(timed, questions_to(view, keys, scale))
     some, several = questions(keys, scale.rows), many(keys, scale.lookups)
-    row = timed([partial(view.get, page=name) for name in some])
-    lookup = timed([partial(view.lookup, names) for names in several])
     rows = [found for name in some[: scale.duckdb] if (found := view.get(page=name))]
     together = view.lookup(several[0]).rows()
     sums = numbered((one["hits"], one["bytes"]) for one in rows), numbered((one["hits"], one["bytes"]) for one in together)
@@ -113,7 +131,7 @@ def in_process(folder: Path, keys: int, scale: Scale) -> InProcess:
         connection.refresh()
         view.get(page=some[0])
         seconds.append(time.perf_counter() - start)
-    return InProcess(keys, opened, memory.answers.held.nbytes, needed, row, lookup, asked(seconds), sums)
+    return InProcess(keys, took, memory.answers.held.nbytes, needed, row, lookup, asked(seconds), sums)
 
 
 def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:

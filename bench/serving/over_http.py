@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 from bench.serving.published import AT, SMALL, VIEW
-from bench.serving.questions import Asked, Scale, asked, many, numbered, questions, timed
-from bench.serving.served import POLL_S, ingesting, server, watching
+from bench.serving.questions import Asked, Questions, Scale, asked, many, numbered, questions, timed
+from bench.serving.served import POLL_S, Client, ingesting, server, watching
 from views.errors import TandemError
 from views.rows import utc_text
 
@@ -54,22 +54,26 @@ class OverHTTP:
 def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
     """Questions to a server that is a process of its own, and commits of another one."""
     with server(folder) as (_, client):
-        some, several = questions(keys, scale.rows), many(keys, scale.lookups)
-        first = [client.document(_row(name))["row"] for name in some[: scale.duckdb]]
-        found = client.document(f"/views/{VIEW}/lookup", _keys(several[0]))["rows"]
+        first = [client.document(_row(name))["row"] for name in questions(keys, scale.rows)[: scale.duckdb]]
+        found = client.document(f"/views/{VIEW}/lookup", _keys(many(keys, scale.lookups)[0]))["rows"]
         sums = tuple(numbered((one["hits"], one["bytes"]) for one in rows if one) for rows in (first, found))
         for path in (_range(0), TOP):
             client.ask(path)
         client.ask("/sql", _statement(0))
         with ingesting(folder, keys, PAGES, EVERY_S, 0) as committing, watching(folder, client, committing) as watcher:
-            row = timed([partial(client.ask, _row(name)) for name in some])
-            lookup = timed([partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in several])
+            row, lookup = map(timed, questions_to(client, keys, scale))
             scan = timed([partial(client.ask, _range(number)) for number in range(scale.lookups)])
             top = timed([partial(client.ask, TOP) for _ in range(scale.lookups)])
             statements = [partial(client.ask, "/sql", _statement(number)) for number in range(scale.lookups)]
             sql, sql_at_once = timed(statements, pause_s=PAUSE_S), timed(statements)
             seen = [_seconds(watcher) for _ in range(scale.commits)]
         return OverHTTP(keys, row, lookup, scan, top, sql, sql_at_once, asked(seen), len(seen), (sums[0], sums[1]))
+
+
+def questions_to(client: Client, keys: int, scale: Scale) -> Questions:
+    """What a client asks of a view of so many keys."""
+    rows = [partial(client.ask, _row(name)) for name in questions(keys, scale.rows)]
+    return rows, [partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in many(keys, scale.lookups)]
 
 
 def _seconds(watcher: "Popen[bytes]") -> float:

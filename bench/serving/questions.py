@@ -1,9 +1,9 @@
 """What every side is asked, how often, and how long that takes."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from bench.serving.published import page
 
 MANY: Final = 1_000
 """Keys of a look-up, about: each of a thousand at random once."""
+TURNS: Final = 20
+Asks: TypeAlias = Sequence[Callable[[], object]]
+Questions: TypeAlias = tuple[Asks, Asks]
+"""For single rows, and for many keys at once."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,21 @@ def many(keys: int, number: int) -> list[list[str]]:
     return [[page(one) for one in np.unique(dice.integers(0, keys, MANY)).tolist()] for _ in range(number)]
 
 
-def timed(asks: Sequence[Callable[[], object]], *, pause_s: float = 0.0) -> Asked:
+def timed(asks: Asks, *, pause_s: float = 0.0) -> Asked:
     """How long each of some questions takes, so long after the one before; the first is asked once before."""
     asks[0]()  # what is made at first use
-    seconds = []
-    for ask in asks:
-        time.sleep(pause_s)
-        start = time.perf_counter()
-        ask()
-        seconds.append(time.perf_counter() - start)
-    return asked(seconds)
+    return asked([*_spent(asks, pause_s)])
+
+
+def by_turns(sides: Sequence[Asks]) -> list[float]:
+    """The median of the seconds that each side's questions take, asked in TURNS turns; the first of each is asked once before."""
+    seconds: list[list[float]] = [[] for _ in sides]
+    for asks in sides:
+        asks[0]()
+    for turn in range(TURNS):
+        for found, asks in zip(seconds, sides, strict=True):
+            found.extend(_spent(asks[turn::TURNS]))
+    return [asked(found).p50 for found in seconds]
 
 
 def asked(seconds: Sequence[float]) -> Asked:
@@ -71,3 +80,11 @@ def asked(seconds: Sequence[float]) -> Asked:
 def numbered(answers: Iterable[tuple[int, int]]) -> int:
     """A sum over hits and bytes of pages that tells which pages they are of, however often those were requested."""
     return sum(int(of_bytes) // int(hits) for hits, of_bytes in answers)
+
+
+def _spent(asks: Asks, pause_s: float = 0.0) -> Iterator[float]:
+    for ask in asks:
+        time.sleep(pause_s)
+        start = time.perf_counter()
+        ask()
+        yield time.perf_counter() - start

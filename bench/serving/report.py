@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from rich.table import Table
 
+from bench.serving.growing import Growth
 from bench.serving.measuring import ByDuckDB, BySpark, InProcess, Side
 from bench.serving.over_http import OverHTTP
 from bench.serving.questions import Asked
@@ -30,13 +31,13 @@ class Goal:
         return above and (self.at_most is None or self.found <= self.at_most)
 
 
-def document(found: Found) -> dict[str, Any]:
+def document(found: Found, growth: Growth) -> dict[str, Any]:
     """Every figure in seconds and bytes; `times` by number of keys, `growth` from the smallest view to the largest."""
     return {
         "figures": [asdict(one) for one in found],
         "times": {str(keys): times(_at(found, keys)) for keys in _sizes(found)},
-        "growth": growth(found),
-        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found)],
+        "growth": asdict(growth),
+        "goals": [{**asdict(goal), "met": goal.met} for goal in goals(found, growth)],
         "agree": agree(found),
     }
 
@@ -57,27 +58,17 @@ def times(sides: Found) -> dict[str, float]:
     return said
 
 
-def growth(found: Found) -> dict[str, float]:
-    """How many times as long the medians of one row and of many keys are in the largest view as in the smallest."""
-    least, most = min(_sizes(found)), max(_sizes(found))
-    (own,), (large,) = (_of(_at(found, keys), InProcess) for keys in (least, most))
-    (http,), (large_http,) = (_of(_at(found, keys), OverHTTP) for keys in (least, most))
-    return {
-        "row": large.row.p50 / own.row.p50,
-        "lookup": large.lookup.p50 / own.lookup.p50,
-        "row over HTTP": large_http.row.p50 / http.row.p50,
-        "lookup over HTTP": large_http.lookup.p50 / http.lookup.p50,
-    }
-
-
-def goals(found: Found) -> list[Goal]:
+def goals(found: Found, growth: Growth) -> list[Goal]:
     """What the figures of one run should be, whatever the machine; of several sizes the worst."""
     by_size = [times(_at(found, keys)) for keys in _sizes(found)]
     servers = _of(found, OverHTTP)
     return [
         Goal("DuckDB / in process, one row", min(one["row"] for one in by_size), at_least=100),
         Goal("DuckDB / HTTP, one row", min(one["row over HTTP"] for one in by_size), at_least=3),
-        *(Goal(f"largest / smallest view, {what}", ratio, at_most=1.3) for what, ratio in growth(found).items()),
+        Goal("largest / smallest view, one row", growth.row, at_most=1.3),
+        Goal("largest / smallest view, 1,000 keys", growth.lookup, at_most=1.3),
+        Goal("largest / smallest view, one row over HTTP", growth.row_over_http, at_most=1.3),
+        Goal("largest / smallest view, 1,000 keys over HTTP", growth.lookup_over_http, at_most=1.3),
         Goal("looks until a commit is counted, p99", max(one.polls for one in servers), at_most=2),
         Goal("a small statement in SQL, p50, ms", max(one.sql.p50 for one in servers) * 1e3, at_most=15),
     ]
@@ -88,7 +79,7 @@ def agree(found: Found) -> bool:
     return all(len({one.sums for one in _at(found, keys)}) == 1 for keys in _sizes(found))
 
 
-def tables(found: Found) -> Iterator[Table]:
+def tables(found: Found, growth: Growth) -> Iterator[Table]:
     """The same for a person."""
     names = ("one row, us", "1,000 keys, ms", "range, ms", "top 10, ms", "SQL, ms", "SQL at once, ms", "commit seen, ms")
     asked = Table("keys", "by", *(f"{name}: p50 / p99" for name in names))
@@ -104,7 +95,7 @@ def tables(found: Found) -> Iterator[Table]:
         kept.add_row(f"{own.keys:,}", f"{own.open_s:.1f}", *memory, *spent)
     yield kept
     aimed = Table("aimed at", "found", "goal", "")
-    for goal in goals(found):
+    for goal in goals(found, growth):
         bound = f">= {goal.at_least:g}" if goal.at_least is not None else f"<= {goal.at_most:g}"
         aimed.add_row(goal.what, f"{goal.found:,.2f}", bound, "met" if goal.met else "missed")
     yield aimed

@@ -20,7 +20,15 @@ POLL_S: Final = Serving().poll_ms / 1000
 """Between two looks of the server, as it is by default."""
 Beside: TypeAlias = AbstractContextManager["subprocess.Popen[bytes]"]
 """A process for as long as a context lasts; what it says of errors is in a file of its name in the folder."""
-_UNBOUNDED: Final = {"RATE": 1_000_000, "BURST": 1_000_000, "MEMORY_MB": 8192, "POLL_MS": round(POLL_S * 1000)}
+_PATIENCE_S: Final = 600
+"""For the first question to a view, which is read into memory for it."""
+_UNBOUNDED: Final = {
+    "RATE": 1_000_000,
+    "BURST": 1_000_000,
+    "MEMORY_MB": 8192,
+    "TIMEOUT_S": _PATIENCE_S,
+    "POLL_MS": round(POLL_S * 1000),
+}
 
 
 @dataclass
@@ -35,7 +43,7 @@ class Client:
     retry: bool = True
 
     def __post_init__(self) -> None:
-        self._connection = HTTPConnection(urlsplit(self.address).netloc, timeout=600)
+        self._connection = HTTPConnection(urlsplit(self.address).netloc, timeout=_PATIENCE_S)
         self._headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
 
     def asked(self, path: str, body: object = None) -> tuple[int, bytes]:

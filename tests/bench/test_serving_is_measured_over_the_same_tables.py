@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from bench.serving import measuring, report
+from bench.serving import growing, measuring, report
 from bench.serving.measuring import ByDuckDB, InProcess
 from bench.serving.over_http import OverHTTP
 from bench.serving.questions import Scale
@@ -14,16 +14,18 @@ def test_all_sides_answer_the_same_questions_and_all_figures_are_there(tmp_path:
     said: list[str] = []
     scale = Scale((300, 600), rows=40, lookups=3, duckdb=3, commits=3, spark=0)
     found = list(measuring.measure(tmp_path, scale, said.append))
-    document = report.document(found)
+    growth = growing.measure(tmp_path, scale, said.append)
+    document = report.document(found, growth)
     assert document["agree"]
     assert [type(one) for one in found] == [ByDuckDB, InProcess, OverHTTP] * 2
     assert min(one.sums[1] for one in found) > 0
     assert [one.commits for one in found if isinstance(one, OverHTTP)] == [3, 3]
     assert set(document["times"]) == {"300", "600"}
-    assert set(document["growth"]) == {"row", "lookup", "row over HTTP", "lookup over HTTP"}
+    assert set(document["growth"]) == {"row", "lookup", "row_over_http", "lookup_over_http"}
+    assert min(document["growth"].values()) > 0
     assert len(document["goals"]) == 8
-    assert len(list(report.tables(found))) == 3
-    assert len(said) == 8
+    assert len(list(report.tables(found, growth))) == 3
+    assert len(said) == 9
     assert not report.agree([replace(one, sums=(1, 2)) if isinstance(one, ByDuckDB) else one for one in found])
 
 
