@@ -29,6 +29,9 @@ PICTURES = (
     ("view-dark", "#/views/page_traffic", "dark"),
     ("accuracy-dark", "#/accuracy", "dark"),
 )
+_ROWS_ARE_THERE = """new MutationObserver(() => {
+    if (document.querySelector(".rows tbody tr")) window.rowsAreThere ??= performance.now();
+}).observe(document, { childList: true, subtree: true })"""
 
 
 def settled(page: Page) -> Page:
@@ -182,13 +185,22 @@ def test_a_commit_is_seen_at_once(open_page: Open, served: Served, record_proper
     expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
 
 
-def test_it_loads_soon(open_page: Open, record_property: Callable[[str, object], None]) -> None:
-    page = settled(open_page("#/views/site"))
-    page.reload()
-    settled(page).wait_for_selector(".rows tbody tr")
-    took = page.evaluate("() => performance.now() / 1000")
+def test_it_loads_soon(browser: Browser, address: str, secret: str, record_property: Callable[[str, object], None]) -> None:
+    """How long it takes until rows are there is told and not judged; by the browser's clock, which `open_page` holds still."""
+    context = browser.new_context()
+    context.add_init_script(f"sessionStorage.setItem('tandem.token', '{secret}')")
+    context.add_init_script(_ROWS_ARE_THERE)
+    page = context.new_page()
+    page.goto(f"{address}/#/views/site")
+    took = []
+    for _ in range(3):
+        took.append(page.wait_for_function("() => window.rowsAreThere").json_value() / 1000)
+        asked = page.evaluate("() => performance.getEntriesByType('resource').map((one) => one.name)")
+        assert asked
+        assert all(one.startswith(address) for one in asked)
+        page.reload()
     record_property("seconds_to_load_a_view", took)
-    assert page.evaluate("() => performance.getEntriesByType('resource').every((one) => one.name.startsWith(location.origin))")
+    context.close()
 
 
 @pytest.mark.parametrize("view", ["page_traffic", "totals", "odd"])
