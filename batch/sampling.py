@@ -147,7 +147,7 @@ def _drawn(tables: Tables, live: Publication, view: View, keys: int) -> _Drawn:
     states = _published(tables, live, view, state_schema(view).names)
     of_keys = [some.take(_matching(some, named, chosen)[_ROW]) for some in states]
     answers = kernel.present(view, Partial(kernel.merge_states(view, of_keys)))
-    found = _matching(answers, named, chosen)
+    found = _matching(answers.select(list(view.keys)), named, chosen)  # DuckDB cannot read every answer: totals have 76 digits
     published = answers.take(found[_ROW]).append_column(_KEY, found[_KEY])
     return _Drawn(view, chosen, published, {number: [] for number in range(chosen.num_rows)})
 
@@ -246,7 +246,9 @@ def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where
     """The numbers of the rows that have a key that was drawn, beside the key's; `keys` are SQL, and fail where they like."""
     held = _ROWS if where is None else f"(SELECT *, TRY({where}) AS _held FROM {_ROWS}) WHERE _held"
     sql = f"SELECT {', '.join([_ROW, *(f'{sql} AS {quoted(name)}' for name, sql in keys.items())])} FROM {held}"
-    keyed = [result for _, result in engine.halved(sql, _ROWS, _numbered(rows)) if result is not None]
+    numbered = _numbered(rows)
+    keyed = [engine.query(sql, {_ROWS: numbered.slice(0, 0)})]
+    keyed += [result for _, result in engine.halved(sql, _ROWS, numbered) if result is not None]
     same = " AND ".join(f"{_ROWS}.{quoted(name)} IS NOT DISTINCT FROM {_OTHERS}.{quoted(name)}" for name in keys) or "TRUE"
     return engine.query(
         f"SELECT {_ROWS}.{_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} ON {same} ORDER BY 1",

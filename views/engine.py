@@ -134,7 +134,8 @@ def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
 def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """The rows in pieces, each with the statement's result over it; None beside a single row for which the statement fails.
 
-    DuckDB's TRY lets some failures through, such as that of a zone nobody knows. Raises duckdb.OutOfMemoryException.
+    DuckDB's TRY lets some failures through, such as that of a zone nobody knows. Raises duckdb.OutOfMemoryException, and
+    duckdb.Error for a statement that fails over zero rows, or that cannot read the table: that is a defect of the statement.
     """
     return halving.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
 

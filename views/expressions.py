@@ -139,8 +139,10 @@ def _sql_type(text: str, fields: pa.Schema) -> Any:
     # Not fields.empty_table(): making an array from Python values imports pandas, which takes seconds where it is installed.
     connection.register(no_events, pa.Table.from_batches([], schema=fields))
     try:
-        # TRY refuses what cannot be judged event by event, so the question is asked as the kernel will ask it.
-        return connection.sql(f"SELECT TRY({enclosed(text)}) FROM {no_events}").types[0]
+        # TRY refuses what cannot be judged event by event, so the question is asked, and run, as the kernel will.
+        values = connection.sql(f"SELECT TRY({enclosed(text)}) FROM {no_events}")
+        values.fetchall()
+        return values.types[0]
     except duckdb.Error as error:
         raise DefinitionError(f"does not fit its event: {_first_line(error)}") from error
     finally:

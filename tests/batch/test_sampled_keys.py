@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,13 @@ AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 DEFINITIONS = """
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from views import (CustomMeasure, Event, Source, View, count, distinct, every_events, first, hopping, last, mean, session, set_of,
-    total, tumbling)
+from views import (CustomMeasure, Event, Scale, Source, View, count, distinct, every_events, first, hopping, last, mean, session,
+    set_of, total, tumbling)
 
 
 class Sale(Event):
@@ -47,6 +50,7 @@ class Sale(Event):
     at: datetime
     shop: str | None
     cents: int
+    price: Annotated[Decimal, Scale(2)]
     note: str = ""
 
 
@@ -78,7 +82,9 @@ def words(sales):
 sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",))
 notes = Source(topic="notes", event=Sale, event_time="at", identity=("id",), prepare=words)
 per_hour = View(sales, keys={"shop": "upper(shop)"}, window=tumbling(hours=1), measures={
-    "n": count(), "cents": total("cents"), "usual": mean("cents"), "ids": set_of("id"), "own": Own("cents")})
+    "n": count(), "cents": total("cents"), "price": total("price"), "usual": mean("cents"), "ids": set_of("id"),
+    "own": Own("cents")})
+nowhere = View(sales, keys={"day": 'CAST("at" AT TIME ZONE id AS DATE)'}, measures={"price": total("price")})
 visits = View(sales, keys={"shop": "shop", "paid": "cents > 0"}, window=session(minutes=10), where="10 // cents < 9",
     measures={"n": count(), "ids": distinct("id"), "last": last("cents")})
 tens = View(sales, window=every_events(10), measures={"n": count(), "first": first("cents")})
@@ -87,7 +93,7 @@ hops = View(sales, keys={"shop": "shop"}, window=hopping(timedelta(hours=2), eve
     measures={"n": count()})
 per_word = View(notes, keys={"word": "word"}, measures={"n": count(), "cents": total("cents")})
 SOURCES = (sales, notes)
-VIEWS = (per_hour, visits, tens, whole, hops, per_word)
+VIEWS = (per_hour, nowhere, visits, tens, whole, hops, per_word)
 """
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
 PROJECT = project.load_files(FILES)
@@ -106,7 +112,8 @@ Sale = Mapping[str, Any]
 
 
 def sale(id_: str, minutes: float, shop: str | None, cents: int, note: str = "") -> Sale:
-    return {"id": id_, "at": AT + timedelta(minutes=minutes), "shop": shop, "cents": cents, "note": note}
+    at, price = AT + timedelta(minutes=minutes), Decimal(cents) / 100
+    return {"id": id_, "at": at, "shop": shop, "cents": cents, "price": price, "note": note}
 
 
 def log(*partitions: tuple[str, int, Sequence[Sale]], source: str = "sales") -> pa.Table:
@@ -197,14 +204,15 @@ def _file(tables: Tables, address: str, rows: pa.Table) -> Any:
 
 
 def test_published_answers_are_what_their_events_mean(tmp_path: Path) -> None:
-    found = Published(tmp_path, log(*SALES), "per_hour", "visits", "tens", "whole", "hops").sampled()
+    found = Published(tmp_path, log(*SALES), "per_hour", "nowhere", "visits", "tens", "whole", "hops").sampled()
 
-    assert {name: one.keys for name, one in found.items()} == {"per_hour": 3, "visits": 8, "tens": 1, "whole": 1, "hops": 4}
+    keys = {"per_hour": 3, "nowhere": 0, "visits": 8, "tens": 1, "whole": 1, "hops": 4}
+    assert {name: one.keys for name, one in found.items()} == keys
     assert {name: one.differ for name, one in found.items()} == dict.fromkeys(found, 0)
-    assert found["per_hour"].answers == 4 * (2 + 3 + 2)
+    assert found["per_hour"].answers == 5 * (2 + 3 + 2)
     assert {each.figures.rows for each in found["tens"].compared} == {4 + 2 + 1}
     assert found["per_hour"].left_out == ("own",)
-    assert {each.measure for each in found["per_hour"].compared} == {"n", "cents", "usual", "ids"}
+    assert {each.measure for each in found["per_hour"].compared} == {"n", "cents", "price", "usual", "ids"}
     assert {each.between for one in found.values() for each in one.compared} == {("published", "oracle")}
     assert not any(one.too_large for one in found.values())
 
@@ -244,7 +252,8 @@ def test_a_copy_counts_where_the_log_had_it_first(tmp_path: Path) -> None:
     found = published.sampled(1, number)["per_hour"]
 
     assert found.keys == 1
-    assert {each.measure: each.figures.differ for each in found.compared} == {"n": 1, "cents": 1, "usual": 1, "ids": 1}
+    wrong = {each.measure: each.figures.differ for each in found.compared}
+    assert wrong == {"n": 1, "cents": 1, "price": 1, "usual": 1, "ids": 1}
     (example,) = next(each.figures.examples for each in found.compared if each.measure == "cents")
     assert example["row"]["shop"] == "OSLO"
     assert example["served"] == example["found"] + 999

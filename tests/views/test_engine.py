@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from infra.jars import ROOT
-from views import engine
+from views import engine, halving
 
 
 def test_the_zone_is_utc_wherever_the_machine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +96,46 @@ def test_nothing_is_said_when_a_process_ends() -> None:
     code = "import pyarrow as pa; from views import engine; engine.query('FROM lent', {'lent': pa.table({'x': [1]})})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+DECIMALS = pa.table({"x": ["1", "2"], "large": pa.array([1, 2], pa.decimal256(76, 2))})
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT y FROM lent", pa.table({"x": ["1", "2"]})),
+        ("SELECT x FROM lent", DECIMALS),
+        ("SELECT x FROM lent", DECIMALS.slice(0, 0)),
+        ("SELECT nothing_of_the_kind(x) FROM lent", pa.table({"x": ["1"]})),
+        ("SELECT x + FROM lent", pa.table({"x": [1, 2, 3]})),
+        ("SELECT x FROM borrowed", pa.table({"x": [1]})),
+    ],
+    ids=["no column", "no type for it", "no type and no rows", "no function", "no SQL", "no table"],
+)
+def test_a_statement_that_fails_without_rows_is_no_failure_of_them(sql: str, rows: pa.Table) -> None:
+    with pytest.raises(duckdb.Error):
+        list(engine.halved(sql, "lent", rows))
+
+
+@pytest.mark.parametrize("wrong", [set(), {0}, {6}, {2, 3}, set(range(7))], ids=str)
+def test_rows_for_which_a_statement_fails_are_found_one_by_one(wrong: set[int]) -> None:
+    rows = pa.table({"x": ["no number" if n in wrong else str(n) for n in range(7)]})
+    pieces = list(engine.halved("SELECT CAST(x AS INTEGER) AS n FROM lent", "lent", rows))
+    assert pa.concat_tables([piece for piece, _ in pieces]).equals(rows)
+    assert [piece["x"].to_pylist() for piece, result in pieces if result is None] == [["no number"]] * len(wrong)
+    assert [n for _, result in pieces if result is not None for n in result["n"].to_pylist()] == sorted({*range(7)} - wrong)
+
+
+def test_what_a_row_breaks_for_all_others_is_no_failure_of_theirs() -> None:
+    """As a DuckDB is after an internal error: it refuses every statement from then on."""
+    broken: list[str] = []
+
+    def made(rows: pa.Table) -> pa.Table:
+        if broken or "breaks" in rows["x"].to_pylist():
+            broken.append("for good")
+            raise duckdb.FatalException("invalidated")
+        return rows
+
+    with pytest.raises(duckdb.FatalException):
+        list(halving.halved(made, pa.table({"x": ["a", "breaks", "b"]}), engine._is_of_rows))
