@@ -153,8 +153,9 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
     )
     # The expressions of a measure in a measure are among the outer one's inputs.
     inner = {key: _measure(name, value, []) for key, value in parameters.items() if hasattr(value, "inputs")}
+    kind = type(measure).__qualname__  # of the platform's no two have one name, whichever of its modules they are in
     value = {
-        "measure": f"{type(measure).__module__}.{type(measure).__qualname__}",
+        "measure": f"{type(measure).__module__}.{kind}" if own else kind,
         "inputs": inputs,
         "parameters": {
             key: inner[key].value if key in inner else repr(value) for key, value in parameters.items() if key not in texts

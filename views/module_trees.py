@@ -125,4 +125,4 @@ def _running(statement: ast.AST) -> Iterator[ast.AST]:
 
 def is_field(statement: ast.stmt) -> bool:
     """Whether a statement of an event type declares a field; the fingerprint has those already, by their types."""
-    return isinstance(statement, ast.AnnAssign) and "ClassVar" not in ast.dump(statement.annotation)
+    return isinstance(statement, ast.AnnAssign) and "ClassVar" not in ast.unparse(statement.annotation)

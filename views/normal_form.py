@@ -1,10 +1,10 @@
 """Python code as text that is equal for code that does the same in the same way.
 
-Comments, formatting, docstrings, annotations of functions and the names of parameters and local variables do not count.
+Comments, formatting, docstrings, annotations and type parameters of functions, and the names of parameters and local variables do
+not count. Imports the standard library only, so that any interpreter can run this file alone; `views.tree_text` writes the tree.
 """
 
 import ast
-import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,13 +14,15 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 def normal_form(node: ast.AST) -> ast.AST:
     """A copy of the tree with local names numbered in order of appearance, as `%0`, and without what does not count."""
-    renamed: ast.AST = _Renamer().visit(copy.deepcopy(node))
+    renamed: ast.AST = _Renamer().visit(_copied(node))
     return renamed
 
 
-def text(node: ast.AST) -> str:
-    """The text of a tree in normal form, places left out."""
-    return ast.dump(node, annotate_fields=False)
+def _copied(node: Any) -> Any:
+    """What copy.deepcopy makes, but for positions, which it would do in several frames a level."""
+    if isinstance(node, ast.AST):
+        return type(node)(**{name: _copied(child) for name, child in ast.iter_fields(node)})
+    return list(map(_copied, node)) if isinstance(node, list) else node
 
 
 class _Renamer(ast.NodeTransformer):
@@ -29,6 +31,7 @@ class _Renamer(ast.NodeTransformer):
     def __init__(self) -> None:
         self.scopes: list[dict[str, str]] = []
         self.numbered = 0
+        self.type_parameters = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
@@ -41,7 +44,10 @@ class _Renamer(ast.NodeTransformer):
         self._defaults(node.args)
         node.name = self._new_name(node.name)
         node.returns = None
+        self._push_type_parameters(node)
+        node.type_params = []  # all that they do is what annotations do
         self._scoped(node, [*_parameters(node.args), *_bound(node.body)], _declared_elsewhere(node.body))
+        self.scopes.pop()
         return node  # type: ignore[no-any-return]  # one of two function nodes
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -50,14 +56,33 @@ class _Renamer(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.decorator_list, node.bases = self._each(node.decorator_list), self._each(node.bases)
-        node.keywords = self._each(node.keywords)
-        node.name = self._new_name(node.name)
+        node.decorator_list, node.name = self._each(node.decorator_list), self._new_name(node.name)
+        self._push_type_parameters(node)
+        node.bases, node.keywords = self._each(node.bases), self._each(node.keywords)
         # A class's own names are attributes, which others use: they keep their names.
         self.scopes.append({name: name for name in _bound(node.body)})
         node.body = self._body(node.body)
-        self.scopes.pop()
+        del self.scopes[-2:]
         return node
+
+    def visit_TypeAlias(self, node: Any) -> ast.AST:
+        self.visit(node.name)
+        self._push_type_parameters(node)
+        node.value = self.visit(node.value)
+        self.scopes.pop()
+        return node  # type: ignore[no-any-return]  # Python 3.11 has no such node
+
+    def _push_type_parameters(self, node: Any) -> None:
+        """A scope of the names in `def f[T]`, `class C[T]` or `type A[T]`, which Python has from 3.12 on.
+
+        They are numbered apart from other names, so that a function has the form that it has without them.
+        """
+        parameters = getattr(node, "type_params", [])
+        self.scopes.append({one.name: f"%T{self.type_parameters + number}" for number, one in enumerate(parameters)})
+        self.type_parameters += len(parameters)
+        for one in parameters:
+            one.name = self._new_name(one.name)
+            self.generic_visit(one)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         return self._comprehension(node)

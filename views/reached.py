@@ -17,7 +17,8 @@ from views.errors import DefinitionError
 from views.meaning import Meaning
 from views.module_trees import ImportStatement, ModuleTrees, bound, concerned, imported_modules, imports, is_field, paths, within
 from views.modules import ProjectLoader
-from views.normal_form import normal_form, text
+from views.normal_form import normal_form
+from views.tree_text import text
 
 Index = dict[str, list[ast.stmt]]
 """Statements by the names that they give a value."""

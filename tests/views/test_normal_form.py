@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from views.normal_form import normal_form, text
+from views.normal_form import normal_form
+from views.tree_text import text
 
 
 def form(code: str) -> str:
