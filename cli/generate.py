@@ -8,7 +8,6 @@ Windows that follow the order of the log tell partitions apart, so a truth may a
 it a record lands is known beforehand: `kafka.Sender` goes by its key, and keeps the order.
 """
 
-import importlib.util
 import inspect
 import sys
 import time
@@ -18,6 +17,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from threading import Event
+from types import ModuleType
 from typing import Annotated, Any, Protocol
 
 import typer
@@ -28,6 +28,7 @@ from cli.keyed import Sample, keyed
 from cli.published import topic as topic_of
 from cli.signals import stopping
 from infra import broker, kafka
+from views import python_code
 from views.errors import TandemError, listed, said_by
 from views.rows import utc_text
 
@@ -126,14 +127,12 @@ def load(project: Path) -> Generator:
     file = project / FILE
     if not file.is_file():
         raise NoGenerator(f"{project} has no {FILE}; a generator defines SOURCE, generate and Truth, see examples/web/{FILE}")
-    spec = importlib.util.spec_from_file_location(f"generator_of_{project.name}", file)
-    if spec is None or spec.loader is None:
-        raise NoGenerator(f"{file} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(f"generator_of_{project.name}")
+    module.__file__ = str(file)
     try:
         # Named tuples and dataclasses look their module up while it is read.
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
+        sys.modules[module.__name__] = module
+        python_code.run(file.read_bytes(), str(file), module)
     except Exception as error:
         raise NoGenerator(f"{file} cannot be loaded: {said_by(error)}") from error
     missing = [name for name in ("SOURCE", "generate", "Truth") if not hasattr(module, name)]

@@ -27,6 +27,8 @@ _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
     "preserve_insertion_order": "false",
 }
 _ALL_ROWS: Final = 1 << 20
+_COPIED: Final = "Arrow output on a DB-API result"
+"""DuckDB warns that this copies rows once more than a relation would, whose plan would be made anew each time."""
 PLANNED: Final = 1 << 18
 """Characters of the statements whose plans are kept: a plan takes some 240 bytes for each, so all of a thread's some 60 MB."""
 SCHEMAS: Final = 512
@@ -98,6 +100,8 @@ def _engine() -> _Engine:
         connection = duckdb.connect(":memory:", config=_LOCKED_DOWN)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
+        # Once, for the list of filters belongs to the whole process: threads that set it back from query to query mix theirs up.
+        warnings.filterwarnings("ignore", message=_COPIED, category=UserWarning)
         engine = _thread.engine = _Engine(connection)
     return engine
 
@@ -122,10 +126,8 @@ def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
         for name, (_, stand_in) in lent.items():
             stand_in.table = tables[name]
         result = engine.connection.execute(f"EXECUTE {planned}")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
-            rows: pa.Table = result.to_arrow_reader(_ALL_ROWS).read_all()  # type: ignore[union-attr]  # None is for no result
-            return rows
+        rows: pa.Table = result.to_arrow_reader(_ALL_ROWS).read_all()  # type: ignore[union-attr]  # None is for no result
+        return rows
     finally:
         for _, stand_in in lent.values():
             stand_in.take_back()

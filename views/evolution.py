@@ -31,6 +31,7 @@ from views.decoder import Decoder, decoder_name
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.project import Project
+from views.python_code import parsed
 from views.source import Source
 
 _WAY_OUT: Final = (
@@ -222,5 +223,5 @@ def _place(project: Project, event: type[Event]) -> str:
     path = next((path for path in (f"{base}.py", f"{base}/__init__.py") if path in project.files), None)
     if path is None:
         return event.__module__
-    classes = [node for node in ast.walk(ast.parse(project.files[path])) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in ast.walk(parsed(project.files[path])) if isinstance(node, ast.ClassDef)]
     return next(chain((f"{path}:{node.lineno}" for node in classes if node.name == event.__name__), (path,)))

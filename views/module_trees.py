@@ -8,6 +8,7 @@ from types import FunctionType
 
 from views.errors import DefinitionError
 from views.modules import ProjectLoader
+from views.python_code import parsed
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 ImportStatement = ast.Import | ast.ImportFrom
@@ -27,7 +28,7 @@ class ModuleTrees:
             source = self._source(module)
             if source is None:
                 return None
-            self.trees[module] = ast.parse(source)
+            self.trees[module] = parsed(source)
         return self.trees[module]
 
     def file(self, module: str) -> str:

@@ -10,11 +10,14 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import CodeType, ModuleType
+from types import ModuleType
+from typing import IO, Any, cast
 
 from views.errors import DefinitionError
+from views.python_code import run
 
 DEFINITIONS = "definitions"
 
@@ -51,7 +54,9 @@ class ProjectLoader(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Run the module's file."""
         self.modules[module.__name__] = module
-        exec(self._code(module.__name__), module.__dict__)  # noqa: S102  a project is code, and loading it runs it
+        path = self.path_of(module.__name__)
+        assert path is not None
+        run(self.files[path], self.filename(path), module)
 
     def get_source(self, fullname: str) -> str:
         """The module's text; what tracebacks show."""
@@ -69,12 +74,6 @@ class ProjectLoader(MetaPathFinder, Loader):
         """The name under which a file stands in tracebacks."""
         return f"{self.origin}/{path}"
 
-    def _code(self, fullname: str) -> CodeType:
-        path = self.path_of(fullname)
-        assert path is not None
-        # The same text means the same everywhere: no option of this module, or of the interpreter, reaches the project.
-        return compile(self.files[path], self.filename(path), "exec", dont_inherit=True, optimize=0)
-
 
 def import_definitions(loader: ProjectLoader) -> ModuleType:
     """Import the project's `definitions` and what it reaches; raises what the project's code raises.
@@ -84,12 +83,24 @@ def import_definitions(loader: ProjectLoader) -> ModuleType:
     roots = {path.split("/")[0].removesuffix(".py") for path in loader.files if path.endswith(".py")}
     for root in sorted(roots & _TAKEN):
         raise DefinitionError(f"{root}.py hides the module {root!r} that Python or Tandem needs: give the file another name")
-    with _IMPORTING, _apart(roots), redirect_stdout(sys.stderr):
+    with _IMPORTING, _apart(roots), redirect_stdout(cast("IO[str]", _Aside(threading.get_ident(), sys.stderr, sys.stdout))):
         sys.meta_path.insert(0, loader)
         try:
             return importlib.import_module(DEFINITIONS)
         finally:
             sys.meta_path.remove(loader)
+
+
+@dataclass(frozen=True)
+class _Aside:
+    """What stdout is meanwhile: stderr for one thread, and for all others what it was, since it belongs to the whole process."""
+
+    thread: int
+    own: IO[str]
+    others: IO[str]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own if threading.get_ident() == self.thread else self.others, name)
 
 
 @contextmanager

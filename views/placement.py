@@ -9,6 +9,7 @@ from traceback import walk_tb
 import views
 from views.errors import DefinitionError, listed
 from views.modules import DEFINITIONS, ProjectLoader
+from views.python_code import parsed
 
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from 'views'")
@@ -42,7 +43,7 @@ def check_imports(loader: ProjectLoader) -> None:
     """Refuse an import of a project's module inside a function: when that runs, the module is out of reach."""
     roots = {path.split("/")[0].removesuffix(".py") for path in loader.files}
     for module in loader.modules:
-        for function in ast.walk(ast.parse(loader.get_source(module))):
+        for function in ast.walk(parsed(loader.get_source(module))):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 for statement in ast.walk(function):
                     if isinstance(statement, ast.Import | ast.ImportFrom) and _imports(statement) & roots:
@@ -93,7 +94,7 @@ def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
 def _statements(loader: ProjectLoader, module: str) -> Iterator[ast.stmt]:
     """The statements of a module that run when it is imported, those inside `if`, `try`, `for` and `with` included."""
     try:
-        waiting: list[ast.AST] = [*reversed(ast.parse(loader.get_source(module)).body)]
+        waiting: list[ast.AST] = [*reversed(parsed(loader.get_source(module)).body)]
     except (ImportError, SyntaxError, ValueError):
         return
     while waiting:

@@ -6,10 +6,12 @@ reached: a project reads nothing else while it is imported.
 """
 
 import hashlib
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from views.errors import TandemError
 from views.modules import DEFINITIONS, ProjectLoader, import_definitions
@@ -20,6 +22,8 @@ from views.view import View
 
 SETTINGS_FILE = "tandem.toml"
 DEFINITIONS_FILE = f"{DEFINITIONS}.py"
+
+_LOADING: Final = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ def load(folder: Path | str) -> Project:
 
 def load_files(files: Mapping[str, bytes]) -> Project:
     """Import and check a project from its stored files; a process does so once for equal files."""
-    return _load_stored(tuple(sorted(files.items())))
+    stored = tuple(sorted(files.items()))
+    with _LOADING:  # Two loads at once would give two event types of one meaning, of which neither is the other.
+        return _load_stored(stored)
 
 
 @lru_cache(maxsize=32)

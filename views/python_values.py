@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from functools import cache
 from importlib.abc import MetaPathFinder
+from threading import get_ident
 from typing import Any
 
 import pyarrow as pa
@@ -46,10 +47,13 @@ def _scaled(precision: int, scale: int) -> tuple[Decimal, Context]:
 
 
 class _NoPandas(MetaPathFinder):
-    """Says that pandas is not installed."""
+    """Says that pandas is not installed, to the thread that makes it; another may import pandas at that moment."""
+
+    def __init__(self) -> None:
+        self.thread = get_ident()
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG002  the protocol's
-        if fullname == "pandas":
+        if fullname == "pandas" and get_ident() == self.thread:
             raise ModuleNotFoundError(f"{fullname} is not needed here", name=fullname)
 
 

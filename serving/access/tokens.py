@@ -116,29 +116,30 @@ class Tokens:
     """The tokens of a file that other processes change; every look sees what was there when it began."""
 
     path: Path
-    _seen: tuple[int, int, int] | None = field(default=None, init=False, repr=False)
-    _tokens: tuple[Token, ...] = field(default=(), init=False, repr=False)
+    _seen: tuple[tuple[int, int, int] | None, tuple[Token, ...]] = field(default=(None, ()), init=False, repr=False)
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
         """Who shows this secret; None if it is no valid token's. Raises TokenError: then nobody is anybody."""
-        self._look()
         known, found = digest(shown), None
-        for token in self._tokens:  # all of them, so that the time it takes says nothing of which
+        for token in self._look():  # all of them, so that the time it takes says nothing of which
             if hmac.compare_digest(token.digest, known):
                 found = token
         return None if found is None or found.expires <= now else Principal("token", found.name, found.rights, found.expires)
 
-    def _look(self) -> None:
+    def _look(self) -> tuple[Token, ...]:
+        """What this look found, not one of another thread that began earlier and may have seen an older file."""
         try:
             stat = self.path.stat()
         except FileNotFoundError:
-            self._seen, self._tokens = None, ()
-            return
+            self._seen = None, ()
+            return ()
         # A change is a new file in the place of the old one, so one of these differs.
         signature = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-        if signature != self._seen:
-            self._tokens = read(self.path)
-            self._seen = signature
+        seen, tokens = self._seen
+        if signature != seen:
+            tokens = read(self.path)
+            self._seen = signature, tokens
+        return tokens
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from threading import Lock
 from typing import Any, Final
 
 from views.decode.by_name import built
@@ -28,6 +29,7 @@ _DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _HEADERS: Final = 64
 """How many different headers are held ready: a log mostly has one."""
+_LIMITED: Final = Lock()
 
 Row = list[str]
 Take = Callable[[Row], dict[str, Any]]
@@ -117,12 +119,13 @@ def _rows(value: bytes, delimiter: str) -> list[Row]:
     except UnicodeDecodeError as error:
         raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
     found: list[Row] = []
-    # The module's limit is the process's: whoever else sets it must not decide what is an event.
-    limit = rows.field_size_limit(sys.maxsize)
-    try:
-        found.extend(rows.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except rows.Error as error:
-        raise Reject("format", f"row {len(found)} is not a CSV row: {error}") from error
-    finally:
-        rows.field_size_limit(limit)
+    with _LIMITED:
+        # The module's limit is the process's: whoever else sets it, another thread too, must not decide what is an event.
+        limit = rows.field_size_limit(sys.maxsize)
+        try:
+            found.extend(rows.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        except rows.Error as error:
+            raise Reject("format", f"row {len(found)} is not a CSV row: {error}") from error
+        finally:
+            rows.field_size_limit(limit)
     return found

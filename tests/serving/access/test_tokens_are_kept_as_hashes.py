@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -64,6 +67,38 @@ def test_a_change_is_seen_at_the_next_look(tmp_path: Path) -> None:
     assert known.whose(made(path), now=NOON) is not None
     path.unlink()
     assert known.whose(secret, now=NOON) is None
+
+
+def test_a_look_that_began_before_a_token_was_revoked_gives_it_to_nobody_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends in another thread, with the file as it was, at any moment of a look that began afterwards."""
+    path = tokens.file_of(tmp_path)
+    secret, known = made(path), Tokens(path)
+    began, goes_on = Event(), Event()
+
+    def slowly(file: Path) -> tuple[tokens.Token, ...]:
+        found = tokens_read(file)
+        if not began.is_set():
+            began.set()
+            assert goes_on.wait(30)
+        return found
+
+    tokens_read, digest = tokens.read, tokens.digest
+    monkeypatch.setattr(tokens, "read", slowly)
+    with ThreadPoolExecutor(1) as other:
+        earlier = other.submit(known.whose, secret, now=NOON)
+        assert began.wait(30)
+        tokens.revoke(path, "one", now=NOON)
+
+        def ended(text: str) -> str:
+            goes_on.set()
+            if threading.current_thread() is threading.main_thread():
+                assert earlier.result() is not None
+            return digest(text)
+
+        monkeypatch.setattr(tokens, "digest", ended)
+        assert known.whose(secret, now=NOON) is None
 
 
 def test_names_are_told_apart_and_errors_name_what_there_is(tmp_path: Path) -> None:
