@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from batch.records import Records
-from infra import broker, kafka, kafka_records
+from infra import broker, kafka
 from infra.kafka import Record
 from infra.settings import Settings
 from ledger import archive
@@ -76,7 +76,9 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
         if records:
             _refuse_others(connection, topic, number, records, log)
     expected = dict.fromkeys(there, 0)
-    with kafka.Sender(connection.address, most_bytes=_MOST_BYTES) as sender:
+    if not kafka.bulk_installed():
+        say(kafka.SLOWER)
+    with kafka.sender(connection.address, most_bytes=_MOST_BYTES) as sender:
         for number in sorted(log.parts):
             say(f"partition {number}: going on after {there[number]} records" if there[number] else f"partition {number}")
             for record in log.records(number):
@@ -112,7 +114,7 @@ def _topic(connection: kafka.Connection, settings: Settings, name: str, partitio
     topic = kafka.create(connection, [name], msgspec.structs.replace(settings, kafka=of_any_age))[name]
     if topic.partitions < partitions:
         raise NotReplayed(f"topic '{name}' has {topic.partitions} partitions; the archive has records of {partitions}")
-    told = kafka_records.configurations(connection, [name])[name]
+    told = kafka.configurations(connection, [name])[name]
     if told["message.timestamp.type"] != "CreateTime":
         raise NotReplayed(
             f"topic '{name}' has message.timestamp.type={told['message.timestamp.type']}; only CreateTime keeps timestamps"
@@ -127,7 +129,7 @@ def _there(connection: kafka.Connection, topic: kafka.Topic) -> dict[int, int]:
 
 def _refuse_others(connection: kafka.Connection, topic: kafka.Topic, number: int, records: int, log: _Log) -> None:
     """Raise NotReplayed unless the partition's last record is the one that a replay that was killed there had sent last."""
-    last = kafka_records.records(connection, [topic], {(topic.id, number): records - 1}, most=1)[topic.id, number]
+    last = kafka.records(connection, [topic], {(topic.id, number): records - 1}, most=1)[topic.id, number]
     ours = (
         (record for place, record in enumerate(log.records(number), 1) if place == records) if number in log.parts else iter(())
     )

@@ -58,9 +58,11 @@ def run(
         _refuse_no_file(file)
     address = broker.address(settings)
     found = kafka.topic(kafka.connect(address), to_topic)
+    if not kafka.bulk_installed():
+        call.say(kafka.SLOWER)
     with (
         stopping() if follow else nullcontext(Event()) as stop,
-        kafka.Sender(address) as sender,
+        kafka.sender(address) as sender,
         _shown(call, file, follow=follow) as show,
     ):
         waiting = _Waiting(to, found.name, file, sender, show)

@@ -64,8 +64,10 @@ def run(
     to, start = topic_of(source, topic), _time(base)
     address = broker.address(call.settings())
     found = kafka.topic(kafka.connect(address), to)
+    if not kafka.bulk_installed():
+        call.say(kafka.SLOWER)
     counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None
-    with stopping() as stop, kafka.Sender(address) as sender:
+    with stopping() as stop, kafka.sender(address) as sender:
         driven = drive(
             keyed(source, samples(generator, seed, events, start, duplicates)),
             counted,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
-from zlib import crc32
 
 
 class HasTime(Protocol):
@@ -20,6 +19,8 @@ class HasTime(Protocol):
 Timed = TypeVar("Timed", bound=HasTime)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MIX = 0x5BD1E995
+_BITS = 0xFFFFFFFF
 
 
 def written_time(micros: int) -> str:
@@ -50,8 +51,22 @@ class Place(NamedTuple):
 
 
 def place_of(key: bytes, topic_id: str, partitions: int) -> Place:
-    """Where `tandem generate` sends the records of a key, in the order of its samples: CRC-32 modulo `partitions`."""
-    return Place(topic_id, crc32(key) % partitions)
+    """Where `tandem generate` sends the records of a key, in the order of its samples: murmur2 modulo `partitions`."""
+    return Place(topic_id, (murmur2(key) & 0x7FFFFFFF) % partitions)
+
+
+def murmur2(data: bytes) -> int:
+    """The hash by which Kafka's producers place keys, 32 bits: MurmurHash2 of Austin Appleby, with Kafka's seed."""
+    whole = len(data) & ~3
+    hashed = 0x9747B28C ^ len(data)
+    for place in range(0, whole, 4):
+        word = int.from_bytes(data[place : place + 4], "little") * _MIX & _BITS
+        word = (word ^ word >> 24) * _MIX & _BITS
+        hashed = hashed * _MIX & _BITS ^ word
+    if rest := data[whole:]:
+        hashed = (hashed ^ int.from_bytes(rest, "little")) * _MIX & _BITS
+    hashed = (hashed ^ hashed >> 13) * _MIX & _BITS
+    return hashed ^ hashed >> 15
 
 
 def sessions(events: Iterable[Timed], gap: int) -> Iterator[list[Timed]]:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from statistics import fmean
 
-from infra import broker, kafka, kafka_records
+from infra import broker, kafka
 from infra.kafka import Record
 from infra.settings import Settings
 from ledger import archive
@@ -29,7 +29,7 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
     with suppress(kafka.NoBroker, kafka.NoTopic):
         connection = kafka.connect(broker.address(settings))
         names = {name for source in wanted for name in source.topics}
-        kept = {name: Retention.of(told) for name, told in kafka_records.configurations(connection, names).items()}
+        kept = {name: Retention.of(told) for name, told in kafka.configurations(connection, names).items()}
         for source in wanted:
             lost, waiting = _waiting(connection, source, archive.archived(tables, source.name), kept)
             found[source.name] = until_loss(waiting, lost=lost, now=now, warn=warn)
@@ -49,7 +49,7 @@ def _waiting(
         first = max(starts[place], reached.get(place, 0))
         if first < end and by_id[place[0]] != Retention():
             oldest[place] = first
-    found = kafka_records.records(connection, topics, oldest, most=_SAMPLE)
+    found = kafka.records(connection, topics, oldest, most=_SAMPLE)
     return lost, [
         Waiting(by_id[place[0]], ends[place] - oldest[place], _timestamp(records[0]), fmean(map(_bytes, records)))
         for place, records in found.items()

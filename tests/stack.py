@@ -1,17 +1,21 @@
 """The real parts that tests share: one embedded broker and one Spark session for the whole run."""
 
 import os
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
 import infra.spark
 from infra import broker as embedded
 from infra import kafka, processes
+from infra.kafka import python_codecs
 from infra.settings import Kafka, Settings, Spark
 
 _TOPICS = count(1)
@@ -64,7 +68,49 @@ def produce(
     at: datetime | None = None,
 ) -> None:
     """Append the values to one partition, in order, all acknowledged; `at` is their append time, now unless given."""
-    timed = {} if at is None else {"timestamp": int(at.timestamp() * 1000)}
-    with kafka.Sender(connection.address) as sender:
+    milliseconds = int((at or datetime.now(UTC)).timestamp() * 1000)
+    with kafka.sender(connection.address) as sender:
         for value in values:
-            sender._producer.produce(topic.name, value, partition=partition, on_delivery=sender._delivered, **timed)
+            sender.send_as(topic.name, partition, kafka.Record(milliseconds, None, value))
+
+
+def consumed(connection: kafka.Connection, topic: kafka.Topic) -> list[Any]:
+    """Every committed record of a topic, partition by partition, as kafka-python's own consumer reads it."""
+    python_codecs.provide()
+    ends = {TopicPartition(topic.name, number): end for (_, number), end in kafka.ends(connection, [topic]).items()}
+    options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "isolation_level": "read_committed"}
+    consumer = KafkaConsumer(bootstrap_servers=connection.address.bootstrap, **options)
+    found: list[Any] = []
+    try:
+        consumer.assign(list(ends))
+        while any(consumer.position(place) < end for place, end in ends.items()):
+            found += [record for batch in consumer.poll(200).values() for record in batch]
+    finally:
+        consumer.close()
+    return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def create_as(connection: kafka.Connection, name: str, configuration: Mapping[str, str], *, partitions: int = 2) -> kafka.Topic:
+    """Make a topic that is configured as no topic of ours is."""
+    connection.admin.create_topics([NewTopic(name, partitions, 1, topic_configs=dict(configuration))])
+    return kafka.create(connection, [name], Settings())[name]
+
+
+def delete_topic(connection: kafka.Connection, name: str) -> None:
+    """Delete a topic, and wait until the broker has it no longer."""
+    connection.admin.delete_topics([name])
+    while kafka.describe(connection, [name]):
+        pass
+
+
+def delete_below(connection: kafka.Connection, topic: kafka.Topic, offsets: Mapping[int, int]) -> None:
+    """Have the broker delete its oldest records, as retention does; all that there are below -1."""
+    kafka.delete_before(connection, [topic], {(topic.id, number): offset for number, offset in offsets.items()})
+
+
+def add_partitions(connection: kafka.Connection, topic: kafka.Topic, partitions: int) -> kafka.Topic:
+    """Have a topic grow to so many partitions."""
+    connection.admin.create_partitions({topic.name: partitions})
+    while (grown := kafka.topic(connection, topic.name)).partitions < partitions:
+        pass
+    return grown

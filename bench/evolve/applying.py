@@ -16,7 +16,6 @@ from threading import Event, Thread
 from typing import Final
 
 import numpy as np
-from confluent_kafka import Producer
 
 from bench.commands import Place, running, until_ended
 from infra import kafka
@@ -151,24 +150,17 @@ class _Sender:
 
     place: Place
     sent: int = 0
-    _producer: Producer = field(init=False)
+    _sender: kafka.Sender = field(init=False)
 
     def __post_init__(self) -> None:
-        options = {"linger.ms": 5, "queue.buffering.max.messages": 500_000, "compression.type": "lz4", "acks": "all"}
-        self._producer = Producer({"bootstrap.servers": self.place.connection.address.bootstrap, **options})
+        self._sender = kafka.sender(self.place.connection.address)
 
     def send(self, events: int) -> None:
         """Send so many, and wait until they are in the log."""
         for n in range(self.sent, self.sent + events):
             at = _START + timedelta(milliseconds=10 * n)
-            while True:
-                try:
-                    self._producer.produce(TOPIC, f'{{"n":{n},"at":"{at.isoformat()}"}}'.encode())
-                    break
-                except BufferError:
-                    self._producer.poll(0.1)
-        if left := self._producer.flush(120):
-            raise TandemError(f"{left} events were not delivered to the benchmark's broker within 120 s")
+            self._sender.send(TOPIC, f'{{"n":{n},"at":"{at.isoformat()}"}}'.encode())
+        self._sender.finish()
         self.sent += events
 
 

@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any, Final
 
 import psutil
-from confluent_kafka import Producer
 from rich.table import Table
 
 from bench.commands import Place, running, until_ended
@@ -93,24 +92,15 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Iterator[
 def send(place: Place, events: int, *, users: int) -> None:
     """Events of so many users, each as often as any other, a thousand a second by their own clock."""
     dice = Random(7)  # noqa: S311  made-up events, the same in every run
-    options = {"linger.ms": 5, "queue.buffering.max.messages": 500_000, "compression.type": "lz4", "acks": "all"}
-    producer = Producer({"bootstrap.servers": place.connection.address.bootstrap, **options})
-    for number in range(events):
-        at = (_START + timedelta(milliseconds=number)).isoformat()
-        path, status = f"/s{number % 7}/{dice.randrange(200)}", dice.choice((200, 200, 200, 404, 500))
-        value = (
-            f'{{"id":"{users}-{number}","at":"{at}","user":"u{number % users}","path":"{path}","status":{status},'
-            f'"bytes":{dice.randrange(200_000)},"ms":{dice.expovariate(0.02):.3f}}}'
-        )
-        while True:
-            try:
-                producer.produce(TOPIC, value.encode())
-                break
-            except BufferError:
-                producer.poll(0.1)
-        producer.poll(0)
-    if left := producer.flush(120):
-        raise TandemError(f"{left} events were not delivered to the benchmark's broker within 120 s")
+    with kafka.sender(place.connection.address) as sender:
+        for number in range(events):
+            at = (_START + timedelta(milliseconds=number)).isoformat()
+            path, status = f"/s{number % 7}/{dice.randrange(200)}", dice.choice((200, 200, 200, 404, 500))
+            value = (
+                f'{{"id":"{users}-{number}","at":"{at}","user":"u{number % users}","path":"{path}","status":{status},'
+                f'"bytes":{dice.randrange(200_000)},"ms":{dice.expovariate(0.02):.3f}}}'
+            )
+            sender.send(TOPIC, value.encode())
 
 
 def triggers(place: Place, scale: Scale, views: int, number: int) -> Triggers:

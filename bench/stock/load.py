@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from confluent_kafka import KafkaError, Message, Producer
-
 from bench.stock.marker import marker
 from examples.web.generator import Request, Truth
+from infra import kafka
 
 PARTITIONS = 2
 TICK = 0.005
@@ -23,19 +22,19 @@ Sample = tuple[bytes | None, bytes, Request]
 class Load:
     """Sends to one topic. Not for several threads at once: `steady` has the thread while it runs."""
 
-    producer: Producer
+    sender: kafka.Sender
     topic: str
     samples: Iterator[Sample]
     clock: Callable[[], float] = time.time
     truth: Truth = field(default_factory=Truth)
     sent: int = 0
-    failed: list[str] = field(default_factory=list)
     marked: dict[int, float] = field(default_factory=dict)
 
     def send(self, sample: Sample, *, counted: bool = False) -> None:
         """Send one event; `counted` says that the truth has it already."""
         key, value, facts = sample
-        self._produce(value, key=key)
+        self.sender.send(self.topic, value, key)
+        self.sent += 1
         if not counted:
             self.truth.add(facts)
 
@@ -45,27 +44,13 @@ class Load:
         value, facts = marker(number, at)
         self.truth.add(facts)
         self.marked[number] = self.clock()
-        self._produce(value, partition=number % PARTITIONS)
+        self.sender.send_as(self.topic, number % PARTITIONS, kafka.Record(int(self.marked[number] * 1000), None, value))
+        self.sent += 1
         return number
 
     def flush(self) -> None:
-        """Wait until the broker has all of it; raises RuntimeError if it refused any."""
-        left = self.producer.flush(60)
-        if left or self.failed:
-            raise RuntimeError(f"{left} events not delivered in 60 s, {len(self.failed)} refused {self.failed[:1]}")
-
-    def _produce(self, value: bytes, **where: bytes | int | None) -> None:
-        while True:
-            try:
-                self.producer.produce(self.topic, value, on_delivery=self._delivered, **where)
-                break
-            except BufferError:
-                self.producer.poll(0.05)
-        self.sent += 1
-
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if error is not None:
-            self.failed.append(str(error))
+        """Wait until the broker has all of it; raises NotSent if it refused any."""
+        self.sender.finish()
 
 
 def burst(load: Load, samples: list[Sample], at: datetime) -> tuple[int, ...]:
@@ -110,5 +95,5 @@ class Steady:
             due = before + int((now - start) * self._rate)
             while load.sent < due:
                 load.send(next(load.samples))
-            load.producer.poll(0)
+            load.sender.poll()
             self._stop.wait(TICK)

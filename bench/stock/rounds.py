@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Producer, TopicPartition
 
 from bench.stock import recomputing
 from bench.stock.answers import answers
@@ -174,18 +173,13 @@ def _samples(seed: int) -> Iterator[Sample]:
 
 
 def _load(setting: Setting, seed: int) -> Load:
-    options = {"linger.ms": 2, "queue.buffering.max.messages": 1_000_000, "compression.type": "lz4", "acks": "all"}
-    producer = Producer({"bootstrap.servers": setting.connection.address.bootstrap, **options})
-    return Load(producer, TOPIC, _samples(seed))
+    return Load(kafka.sender(setting.connection.address), TOPIC, _samples(seed))
 
 
 def empty(connection: kafka.Connection) -> None:
     """Delete all records of the topic, so that its first offset is where the next run begins."""
     topic = kafka.topic(connection, TOPIC)
-    ends = kafka.ends(connection, [topic])
-    before = [TopicPartition(TOPIC, partition, offset) for (_, partition), offset in ends.items()]
-    for future in connection.admin.delete_records(before).values():
-        future.result()
+    kafka.delete_before(connection, [topic], kafka.ends(connection, [topic]))
 
 
 def cores() -> int:

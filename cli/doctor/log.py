@@ -6,7 +6,7 @@ from typing import Final
 
 from cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
 from cli.doctor.subject import Subject
-from infra import broker, kafka, kafka_records
+from infra import broker, kafka
 from ledger import publications
 from ledger.commit_files import newest_at
 from ledger.standing import Followed
@@ -86,8 +86,8 @@ def _broker(subject: Subject) -> Iterator[Finding]:
 
 def _topics(subject: Subject) -> Iterator[Finding]:
     there = subject.topics
-    told = kafka_records.configurations(subject.connection, there)
-    copies = kafka_records.replicas(subject.connection, there)
+    told = kafka.configurations(subject.connection, there)
+    copies = kafka.replicas(subject.connection, there)
     found: list[Finding] = []
     for source in subject.sources.values():
         for name in source.topics:
@@ -136,7 +136,7 @@ def _retention(subject: Subject) -> Iterator[Finding]:
 
 def _timestamps(subject: Subject) -> Iterator[Finding]:
     found = []
-    for name, milliseconds in kafka_records.newest_timestamps(subject.connection, subject.topics.values()).items():
+    for name, milliseconds in kafka.newest_timestamps(subject.connection, subject.topics.values()).items():
         newest = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
         if newest > subject.now + SKEW:
             found.append(FUTURE_RECORD.found(f"topic '{name}' has a record of {_written(newest)}", topic=name))

@@ -5,8 +5,7 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from infra.kafka import Record
-from infra.kafka_appending import Appended, Outcome
+from infra.kafka import Appended, Outcome, Record
 
 Refusal = Literal["undecodable", "too_large", "no_room", "no_broker"]
 """Why nothing of a request was written."""

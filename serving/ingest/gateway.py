@@ -10,8 +10,7 @@ from math import ceil
 from typing import Final, TypeVar
 
 from infra import broker, kafka
-from infra.kafka import Record
-from infra.kafka_appending import Appender, Outcome
+from infra.kafka import Appender, Outcome, Record
 from infra.settings import Settings
 from serving.ingest.figures import Figures
 from serving.recent import Recent
@@ -142,7 +141,7 @@ class Gateway:
         address = self._address()
         if self._appender is None or self._appender.broken or self._appender.address != address:
             self._close()
-            self._appender = Appender(address, seconds=self._seconds)
+            self._appender = kafka.appender(address, seconds=self._seconds)
         return self._appender
 
     def _close(self) -> None:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from infra.kafka import Record
-from infra.kafka_appending import MOST_BYTES
+from infra.kafka import MOST_BYTES, Record
 from views.decode import decode
 from views.decode.idempotency import is_key
 from views.decode.unlogged import as_records

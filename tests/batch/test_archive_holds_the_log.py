@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 
 from batch import archive
 from infra import kafka
@@ -13,7 +13,7 @@ from ledger import archive as ledger
 from ledger import gaps, publications, releases
 from ledger.fetched import LogChanged
 from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
-from tests.stack import stack_settings
+from tests.stack import delete_below, delete_topic, stack_settings
 from views.errors import TandemError
 from views.project import Project
 
@@ -120,9 +120,7 @@ def test_what_the_log_lost_is_a_gap_with_a_name(shop: Shop) -> None:
     (end,) = archive.run(shop.run("archive"), shop.project)[0].end.values()
     lost = records(7, 40)
     shop.sell({0: lost[0], 1: []})
-    shop.connection.admin.delete_records([TopicPartition(shop.topic.name, 0, end + 10)])[
-        TopicPartition(shop.topic.name, 0, end + 10)
-    ].result()
+    delete_below(shop.connection, shop.topic, {0: end + 10})
 
     (done,) = archive.run(shop.run("archive"), shop.project)
 
@@ -136,9 +134,7 @@ def test_what_the_log_lost_is_a_gap_with_a_name(shop: Shop) -> None:
 def test_another_topic_under_the_name_is_refused(shop: Shop) -> None:
     shop.sell(records(8, 20))
     archive.run(shop.run("archive"), shop.project)
-    shop.connection.admin.delete_topics([shop.topic.name])[shop.topic.name].result()
-    while kafka.describe(shop.connection, [shop.topic.name]):
-        pass
+    delete_topic(shop.connection, shop.topic.name)
     kafka.create(shop.connection, [shop.topic.name], shop.settings)
 
     with pytest.raises(LogChanged, match=r"made anew, or this is another broker.*`tandem archive --new-topic` goes on with it"):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import TopicPartition
 
 from batch import archive, recompute
 from batch.jobs import TaskFailed
@@ -30,7 +29,7 @@ from tests.batch.shop import (
     truth,
     watermark,
 )
-from tests.stack import new_topic, produce
+from tests.stack import delete_below, new_topic, produce
 from views.errors import TandemError
 from views.fingerprint import fingerprint
 from views.view import state_schema
@@ -284,9 +283,7 @@ def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
     lost = records(16, 40)[0]
     shop.sell({0: lost, 1: []})
     (end,) = archived.archived(shop.tables, "sales").values()
-    shop.connection.admin.delete_records([TopicPartition(shop.topic.name, 0, end + 3)])[
-        TopicPartition(shop.topic.name, 0, end + 3)
-    ].result()
+    delete_below(shop.connection, shop.topic, {0: end + 3})
     archive.run(shop.run("archive"), shop.project)
 
     with pytest.raises(TandemError, match=r"'sales-gap-1'.*accept it by name"):

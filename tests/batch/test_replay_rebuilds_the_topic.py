@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import NewTopic
 
 from batch import replaying
 from batch.replaying import NotReplayed, Replayed
 from cli.__main__ import main
-from infra import kafka, kafka_records
+from infra import kafka
 from infra.kafka import Record
+from infra.kafka.bulk import BulkSender
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, Row, row
-from tests.stack import new_topic, produce, stack_settings
+from tests.stack import create_as, new_topic, produce, stack_settings
 from views.project import load_files
 from views.source import Source
 
@@ -61,7 +61,7 @@ def record(one: Row) -> Record:
 def held(broker: kafka.Connection, name: str) -> dict[int, list[Record]]:
     topic = kafka.topic(broker, name)
     starts = {(topic.id, number): 0 for number in range(topic.partitions)}
-    return {number: found for (_, number), found in kafka_records.records(broker, [topic], starts, most=10**6).items()}
+    return {number: found for (_, number), found in kafka.records(broker, [topic], starts, most=10**6).items()}
 
 
 def test_a_topic_has_every_record_in_order_after_any_kill(
@@ -69,13 +69,13 @@ def test_a_topic_has_every_record_in_order_after_any_kill(
 ) -> None:
     to = new_topic(broker).name + "-replayed"
     everything = {number: expected(filed, number) for number in range(3)}
-    sent, real = 0, kafka.Sender.send_as
+    sent, real = 0, BulkSender.send_as
 
     def killed_at(number: int) -> Callable[..., None]:
-        def send(sender: kafka.Sender, *args: Any) -> None:
+        def send(sender: BulkSender, *args: Any) -> None:
             nonlocal sent
             if sent == number:
-                sender._producer.flush(10)
+                sender.finish()
                 raise KeyboardInterrupt
             sent += 1
             real(sender, *args)
@@ -84,7 +84,7 @@ def test_a_topic_has_every_record_in_order_after_any_kill(
 
     for at in (0, 7, 29, 40, len(filed.rows) - 1):
         with monkeypatch.context() as patch:
-            patch.setattr(kafka.Sender, "send_as", killed_at(at))
+            patch.setattr(BulkSender, "send_as", killed_at(at))
             with pytest.raises(KeyboardInterrupt):
                 replay(filed, broker, to)
         assert sum(map(len, held(broker, to).values())) == at
@@ -117,15 +117,13 @@ def test_what_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.Connec
     other, few, timed, beside = (new_topic(broker, partitions=n) for n in (3, 2, 3, 4))
     produce(broker, other, [b"something else"])
     produce(broker, beside, [b"where the archive has nothing"], partition=3)
-    broker.admin.delete_topics([timed.name])[timed.name].result(20)
-    named = NewTopic(f"{timed.name}-log-time", 3, 1, config={"message.timestamp.type": "LogAppendTime"})
-    broker.admin.create_topics([named])[named.topic].result(20)
+    named = create_as(broker, f"{timed.name}-log-time", {"message.timestamp.type": "LogAppendTime"}, partitions=3)
     refused = {
         "sales": "is a topic of source 'sales' itself",
         other.name: "partition 0 of topic '.*' has 1 records, which no replay of the same has sent",
         beside.name: "partition 3 of topic '.*' has 1 records, which no replay of the same has sent",
         few.name: "has 2 partitions; the archive has records of 3",
-        named.topic: "only CreateTime keeps timestamps",
+        named.name: "only CreateTime keeps timestamps",
     }
     for to, sentence in refused.items():
         with pytest.raises(NotReplayed, match=sentence):
@@ -141,6 +139,6 @@ def test_what_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.Connec
 def test_records_are_read_from_an_offset_on(broker: kafka.Connection) -> None:
     topic = new_topic(broker)
     produce(broker, topic, [b"%d" % n for n in range(9)])
-    found = kafka_records.records(broker, [topic], {(topic.id, 0): 4, (topic.id, 1): 0}, most=3)
+    found = kafka.records(broker, [topic], {(topic.id, 0): 4, (topic.id, 1): 0}, most=3)
     assert {number: [one.value for one in records] for (_, number), records in found.items()} == {0: [b"4", b"5", b"6"], 1: []}
-    assert kafka_records.configurations(broker, [topic.name])[topic.name]["retention.ms"] == "-1"
+    assert kafka.configurations(broker, [topic.name])[topic.name]["retention.ms"] == "-1"

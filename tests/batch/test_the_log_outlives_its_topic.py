@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions, NewTopic
+from confluent_kafka import Producer
 
 from batch import archive, exporting, importing, recompute, replaying
 from batch.planning import Request
-from infra import kafka, kafka_records
+from infra import kafka
 from ledger import archive as ledger
 from ledger.positions import LOG_START
 from ledger.publications import Publication
@@ -19,7 +18,7 @@ from speed.beginning import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records
 from tests.speed.sales import wait_for
-from tests.stack import new_topic
+from tests.stack import add_partitions, create_as, delete_below, new_topic
 
 pytestmark = pytest.mark.broker
 
@@ -55,9 +54,7 @@ def recomputed(shop: Shop) -> Publication:
 
 def delete_all(shop: Shop, numbers: Sequence[int]) -> None:
     """What retention does, at once: the topic has nothing of these partitions any more."""
-    wanted = [TopicPartition(shop.topic.name, number, -1) for number in numbers]
-    for future in shop.connection.admin.delete_records(wanted).values():
-        future.result(20)
+    delete_below(shop.connection, shop.topic, dict.fromkeys(numbers, -1))
 
 
 def without_places(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -75,10 +72,8 @@ def test_answers_stay_when_the_topic_is_emptied_and_the_archive_moves(shop: Shop
         if codec == "snappy":
             archived(shop)
             delete_all(shop, (0, 1))
-            shop.connection.admin.create_partitions([NewPartitions(shop.topic.name, 3)])[shop.topic.name].result(20)
+            add_partitions(shop.connection, shop.topic, 3)
     log[2] += records(50, 30)[0]
-    while kafka.topic(shop.connection, shop.topic.name).partitions < 3:
-        pass
     sell(shop, {2: log[2]})
     done = archived(shop)
     delete_all(shop, (0, 1, 2))
@@ -142,8 +137,7 @@ def test_what_compaction_took_is_a_hole_and_no_gap(shop: Shop, tmp_path: Path) -
     """What is archived before it is compacted stays; what never was is no part of the log that the archive knows."""
     compacted = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
     name = f"{shop.topic.name}-compacted"
-    shop.connection.admin.create_topics([NewTopic(name, 2, 1, config=compacted)])[name].result(20)
-    made = Shop.open(shop.connection, kafka.create(shop.connection, [name], shop.settings)[name], tmp_path)
+    made = Shop.open(shop.connection, create_as(shop.connection, name, compacted), tmp_path)
     kept, early, late = records(70, 40), records(71, 40)[0], records(72, 40)[0]
     sell(made, kept, keyed=True)
     archived(made)
@@ -165,5 +159,5 @@ def test_what_compaction_took_is_a_hole_and_no_gap(shop: Shop, tmp_path: Path) -
 def held(shop: Shop) -> int:
     """How many records the topic has by now."""
     starts = {(shop.topic.id, number): 0 for number in (0, 1)}
-    found = kafka_records.records(shop.connection, [shop.topic], starts, most=10**6)
+    found = kafka.records(shop.connection, [shop.topic], starts, most=10**6)
     return sum(map(len, found.values()))

@@ -18,7 +18,7 @@ import sys
 from cli.__main__ import main
 here, there, folder = sys.argv[1:]
 codes = [main(["export", "--all", folder, "--project", here]), *(main(["import", folder, "--project", there]) for _ in range(2))]
-print(codes, {"pyspark", "pandas", "confluent_kafka"} & set(sys.modules))
+print(codes, {"pyspark", "pandas", "confluent_kafka", "kafka"} & set(sys.modules))
 """
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from cli.__main__ import main
 from infra import kafka
 from infra.jars import ROOT
 from infra.settings import Settings
-from tests.stack import environ
+from tests.stack import consumed, delete_topic, environ
 
 pytestmark = pytest.mark.broker
 
@@ -68,21 +67,12 @@ def feed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pr
 
 def values(broker: kafka.Connection, name: str) -> list[bytes]:
     """The values of what the topic holds, in no order over partitions."""
-    return [record.value() for record in records(broker, name)]
+    return [record.value for record in records(broker, name)]
 
 
 def records(broker: kafka.Connection, name: str) -> list[Any]:
     """What the topic holds, in no order over partitions."""
-    topic = kafka.topic(broker, name)
-    settings = {"bootstrap.servers": broker.address.bootstrap, "group.id": "x", "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic.name, number, 0) for number in range(topic.partitions)])
-    wanted, found = sum(kafka.ends(broker, [topic]).values()), []
-    deadline = time.monotonic() + 30
-    while len(found) < wanted and time.monotonic() < deadline:
-        found += consumer.consume(1000, 0.2)
-    consumer.close()
-    return found
+    return consumed(broker, kafka.topic(broker, name))
 
 
 def test_each_line_without_its_end_is_a_record_blank_ones_too(feed, project: Path, broker: kafka.Connection) -> None:
@@ -115,14 +105,14 @@ def test_lines_of_one_key_are_in_one_partition(feed, project: Path, broker: kafk
     given = [b'{"at": "2026-11-01T00:00:00Z", "n": %d}' % number for number in range(2_500)]
     assert feed("-", given=b"\n".join([*given, b"broken"]))[:2][0] == 0
     found = records(broker, project.name)
-    assert sorted(record.value() for record in found) == sorted([*given, b"broken"])
+    assert sorted(record.value for record in found) == sorted([*given, b"broken"])
     partitions: dict[bytes | None, set[int]] = {}
     for record in found:
-        partitions.setdefault(record.key(), set()).add(record.partition())
+        partitions.setdefault(record.key, set()).add(record.partition)
     assert partitions.keys() == {b"0", b"1", b"2", b"3", b"4", None}
     assert {len(places) for places in partitions.values()} == {1}
     for key in range(5):
-        mine = [record.value() for record in found if record.key() == b"%d" % key]
+        mine = [record.value for record in found if record.key == b"%d" % key]
         assert mine == given[key::5]
 
 
@@ -146,10 +136,7 @@ def test_what_cannot_be_fed_is_one_sentence(feed, project: Path, broker: kafka.C
     assert (code, document["error"].startswith("cannot read broken.gz: ")) == (1, True)
     said = "no source 'lnes'; sources: lines"
     assert feed("-", source="lnes") == (1, {"error": said}, f"tandem: {said}\n")
-    broker.admin.delete_topics([project.name])[project.name].result(20)
-    deadline = time.monotonic() + 20
-    while kafka.describe(broker, [project.name]) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    delete_topic(broker, project.name)
     assert f"has no topic '{project.name}'; run `tandem up` to make it" in feed("-")[1]["error"]
 
 

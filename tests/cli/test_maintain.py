@@ -16,7 +16,7 @@ ASK = """
 import sys
 from cli.__main__ import main
 code = main(["maintain", "--project", sys.argv[1]])
-print({"pyspark", "pandas", "confluent_kafka"} & set(sys.modules))
+print({"pyspark", "pandas", "confluent_kafka", "kafka"} & set(sys.modules))
 sys.exit(code)
 """
 

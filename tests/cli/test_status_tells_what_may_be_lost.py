@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from cli.__main__ import main
 from infra import kafka
 from ledger.tables import Tables
 from tests.batch.filed import Filed, row
-from tests.stack import new_topic, produce
+from tests.stack import create_as, delete_below, new_topic, produce
 
 pytestmark = pytest.mark.broker
 
@@ -35,8 +33,7 @@ HOUR = timedelta(hours=1)
 
 def made(broker: kafka.Connection, name: str, **configuration: str) -> kafka.Topic:
     named = {key.replace("_", "."): value for key, value in configuration.items()}
-    broker.admin.create_topics([NewTopic(name, 2, 1, config=named)])[name].result(20)
-    return kafka._settled(broker, [name])[name]
+    return create_as(broker, name, named)
 
 
 def test_until_loss_is_of_the_record_that_is_not_archived(
@@ -75,8 +72,7 @@ def test_until_loss_is_of_the_record_that_is_not_archived(
     produce(broker, sized, [b"x" * 30] * 20, partition=1)
     assert told("sized")["warning"].startswith("in 40 offsets the log may lose")
     produce(broker, timed, [b"x"] * 3)
-    gone = TopicPartition(timed.name, 0, 4)
-    broker.admin.delete_records([gone])[gone].result(20)
+    delete_below(broker, timed, {0: 4})
     assert told("timed")["lost"] == 3
     assert main(["status", "--project", str(tmp_path)]) == 0
     assert "timed: 3 offsets are lost that were not archived; `tandem archive` records them as a gap" in capsys.readouterr().out

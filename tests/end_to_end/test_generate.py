@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from cli import truths
 from examples.web.generator import Truth, generate
 from infra import kafka
 from infra.settings import Settings
-from tests.stack import environ
+from tests.stack import consumed, environ
 
 pytestmark = pytest.mark.broker
 
@@ -42,16 +41,7 @@ def command(project: Path, *options: str) -> list[str]:
 
 def records(broker: kafka.Connection, project: Path) -> list[Any]:
     """Everything in the project's topic, partition by partition."""
-    topic = kafka.topic(broker, f"generated-{project.name}")
-    ends = kafka.ends(broker, [topic])
-    consumer = Consumer({"bootstrap.servers": broker.address.bootstrap, "group.id": topic.name, "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic.name, partition, 0) for _, partition in ends])
-    found: list[Any] = []
-    deadline = time.monotonic() + 60
-    while len(found) < sum(ends.values()) and time.monotonic() < deadline:
-        found += consumer.consume(1000, timeout=1)
-    consumer.close()
-    return found
+    return consumed(broker, kafka.topic(broker, f"generated-{project.name}"))
 
 
 def counted(samples: int) -> dict[str, list[dict[str, Any]]]:
@@ -73,8 +63,8 @@ def test_all_is_acknowledged_and_a_later_run_goes_on(broker: kafka.Connection, p
     assert truths.read(project / "truth.json") == counted(4000)
     sent = records(broker, project)
     expected = generate(1, 4000, base=datetime(2026, 11, 1, 8, tzinfo=UTC))
-    assert sorted((record.key(), record.value()) for record in sent) == sorted((key, value) for key, value, _ in expected)
-    times = [datetime.fromtimestamp(record.timestamp()[1] / 1000, UTC) for record in sent]
+    assert sorted((record.key, record.value) for record in sent) == sorted((key, value) for key, value, _ in expected)
+    times = [datetime.fromtimestamp(record.timestamp / 1000, UTC) for record in sent]
     assert before < min(times) <= max(times) < datetime.now(UTC) + timedelta(seconds=1), "timestamps are those of sending"
 
 

@@ -34,7 +34,7 @@ def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: py
         assert start(settings) == first
         address = embedded.address(settings)
         kept = kafka.create(kafka.connect(address), ["kept"], settings)["kept"]
-        with kafka.Sender(address) as sender:
+        with kafka.sender(address) as sender:
             sender.send("kept", b"one")
         stop(settings)
         with pytest.raises(kafka.NoBroker, match="is not running; start it with `tandem up`"):

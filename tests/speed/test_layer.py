@@ -7,8 +7,7 @@ from pathlib import Path
 from time import sleep
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from batch import apply as applying
@@ -46,7 +45,7 @@ from tests.speed.sales import (
     wait_for,
     wait_until_folded,
 )
-from tests.stack import environ, new_topic, produce
+from tests.stack import add_partitions, delete_below, delete_topic, environ, new_topic, produce
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import load_files
 
@@ -247,8 +246,7 @@ def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: Spark
     layer = Running(settings)
     layer.start(spark, load_files(project_files(topic.name)))
     wait_until_folded(settings, broker, topic)
-    broker.admin.delete_topics([topic.name])[topic.name].result()
-    wait_for(lambda: topic.name not in kafka.describe(broker, [topic.name]))
+    delete_topic(broker, topic.name)
     kafka.create(broker, [topic.name], settings)
     layer.join()
     assert isinstance(layer.error, LogChanged | kafka.NoTopic)
@@ -301,8 +299,7 @@ def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: Spa
         assert layer.error is None
     assert answered(settings) == per_minute([*range(80), *range(100, 180)])
     assert total(settings, "duplicates") == 2 * 70
-    broker.admin.delete_topics([second.name])[second.name].result()
-    wait_for(lambda: second.name not in kafka.describe(broker, [second.name]))
+    delete_topic(broker, second.name)
     kafka.create(broker, [second.name], settings)
     layer = Running(settings)
     layer.start(spark, project)
@@ -349,9 +346,7 @@ def test_partitions_that_are_added_are_followed(broker: kafka.Connection, spark:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
     with running(spark, settings, topic):
         produce(broker, topic, some(range(10)))
-        broker.admin.create_partitions([NewPartitions(topic.name, 3)])[topic.name].result()
-        wait_for(lambda: kafka.topic(broker, topic.name).partitions == 3)
-        topic = kafka.topic(broker, topic.name)
+        topic = add_partitions(broker, topic, 3)
         produce(broker, topic, some(range(10, 30)), partition=2)
         produce(broker, topic, some(range(20, 40)), partition=1)
         wait_until_folded(settings, broker, topic)
@@ -385,13 +380,6 @@ def test_without_a_broker_there_is_one_sentence(spark: SparkSession, tmp_path: P
     layer = Running(Settings(state=str(tmp_path)))
     layer.start(spark, load_files(project_files()))
     assert isinstance(layer.error, kafka.NoBroker)
-
-
-def delete_below(broker: kafka.Connection, topic: kafka.Topic, offsets: dict[int, int]) -> None:
-    """Have the broker delete its oldest records, as retention does."""
-    wanted = [TopicPartition(topic.name, number, offset) for number, offset in offsets.items()]
-    for future in broker.admin.delete_records(wanted).values():
-        future.result()
 
 
 def publish(tables: Tables, files: dict[str, bytes]) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from infra.kafka import NoBroker, NoTopic, Topic
-from infra.kafka_appending import Appended, Outcome
+from infra.kafka import Appended, NoBroker, NoTopic, Outcome, Topic
 from ledger.positions import Position
 from serving.http import models
 from serving.http.documented import problems

@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewTopic
 
 from cli.doctor import log as looks
 from cli.doctor.check import Problem
@@ -18,7 +16,7 @@ from ledger.tables import Tables
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, looked, wrong
 from tests.serving.world import NOON, World, hit, position
-from tests.stack import new_topic, produce
+from tests.stack import create_as, delete_below, new_topic, produce
 from views.event import Event
 from views.source import Source
 
@@ -65,8 +63,7 @@ def made(broker: kafka.Connection) -> Iterator:
     def make(**configuration: str) -> kafka.Topic:
         name = f"{new_topic(broker).name}-set"
         named = {key.replace("_", "."): value for key, value in configuration.items()}
-        broker.admin.create_topics([NewTopic(name, 2, 1, config=named)])[name].result(20)
-        return kafka._settled(broker, [name])[name]
+        return create_as(broker, name, named)
 
     return make
 
@@ -127,8 +124,7 @@ def test_what_retention_may_delete_or_has_deleted_is_told(folder: Path, broker: 
     filed.name(topic.name, topic.id)
     filed.file([row(topic.id, 0, 0), row(topic.id, 1, 0)], {(topic.id, 0): 1, (topic.id, 1): 1})
     fine(folder, "retention", now=now)
-    gone = TopicPartition(topic.name, 0, 3)
-    broker.admin.delete_records([gone])[gone].result(20)
+    delete_below(broker, topic, {0: 3})
     assert wrong(folder, "retention", looks.LOST, now=now).what == "source 'sales': 2 offsets"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from infra import kafka, kafka_records
+from infra import kafka
 from infra.settings import Kafka, Settings
 from tests.serving.http.served import Served
 from tests.serving.world import DEFINITIONS, World, hit
@@ -49,7 +49,7 @@ class Log:
         """All records of a topic, by partition and offset."""
         topic = self.topics[name]
         starts = {(topic.id, number): 0 for number in range(topic.partitions)}
-        found = kafka_records.records(self.connection, [topic], starts, most=10**6)
+        found = kafka.records(self.connection, [topic], starts, most=10**6)
         return {(number, offset): one for (_, number), of in found.items() for offset, one in enumerate(of)}
 
     def ends(self) -> Mapping[tuple[str, int], int]:

@@ -7,16 +7,16 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
-from zlib import crc32
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka import Producer
 
+from examples.truth import murmur2
 from infra import kafka
 from infra.jars import ROOT
 from infra.settings import Kafka, Settings
-from tests.stack import new_topic
+from tests.infra.kafka.clients import Client
+from tests.stack import consumed, delete_topic, new_topic
 from views.ranges import Offsets
 
 pytestmark = pytest.mark.broker
@@ -24,25 +24,6 @@ pytestmark = pytest.mark.broker
 
 def offset_sum(offsets) -> int:
     return sum(offsets.values())
-
-
-def records(connection: kafka.Connection, topic: kafka.Topic) -> list:
-    """Every committed record of a topic, partition by partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": connection.address.bootstrap,
-            "group.id": "x",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
-    ends = kafka.ends(connection, [topic])
-    consumer.assign([TopicPartition(topic.name, partition, 0) for partition in range(topic.partitions)])
-    found, deadline = [], time.monotonic() + 20
-    while len(found) < offset_sum(ends) and time.monotonic() < deadline:
-        found += consumer.consume(500, 0.2)
-    consumer.close()
-    return sorted(found, key=lambda record: (record.partition(), record.offset()))
 
 
 def settled_ends(connection: kafka.Connection, topic: kafka.Topic, expected: int) -> Offsets:
@@ -65,47 +46,41 @@ def test_topics_are_made_as_the_settings_say_and_only_once(broker: kafka.Connect
 def test_a_topic_may_have_the_time_of_the_log(broker: kafka.Connection) -> None:
     names = [f"{new_topic(broker).name}-{kind}" for kind in ("own", "producer")]
     kafka.create(broker, names, Settings(), own_time=names[:1])
-    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-    told = [future.result(20)["message.timestamp.type"].value for future in broker.admin.describe_configs(resources).values()]
-    assert told == ["LogAppendTime", "CreateTime"]
+    told = kafka.configurations(broker, names)
+    assert [told[name]["message.timestamp.type"] for name in names] == ["LogAppendTime", "CreateTime"]
 
 
-def test_a_key_has_one_partition_that_its_checksum_names_and_keeps_its_order(
-    broker: kafka.Connection,
-) -> None:
+def test_a_key_has_one_partition_that_its_hash_names_and_keeps_its_order(broker: kafka.Connection, client: Client) -> None:
     topic = new_topic(broker, partitions=3)
-    with kafka.Sender(broker.address) as sender:
+    with client.sender(broker.address) as sender:
         for number in range(300):
             sender.send(topic.name, b"%d" % number, b"key-%d" % (number % 20))
-    found = records(broker, topic)
-    assert {record.partition() for record in found} == {0, 1, 2}
-    for key in {record.key() for record in found}:
-        ours = [record for record in found if record.key() == key]
-        assert {record.partition() for record in ours} == {crc32(key) % 3}
-        assert [int(record.value()) for record in ours] == list(range(int(key[4:]), 300, 20))
+    found = consumed(broker, topic)
+    assert {record.partition for record in found} == {0, 1, 2}
+    for key in {record.key for record in found}:
+        ours = [record for record in found if record.key == key]
+        assert {record.partition for record in ours} == {(murmur2(key) & 0x7FFFFFFF) % 3}
+        assert [int(record.value) for record in ours] == list(range(int(key[4:]), 300, 20))
 
 
 def test_a_topic_made_again_has_another_id(broker: kafka.Connection) -> None:
     topic = new_topic(broker)
-    broker.admin.delete_topics([topic.name])[topic.name].result(20)
-    deadline = time.monotonic() + 20
-    while kafka.describe(broker, [topic.name]) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    delete_topic(broker, topic.name)
     assert kafka.create(broker, [topic.name], Settings())[topic.name].id != topic.id
 
 
-def test_what_is_sent_arrives_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection) -> None:
+def test_what_is_sent_arrives_byte_for_byte_with_the_time_of_sending(broker: kafka.Connection, client: Client) -> None:
     topic, before = new_topic(broker, partitions=1), int(time.time() * 1000)
     values = [b"", b"\x00\xff\xfe", b"line\r", b"x" * 100_000]
-    with kafka.Sender(broker.address) as sender:
+    with client.sender(broker.address) as sender:
         for value in values:
             sender.send(topic.name, value, b"key")
         sender.send(topic.name, None)
     assert (sender.acknowledged, sender.positions) == (5, {(topic.name, 0): 5})
-    found = records(broker, topic)
-    assert [record.value() for record in found] == [*values, None]
-    assert [record.key() for record in found] == [b"key"] * 4 + [None]
-    assert all(before - 1000 <= record.timestamp()[1] <= time.time() * 1000 + 1000 for record in found)
+    found = consumed(broker, topic)
+    assert [record.value for record in found] == [*values, None]
+    assert [record.key for record in found] == [b"key"] * 4 + [None]
+    assert all(before - 1000 <= record.timestamp <= time.time() * 1000 + 1000 for record in found)
 
 
 def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection) -> None:
@@ -129,14 +104,13 @@ def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection
 
 def test_topics_keep_what_they_have_however_old_its_timestamp(broker: kafka.Connection) -> None:
     name = new_topic(broker).name
-    described = broker.admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, name)])
-    configuration = next(iter(described.values())).result(20)
-    assert (configuration["retention.ms"].value, configuration["message.timestamp.type"].value) == ("-1", "CreateTime")
+    configuration = kafka.configurations(broker, [name])[name]
+    assert (configuration["retention.ms"], configuration["message.timestamp.type"]) == ("-1", "CreateTime")
 
 
-def test_a_record_too_large_is_said_and_nothing_hangs(broker: kafka.Connection) -> None:
+def test_a_record_too_large_is_said_and_nothing_hangs(broker: kafka.Connection, client: Client) -> None:
     topic = new_topic(broker)
-    with kafka.Sender(broker.address) as sender:
+    with client.sender(broker.address) as sender:
         sender.send(topic.name, b"small")
         sender.finish()
         with pytest.raises(kafka.NotSent, match="too large; 1 were acknowledged"):

@@ -1,0 +1,52 @@
+"""The platform's Kafka client: one port, two clients behind it.
+
+kafka-python asks, makes topics, and reads single records; librdkafka sends many (`bulk`), and kafka-python where that is not
+installed. Callers know this package's names alone.
+"""
+
+from infra.kafka.address import Address, address
+from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
+from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
+from infra.kafka.python_client import Connection, connect
+from infra.kafka.python_offsets import delete_before, ends, newest_timestamps, since, starts
+from infra.kafka.python_records import records
+from infra.kafka.python_topics import configurations, create, describe, replicas, topic, topics
+from infra.kafka.record import Record
+from infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
+from infra.kafka.topic import Topic
+
+__all__ = [
+    "MOST_BYTES",
+    "SLOWER",
+    "Address",
+    "Appended",
+    "Appender",
+    "BrokerRefused",
+    "Connection",
+    "NoBroker",
+    "NoTopic",
+    "NotAppended",
+    "NotSent",
+    "Outcome",
+    "Record",
+    "Sender",
+    "Told",
+    "Topic",
+    "address",
+    "appender",
+    "bulk_installed",
+    "configurations",
+    "connect",
+    "create",
+    "delete_before",
+    "describe",
+    "ends",
+    "newest_timestamps",
+    "records",
+    "replicas",
+    "sender",
+    "since",
+    "starts",
+    "topic",
+    "topics",
+]

@@ -1,0 +1,211 @@
+"""The bulk sender: librdkafka, the only module that imports `confluent_kafka`; what needs many records sent uses it.
+
+It sends a record for a fraction of the CPU that kafka-python takes (ARCHITECTURE.md has the figures). Nothing else depends on
+it: `infra.kafka.sending` takes kafka-python where it is not installed.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from infra.kafka.address import Address
+from infra.kafka.errors import NotSent
+from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
+from infra.kafka.record import Record
+
+# A record that no broker has acknowledged for so long is given up: the sender says so instead of trying on for minutes.
+_DELIVERY_S: Final = 30
+_POLL_S: Final = 0.2
+_LATE_S: Final = 10.0
+"""How long after its time a record may be given up: the client looks once a second, if the machine lets it."""
+_RECONNECT_MS: Final = 1_000
+# The broker has not taken the record, and no earlier attempt of it can have been taken.
+_REFUSALS: Final = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - its name
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its name
+        KafkaError._QUEUE_FULL,  # noqa: SLF001 - its name
+    }
+)
+
+
+@dataclass
+class _Batch:
+    """Records under way; `told` is called once all outcomes are there. Only the thread that hears writes after the hand-over."""
+
+    told: Told
+    outcomes: list[Outcome | None]
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = len(self.outcomes)
+
+    def heard(self, number: int, outcome: Outcome) -> None:
+        self.outcomes[number] = outcome
+        self.left -= 1
+        if not self.left:
+            self.told([outcome for outcome in self.outcomes if outcome is not None])
+
+
+class BulkAppender:
+    """A `kafka.Appender` by librdkafka, idempotent; what becomes of records is heard by a thread of its own."""
+
+    def __init__(self, address: Address, *, seconds: float, most_bytes: int) -> None:
+        self.address = address
+        self._seconds = seconds
+        self._broken, self._closed, self._lock = threading.Event(), threading.Event(), threading.Lock()
+        own = {"message.timeout.ms": str(int(seconds * 1000)), "reconnect.backoff.max.ms": str(_RECONNECT_MS)}
+        self._producer = Producer(_producing(address, most_bytes=most_bytes) | own | {"error_cb": self._told_of})
+        self._thread = threading.Thread(target=self._hear, name="appending", daemon=True)
+        self._thread.start()
+
+    @property
+    def broken(self) -> bool:
+        """Whether it takes nothing any more."""
+        return self._broken.is_set()
+
+    def append(self, topic: str, records: Sequence[Record], told: Told) -> None:
+        """As `kafka.Appender` has it."""
+        batch = _Batch(told, [None] * len(records))
+        for number, record in enumerate(records):
+            try:
+                self._producer.produce(
+                    topic,
+                    record.value,
+                    record.key,
+                    headers=list(record.headers),
+                    on_delivery=partial(self._delivered, batch, number),
+                )
+            except (BufferError, KafkaException) as error:
+                why = "the queue is full" if isinstance(error, BufferError) else str(error.args[0].str())
+                self._heard(batch, number, NotAppended(why, sure=True))
+
+    def close(self) -> None:
+        """As `kafka.Appender` has it."""
+        with contextlib.suppress(KafkaException):
+            self._producer.flush(self._seconds + _LATE_S)
+        self._closed.set()
+        self._thread.join()
+
+    def _hear(self) -> None:
+        while not self._closed.is_set():
+            self._producer.poll(_POLL_S)
+
+    def _delivered(self, batch: _Batch, number: int, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            offset = int(message.offset() or 0)
+            self._heard(batch, number, Appended(int(message.partition() or 0), offset if offset >= 0 else None))
+        else:
+            self._told_of(error)
+            self._heard(batch, number, NotAppended(str(error.str()), sure=error.code() in _REFUSALS))
+
+    def _heard(self, batch: _Batch, number: int, outcome: Outcome) -> None:
+        # Callbacks come to whoever polls: the thread that hears, and the one that flushes at the end.
+        with self._lock:
+            batch.heard(number, outcome)
+
+    def _told_of(self, error: KafkaError) -> None:
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - its name
+            self._broken.set()
+
+
+class BulkSender:
+    """A `kafka.Sender` by librdkafka, idempotent."""
+
+    def __init__(self, address: Address, *, most_bytes: int) -> None:
+        self.acknowledged = 0
+        self.positions: dict[tuple[str, int], int] = {}
+        self._refused: KafkaError | None = None
+        self._address = address
+        self._producer = Producer(_producing(address, most_bytes=most_bytes) | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self._producer.purge()
+
+    def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
+        """As `kafka.Sender` has it."""
+        self._send(topic, value, key, {})
+
+    def send_as(self, topic: str, partition: int, record: Record) -> None:
+        """As `kafka.Sender` has it."""
+        timed = {"partition": partition, "timestamp": record.milliseconds, "headers": list(record.headers)}
+        self._send(topic, record.value, record.key, timed)
+
+    def _send(self, topic: str, value: bytes | None, key: bytes | None, further: Mapping[str, Any]) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=self._delivered, **further)
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                # What was handed over before is sent all the same, so that the number of acknowledged ones is true.
+                self._producer.flush(_DELIVERY_S)
+                complaint = self._complaint(error.args[0])
+                raise NotSent(f"{complaint}; the record has {len(value or b'')} bytes") from None
+            else:
+                break
+            self._raise_refusal()
+        self._producer.poll(0)
+        self._raise_refusal()
+
+    def poll(self) -> None:
+        """As `kafka.Sender` has it."""
+        self._producer.poll(0)
+        self._raise_refusal()
+
+    def finish(self) -> None:
+        """As `kafka.Sender` has it."""
+        deadline = time.monotonic() + 2 * _DELIVERY_S
+        while self._producer.flush(0.2) and time.monotonic() < deadline:
+            self._raise_refusal()
+        self._raise_refusal()
+        if left := len(self._producer):
+            raise NotSent(f"{left} records were not acknowledged by {self._address.bootstrap} in time")
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._refused = self._refused or error
+            return
+        self.acknowledged += 1
+        self.positions[(str(message.topic()), int(message.partition() or 0))] = int(message.offset() or 0) + 1
+
+    def _raise_refusal(self) -> None:
+        if self._refused is not None:
+            raise NotSent(self._complaint(self._refused))
+
+    def _complaint(self, error: KafkaError) -> str:
+        return f"Kafka at {self._address.bootstrap} did not take a record: {error.str()}; {self.acknowledged} were acknowledged"
+
+
+def _producing(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:
+    """What a producer is configured with: acks=all, each once and in order, partitions as Java's producer has them."""
+    return {
+        "bootstrap.servers": address.bootstrap,
+        # What concerns the caller arrives as an exception; librdkafka's own log would go to the terminal.
+        "log_level": 0,
+        "error_cb": lambda _: None,
+        "acks": "all",
+        "enable.idempotence": "true",
+        "linger.ms": "5",
+        "compression.type": "lz4",
+        "partitioner": "murmur2_random",
+        "message.max.bytes": str(most_bytes),
+        **address.options,
+    }

@@ -1,0 +1,188 @@
+"""Connections by kafka-python: opened, asked with back-off until an answer or the time is up, and closed with their owner."""
+
+import logging
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import (
+    AuthorizationError,
+    IncompatibleBrokerVersion,
+    KafkaError,
+    KafkaTimeoutError,
+    RequestTimedOutError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from infra.kafka.address import Address
+from infra.kafka.errors import BrokerRefused, NoBroker, heals, reason
+
+_T = TypeVar("_T")
+
+_NAMES: Final = {
+    "security.protocol": "security_protocol",
+    "ssl.ca.location": "ssl_cafile",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+}
+_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_DENIED: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, AuthorizationError, IncompatibleBrokerVersion)
+_TIMED_OUT: Final = (KafkaTimeoutError, RequestTimedOutError)
+_IO_THREAD: Final = "kafka-io-"
+"""How the client calls its threads."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An open connection to a broker; keep it for as long as questions are asked, each then costs a millisecond or two.
+
+    Any number of threads may ask. It is closed when nothing refers to it any more.
+    """
+
+    address: Address
+    admin: KafkaAdminClient
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, _close, self.admin)
+
+
+def connect(address: Address) -> Connection:
+    """Open a connection; raises NoBroker at once if nothing listens at any of the addresses, BrokerRefused for a wrong login."""
+    refusals = [_refusal(server.strip(), address.timeout_s) for server in address.bootstrap.split(",")]
+    if all(refusals):
+        raise NoBroker(f"no Kafka broker at {address.bootstrap}: {refusals[0]}")
+    with opening(address) as options:
+        admin = KafkaAdminClient(**options)
+    return Connection(address, admin)
+
+
+@contextmanager
+def opening(address: Address) -> Iterator[dict[str, Any]]:
+    """The options of any client of this address, which the body makes; one that cannot be made leaves nothing behind.
+
+    Raises NoBroker, or BrokerRefused.
+    """
+    # What concerns the caller arrives as an exception; the client's own log would go to the terminal.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+    made: list[_Client] = []
+
+    def client(**options: Any) -> _Client:
+        made.append(_Client(**options))
+        return made[-1]
+
+    try:
+        yield {**configuration(address), "kafka_client": client}
+    except KafkaError as error:
+        failure = next((one.failure for one in made if one.failure is not None), None)
+        for one in made:
+            one.close()
+        if isinstance(failure or error, _DENIED):
+            raise BrokerRefused(f"Kafka at {address.bootstrap} refuses the login: {reason(failure or error)}") from None
+        raise NoBroker(_silence(address, failure)) from None
+
+
+def configuration(address: Address) -> dict[str, Any]:
+    """What any kafka-python client of this address is configured with."""
+    given = {_NAMES[name]: value for name, value in address.options.items()}
+    if "security_protocol" in given:
+        given["security_protocol"] = given["security_protocol"].upper()
+    return {
+        "bootstrap_servers": [server.strip() for server in address.bootstrap.split(",")],
+        "bootstrap_timeout_ms": address.timeout_s * 1000,
+        "request_timeout_ms": address.timeout_s * 1000,
+        "reconnect_backoff_max_ms": int(_LONGEST_PAUSE_S * 1000),
+        # A connection that has as many under way refuses the next one; threads share one.
+        "max_in_flight_requests_per_connection": 1000,
+        **given,
+    }
+
+
+def ask(connection: Connection, what: str, question: Callable[[], _T]) -> _T:
+    """The answer to a question that changes nothing, asked again with back-off while its error heals, for the address's time.
+
+    Raises NoBroker when the time is up, and BrokerRefused for what asking again does not change; `what` names what was asked.
+    """
+    deadline, pause = time.monotonic() + connection.address.timeout_s, _PAUSE_S
+    while True:
+        try:
+            return question()
+        except KafkaError as error:
+            if isinstance(error, _DENIED) or not heals(error):
+                raise refusal(connection, what, error) from None
+            if time.monotonic() + pause > deadline:
+                raise NoBroker(_silence(connection.address, error)) from None
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def refusal(connection: Connection, what: str, error: BaseException) -> NoBroker:
+    """What the broker said to a question, as an error to raise."""
+    kind = NoBroker if isinstance(error, KafkaError) and error.retriable else BrokerRefused
+    return kind(f"{what} at {connection.address.bootstrap}: {reason(error)}")
+
+
+class _Manager(KafkaConnectionManager):
+    """Remembers why a connection failed, and gives up at once where a login is wrong, instead of trying until the time is up."""
+
+    failure: KafkaError | None = None
+
+    def get_connection(self, node_id: Any, **options: Any) -> Any:
+        before = self._conns.get(node_id)
+        connection = super().get_connection(node_id, **options)
+        if connection is not before:
+            connection.init_future.add_errback(lambda error: self._failed(node_id, error))
+        return connection
+
+    def _failed(self, node_id: Any, error: KafkaError) -> None:
+        self.failure = error
+        if isinstance(error, _DENIED):
+            self._auth_failures[node_id] = error
+
+
+class _Client(KafkaNetClient):
+    def __init__(self, **options: Any) -> None:
+        net = NetworkSelector(**options)
+        super().__init__(net=net, manager=_Manager(net, **options))
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """Why a connection failed last, if one did."""
+        found: KafkaError | None = self._manager.failure
+        return found
+
+
+def _close(admin: KafkaAdminClient) -> None:
+    if threading.current_thread().name.startswith(_IO_THREAD):
+        # The garbage collector may run in a thread of the client's, which cannot wait for itself.
+        threading.Thread(target=admin.close, daemon=True).start()
+    else:
+        admin.close()
+
+
+def _silence(address: Address, error: BaseException | None) -> str:
+    said = f"the Kafka broker at {address.bootstrap} did not answer in {address.timeout_s} s"
+    return said if error is None or isinstance(error, _TIMED_OUT) else f"{said}: {reason(error)}"
+
+
+def _refusal(server: str, timeout_s: int) -> str:
+    """Why nothing can be sent to host:port, empty if it listens."""
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdigit():
+        return f"{server!r} is not host:port"
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""

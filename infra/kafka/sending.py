@@ -1,0 +1,91 @@
+"""Sending to the log, whichever client does it: librdkafka where it is installed, kafka-python otherwise."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final, Protocol, Self
+
+from infra.kafka.address import Address
+from infra.kafka.outcome import Told
+from infra.kafka.python_appender import PythonAppender
+from infra.kafka.python_sender import PythonSender
+from infra.kafka.record import Record
+
+MOST_BYTES: Final = 1_000_000
+"""Of one record, which Kafka's brokers take unless they are told otherwise; some are for what Kafka writes around it."""
+
+SLOWER: Final = "confluent-kafka is not installed: kafka-python sends, at several times the CPU a record"
+
+
+class Sender(Protocol):
+    """Sends records with acks=all, each once and in order; use it in a `with`, whose end waits for every acknowledgement.
+
+    Records of one key are in one partition, that of murmur2, as Java's clients have it; those without a key in any.
+    `acknowledged` counts records that all replicas hold; `positions` is, per topic name and partition, the offset after the last
+    of them. The timestamp of a record is the time of its sending unless one is given. A record of more than `most_bytes` is
+    refused here, a smaller one perhaps by the broker. After NotSent it sends nothing more.
+    """
+
+    acknowledged: int
+    positions: dict[tuple[str, int], int]
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: object) -> None: ...
+
+    def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
+        """Hand over one record; blocks while too many are under way, raises NotSent if an earlier or this one was refused."""
+
+    def send_as(self, topic: str, partition: int, record: Record) -> None:
+        """As `send`, to this very partition, with the record's headers and timestamp, which must not be 0."""
+
+    def poll(self) -> None:
+        """Look at what was acknowledged while nothing is sent; raises NotSent if a record was refused."""
+
+    def finish(self) -> None:
+        """Wait until every record is acknowledged; raises NotSent if one is not."""
+
+
+class Appender(Protocol):
+    """Appends with acks=all, each record once and in order, with partitions as a Sender has them; for one thread at a time.
+
+    A record that is not acknowledged within `seconds` is given up. `told` is called in a thread of the appender's: it must not
+    raise, nor wait for anything. `broken` says that another one has to be made.
+    """
+
+    address: Address
+
+    @property
+    def broken(self) -> bool:
+        """Whether it takes nothing any more."""
+
+    def append(self, topic: str, records: Sequence[Record], told: Told) -> None:
+        """Hand over records, one at the least; `told` gets an outcome for each, in their order, whatever happens.
+
+        A record's own milliseconds are left out: its timestamp is the time of its sending, or the log's.
+        """
+
+    def close(self) -> None:
+        """Wait until all that was handed over is acknowledged or given up, then end."""
+
+
+def bulk_installed() -> bool:
+    """Whether librdkafka is there to send."""
+    return find_spec("confluent_kafka") is not None
+
+
+def sender(address: Address, *, most_bytes: int = MOST_BYTES) -> Sender:
+    """A sender to this address. Raises NoBroker where it has to connect first."""
+    if not bulk_installed():
+        return PythonSender(address, most_bytes=most_bytes)
+    from infra.kafka.bulk import BulkSender  # noqa: PLC0415 - of a package that need not be installed
+
+    return BulkSender(address, most_bytes=most_bytes)
+
+
+def appender(address: Address, *, seconds: float) -> Appender:
+    """An appender to this address."""
+    if not bulk_installed():
+        return PythonAppender(address, seconds=seconds)
+    from infra.kafka.bulk import BulkAppender  # noqa: PLC0415 - of a package that need not be installed
+
+    return BulkAppender(address, seconds=seconds, most_bytes=MOST_BYTES)

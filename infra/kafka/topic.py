@@ -1,0 +1,12 @@
+"""A topic as the broker describes it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is now: a topic deleted and made again has the same name and another id."""
+
+    name: str
+    id: str
+    partitions: int
