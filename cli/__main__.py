@@ -15,8 +15,9 @@ import typer
 from rich.console import Console
 
 from cli.call import Output, Told
-from cli.commands import COMMANDS, application
+from cli.commands import COMMANDS, OF_CHECKOUT, application
 from cli.wording import worded
+from infra.folders import CHECKOUT, ROOT
 from views.errors import TandemError, nearest_first
 
 _USAGE = "Usage: tandem COMMAND [OPTIONS] [ARGS]...\n"
@@ -30,6 +31,9 @@ def main(arguments: list[str]) -> int:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
     name, *rest = arguments
+    if name in OF_CHECKOUT and not CHECKOUT:
+        sentence = f"`tandem {name}` needs a checkout of Tandem's repository; this copy is installed in {ROOT}"
+        return _fail(sentence, 2, as_json=as_json)
     if name not in COMMANDS:
         likely = " or ".join(f"'{command}'" for command in nearest_first(name, COMMANDS)[:2])
         return _fail(f"no command '{name}'; did you mean {likely}?", 2, as_json=as_json, before=_USAGE)
@@ -63,7 +67,8 @@ def main(arguments: list[str]) -> int:
 
 def _help() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {entry.summary}" for name, entry in COMMANDS.items()]
+    here = {name: entry for name, entry in COMMANDS.items() if CHECKOUT or name not in OF_CHECKOUT}
+    lines = [f"  {name:<{width}}  {entry.summary}" for name, entry in here.items()]
     about = "Exact answers from a log: batch, speed, and one merged view of both."
     return f"{_USAGE}\n{about}\n\nCommands:\n" + "\n".join(lines) + "\n\n`tandem COMMAND --help` says more of one.\n"
 
@@ -92,5 +97,10 @@ def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bo
     return code
 
 
-if __name__ == "__main__":
+def console() -> None:
+    """The console script of an installed copy."""
     sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    console()

@@ -19,8 +19,9 @@ def run(
     As in `tandem airflow -- dags list`. What it prints and its exit code are Airflow's own.
     """
     settings = call.settings()
-    if not airflow_packages.installed() or not (airflow.home(settings) / "airflow.cfg").exists():
+    packages = airflow_packages.environment(call.environ)
+    if not packages.installed() or not (airflow.home(settings) / "airflow.cfg").exists():
         raise TandemError("this project has no Airflow yet; `tandem up --airflow` makes one")
     os.execve(  # noqa: S606 - Airflow's command line takes the place of ours
-        airflow_packages.command(), ["airflow", *(arguments or ())], airflow.environment(settings, call.environ)
+        packages.command("airflow"), ["airflow", *(arguments or ())], airflow.environment(settings, call.environ)
     )

@@ -14,13 +14,14 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from infra import settings as settings_of_project
+from infra.folders import EXAMPLES
 from infra.revision import revision
 from infra.settings import Settings
 from views import project as definitions_of_project
 from views.errors import TandemError
 from views.project import Project
 
-DEFAULT_PROJECT = Path(__file__).resolve().parent.parent / "examples" / "web"
+DEFAULT_PROJECT = EXAMPLES / "web"
 
 
 class Told(TandemError):

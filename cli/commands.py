@@ -9,7 +9,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Entry] = {
     "demo": Entry("cli.demo", "Show the platform alive, or with --once prove its answers."),
     "test": Entry("cli.test", "Run lint, types, import directions and the tests."),
     "bench": Entry("cli.bench", "Compare with Spark as the textbook and as experts use it."),
+    "package": Entry("cli.package", "Build a wheel, which installs the command without a checkout."),
     "init": Entry("cli.init", "Write a new project that works."),
     "try": Entry("cli.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("cli.check", "Check definitions and settings."),
@@ -63,6 +64,9 @@ COMMANDS: Mapping[str, Entry] = {
     "sql": Entry("cli.sql", "Ask the views in SQL: one statement, or a prompt."),
     "watch": Entry("cli.watch", "Print a view's rows as they change."),
 }
+
+OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
+"""The commands that a wheel does not have: they need what only the repository holds."""
 
 _SHARED = {
     "project": Annotated[

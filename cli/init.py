@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from cli.call import Call, Output
+from infra.folders import TYPED
 from views.errors import TandemError
 
 TEMPLATE: Final = Path(__file__).parent / "template"
@@ -39,10 +40,10 @@ def _next(directory: str, files: list[Path]) -> str:
     return "\n".join(
         [
             f"wrote {', '.join(file.name for file in files)} to {directory}; next:",
-            f"  ./tandem check --project {directory}",
-            f"  ./tandem try sales {directory}/orders.jsonl --project {directory}",
-            f"  ./tandem up --project {directory}",
-            f"  ./tandem feed {directory}/orders.jsonl --source orders --project {directory}",
-            f"  ./tandem query sales --project {directory}",
+            f"  {TYPED} check --project {directory}",
+            f"  {TYPED} try sales {directory}/orders.jsonl --project {directory}",
+            f"  {TYPED} up --project {directory}",
+            f"  {TYPED} feed {directory}/orders.jsonl --source orders --project {directory}",
+            f"  {TYPED} query sales --project {directory}",
         ]
     )

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from infra import jars
+from infra import folders
 from views.errors import TandemError
 
 
 def own_state(environ: Mapping[str, str], command: str, name: str) -> Path:
     """`COMMAND/NAME` in the platform's own state folder."""
-    root = Path(environ.get("TANDEM_STATE") or jars.ROOT / ".tandem")
-    return root.resolve() / command / name
+    return folders.state(environ) / command / name
 
 
 @contextmanager

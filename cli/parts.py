@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli.call import Call
-from infra import airflow, broker, jars, kafka, processes
+from infra import airflow, broker, folders, kafka, processes
 from infra.logs.files import bounds
 from infra.processes import Process
 from infra.settings import Settings
@@ -37,9 +37,8 @@ def start(call: Call, settings: Settings, name: str) -> Process:
     state = settings.folder
     ready = ready_file(state, name)
     ready.unlink(missing_ok=True)
-    # The same interpreter and checkout, whatever this process's PATH and folder are.
-    roots = [str(jars.ROOT), *filter(None, [call.environ.get("PYTHONPATH")])]
-    environ = {**call.environ, "PYTHONPATH": ":".join(roots), "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+    # The same interpreter and copy of the platform, whatever this process's PATH and folder are.
+    environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
     child = processes.spawn(state, name, command, environ=environ, folder=call.project, bounds=bounds(settings.logs))
     try:

@@ -20,10 +20,10 @@ def lines() -> Iterator[str]:
     offered = {name: getattr(views, name) for name in views.__all__}
     kinds = {name: _kind(thing) for name, thing in offered.items()}
     for title in ("Definitions", "Measures", "Windows", "Decoders and the like"):
-        yield from _section(title, [(f"views.{name}", offered[name]) for name in offered if kinds[name] == title])
-    tests = [(f"views.testing.{name}", thing) for name, thing in vars(views.testing).items() if _is_own(thing, "views.testing")]
+        yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])
+    tests = [(f"tandem.testing.{name}", thing) for name, thing in vars(views.testing).items() if _is_own(thing, "views.testing")]
     yield from _section("Unit tests of a project", tests)
-    yield from _section("Answers in a program", [(f"serving.{name}", getattr(serving, name)) for name in serving.__all__])
+    yield from _section("Answers in a program", [(f"tandem.client.{name}", getattr(serving, name)) for name in serving.__all__])
     yield ""
     yield "## Commands"
     for name, entry in COMMANDS.items():

@@ -14,7 +14,7 @@ import typer
 from cli import signals
 from cli.call import Call
 from cli.part_log import part_log
-from infra import jars
+from infra import folders
 from infra.logs import telling
 from serving.access import tokens
 from serving.access.oidc import provider
@@ -70,10 +70,8 @@ def run(
 
 
 def _tandem(call: Call) -> Tandem:
-    """This very command, for what operators ask for: the same interpreter and checkout, whatever PATH and folder are."""
-    roots = [str(jars.ROOT), *filter(None, [call.environ.get("PYTHONPATH")])]
-    environ = {**call.environ, "PYTHONPATH": os.pathsep.join(roots)}
-    return Tandem([sys.executable, "-P", "-u", "-m", "cli"], call.project, environ)
+    """This very command, for what operators ask for: the same interpreter and copy, whatever PATH and folder are."""
+    return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
 
 
 def _now() -> datetime:

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.call import Call, Output
-from infra import airflow_packages
-from infra.jars import ROOT
+from infra import airflow_packages, folders
 
 _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
@@ -37,11 +36,12 @@ def run(
 ) -> Output:
     """Run lint, types, import directions and the tests of this checkout."""
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
-    environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "dags"), environ.get("PYTHONPATH")]))
+    environ = folders.child_environment(environ)
+    environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS)])
     environ["JAVA_TOOL_OPTIONS"] = " ".join(filter(None, [environ.get("JAVA_TOOL_OPTIONS"), _JAVA]))
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
-        airflow_packages.provide(call.say, environ=call.environ)
+        airflow_packages.environment(call.environ).provide(call.say, environ=call.environ)
     parts = _PARTS if all_ else {"tests": ("-m", _SLOW)}
     further = [*(_LONG if all_ else ()), *(arguments or [])]
     steps = {
@@ -57,7 +57,7 @@ def run(
         began = time.monotonic()
         # With --json stdout holds the document alone.
         done = subprocess.run(  # noqa: S603 - our own tools
-            [sys.executable, *command], cwd=ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
+            [sys.executable, *command], cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
         )
         seconds[name] = round(time.monotonic() - began, 1)
         codes[name] = done.returncode

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from infra import airflow_api, airflow_packages, processes
-from infra.jars import ROOT
+from infra import airflow_api, airflow_packages, folders, processes
+from infra.environments import Environment
 from infra.ports import HOST, free, unused
 from infra.settings import Settings
 from views.errors import TandemError
@@ -78,13 +78,13 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
     """What Airflow's processes and its command line are started with: none of the platform's own packages."""
     dropped = ("PYTHONSAFEPATH", "VIRTUAL_ENV")
     kept = {name: value for name, value in environ.items() if name not in dropped}
-    folder = home(settings)
+    folder, packages = home(settings), airflow_packages.environment(environ)
     return kept | {
         "AIRFLOW_HOME": str(folder),
         "TANDEM_AIRFLOW": str(folder / "tandem.json"),
         # What users' own DAGs import of ours; a bundle's folder is importable to its own DAGs only.
-        "PYTHONPATH": str(ROOT / "dags"),
-        "PATH": os.pathsep.join([str(airflow_packages.FOLDER / "bin"), environ.get("PATH", os.defpath)]),
+        "PYTHONPATH": str(folders.DAGS),
+        "PATH": os.pathsep.join([str(packages.command("airflow").parent), environ.get("PATH", os.defpath)]),
     }
 
 
@@ -93,15 +93,16 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
 
     Raises NotInstalled, PortTaken, NotPrepared, Crashed with the last lines of the log.
     """
-    airflow_packages.provide(say, environ=environ)
+    packages = airflow_packages.environment(environ)
+    packages.provide(say, environ=environ)
     state = settings.folder
     missing = [name for name in NAMES if processes.running(state, name) is None]
     if not missing:
         return Started(f"http://{HOST}:{_remembered(settings)}", None)
     port = _port(settings) if API in missing else _remembered(settings)
-    password = _configure(settings, project, port)
+    password = _configure(settings, project, port, environ)
     variables = environment(settings, environ)
-    _migrate(settings, variables, say)
+    _migrate(settings, packages, variables, say)
     say("starting Airflow")
     folder = home(settings)
     children: list[processes.Child] = []
@@ -112,7 +113,7 @@ def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say:
             here = [name for name in names if name in missing]
             begun = [
                 processes.spawn(
-                    state, name, [str(airflow_packages.command()), *_COMMANDS[name]], environ=variables, folder=folder
+                    state, name, [str(packages.command("airflow")), *_COMMANDS[name]], environ=variables, folder=folder
                 )
                 for name in here
             ]
@@ -140,7 +141,7 @@ def _ready(settings: Settings, name: str, found: str) -> bool | None:
     return True
 
 
-def _configure(settings: Settings, project: Path, port: int) -> str | None:
+def _configure(settings: Settings, project: Path, port: int, environ: Mapping[str, str]) -> str | None:
     """Write airflow.cfg, the configuration of our DAGs and, the first time, the password, which it gives."""
     folder = home(settings)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -151,7 +152,7 @@ def _configure(settings: Settings, project: Path, port: int) -> str | None:
     configuration = ConfigParser(interpolation=None)
     configuration.read_dict(_sections(settings, project, port, _kept_secrets(folder)))
     text = msgspec.json.encode(
-        {**_of_dags(settings, project), "api": f"http://{HOST}:{port}", "passwords": str(passwords(settings))}
+        {**_of_dags(settings, project, environ), "api": f"http://{HOST}:{port}", "passwords": str(passwords(settings))}
     )
     _private(folder / "tandem.json", text.decode() + "\n")
     with _opened(folder / "airflow.cfg.new") as file:
@@ -161,15 +162,15 @@ def _configure(settings: Settings, project: Path, port: int) -> str | None:
     return password
 
 
-def _of_dags(settings: Settings, project: Path) -> dict[str, Any]:
+def _of_dags(settings: Settings, project: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     chosen = msgspec.structs.asdict(settings.airflow)
     del chosen["port"]
-    return {"tandem": str(ROOT / "tandem"), "project": str(project), "name": project.name, **chosen}
+    return {"tandem": str(folders.command(environ)), "project": str(project), "name": project.name, **chosen}
 
 
 def _sections(settings: Settings, project: Path, port: int, hidden: Mapping[str, str]) -> dict[str, dict[str, str]]:
     folder, found = home(settings), f"http://{HOST}:{port}"
-    bundles = {"tandem": ROOT / "dags", **({"project": project / "dags"} if (project / "dags").is_dir() else {})}
+    bundles = {"tandem": folders.DAGS, **({"project": project / "dags"} if (project / "dags").is_dir() else {})}
     local = "airflow.dag_processing.bundles.local.LocalDagBundle"
     listed = [{"name": name, "classpath": local, "kwargs": {"path": str(path)}} for name, path in bundles.items()]
 
@@ -179,7 +180,7 @@ def _sections(settings: Settings, project: Path, port: int, hidden: Mapping[str,
 
     sections = {
         "core": {
-            "dags_folder": str(ROOT / "dags"),
+            "dags_folder": str(folders.DAGS),
             "load_examples": "False",
             "executor": "LocalExecutor",
             "parallelism": "2",
@@ -229,14 +230,16 @@ def _kept_secrets(folder: Path) -> Mapping[str, str]:
     return kept
 
 
-def _migrate(settings: Settings, variables: Mapping[str, str], say: Callable[[str], None]) -> None:
+def _migrate(
+    settings: Settings, packages: Environment, variables: Mapping[str, str], say: Callable[[str], None]
+) -> None:
     stamp = home(settings) / "migrated"
-    wanted = airflow_packages.stamp()
+    wanted = packages.stamp()
     if stamp.exists() and stamp.read_text("ascii") == wanted:
         return
     say("making Airflow's database")
     done = subprocess.run(  # noqa: S603 - our own command
-        [str(airflow_packages.command()), "db", "migrate"],
+        [str(packages.command("airflow")), "db", "migrate"],
         capture_output=True,
         text=True,
         check=False,

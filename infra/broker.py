@@ -93,7 +93,7 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     )
     own = log4j.rolling(log_of(settings.folder, NAME), bounds(settings.logs))
     (home / "log4j2.properties").write_text(_LOG4J + own, "utf-8")
-    run = _java(settings, java.find(environ), home)
+    run = _java(settings, java.find(environ), home, environ)
     if not (data / "meta.properties").exists():
         _format(run, properties)
     command = [*run, "kafka.Kafka", str(properties)]
@@ -133,8 +133,8 @@ def _remembered(settings: Settings) -> _Ports | None:
         return None
 
 
-def _java(settings: Settings, found: java.Java, home: Path) -> list[str]:
-    classpath = ":".join(map(str, jars.paths("broker")))
+def _java(settings: Settings, found: java.Java, home: Path, environ: Mapping[str, str]) -> list[str]:
+    classpath = ":".join(map(str, jars.paths("broker", environ=environ)))
     return [
         found.command,
         f"-Xmx{settings.kafka.memory}",

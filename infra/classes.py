@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from infra import jars, java, settings, spark, spark_failures
+from infra import java, settings, spark, spark_failures
 from views.errors import TandemError
 
 # What only a job with a broker at hand would load.
@@ -33,10 +33,10 @@ def make() -> None:
 
     One at a time, as set-up calls it. Raises TandemError, and what Spark raises; there is no archive then.
     """
-    archive = java.class_archive(java.find(os.environ))
-    folder = jars.FOLDER / "classes.new"
+    archive = java.class_archive(java.find(os.environ), os.environ)
+    folder = archive.with_name("classes.new")
     shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
-    for old in jars.FOLDER.glob(java.CLASS_ARCHIVES):
+    for old in archive.parent.glob(java.CLASS_ARCHIVES):
         old.unlink()
     folder.mkdir()
     try:

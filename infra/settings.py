@@ -15,13 +15,16 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Meta
 
+from infra import folders
 from views.errors import TandemError, listed
 
 FILE = "tandem.toml"
 PREFIX = "TANDEM_"
-# Variables of the command line itself, which are no settings: the project to use, Ivy's own configuration, who started this, and
-# what DAGs are told.
-OTHER_VARIABLES = frozenset({"TANDEM_PROJECT", "TANDEM_IVY_SETTINGS", "TANDEM_HYPOTHESIS", "TANDEM_AIRFLOW", "TANDEM_WHO"})
+# Variables that are not settings of a project: the project to use, the cache folder, set-up's Python and Ivy configuration, the
+# caller's name, and the configuration of DAGs.
+OTHER_VARIABLES = frozenset(
+    f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO")
+)
 _SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
 MASK: Final = "********"
 
@@ -246,7 +249,7 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
         raise SettingsError(_invalid(error, document, file, environ)) from None
     if "://" in settings.state:
         raise SettingsError(f"{file}: state = {settings.state!r} is an address; it must be a folder of this machine")
-    return msgspec.structs.replace(settings, state=str((project / Path(settings.state).expanduser()).resolve()))
+    return msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
 
 
 def keys() -> Iterator[Key]:

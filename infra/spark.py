@@ -19,7 +19,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession, functions
 
-from infra import jars, java
+from infra import folders, jars, java
 from infra.kafka import Topic
 from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
@@ -30,7 +30,7 @@ from views.errors import TandemError
 from views.ranges import Offsets
 
 # What a worker on another machine needs of this checkout to run a task.
-SHIPPED = ("views", "ledger", "infra", "batch", "speed")
+SHIPPED = ("views", "ledger", "infra", "batch", "speed", "tandem")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
 _LOG4J: Final = """\
@@ -62,19 +62,22 @@ def session(
     print goes to `logs/spark-<app>.log` in the state folder, or to the terminal with `debug`; what goes wrong in a job arrives
     as an exception. Raises NoJava, MissingJar, or NoSession with the JVM's last words.
     """
-    properties = _defaults(settings) | dict(conf or {}) | settings.spark.conf
+    properties = _defaults(settings, environ) | dict(conf or {}) | settings.spark.conf
     if SparkSession.getActiveSession() is None:
-        _launch(settings, app, properties, java.find(environ), debug=debug)
+        found = java.find(environ)
+        _launch(settings, app, properties, found, java.class_archive(found, environ), debug=debug)
     builder = SparkSession.builder
     for name, value in properties.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, *, debug: bool) -> None:
+def _launch(
+    settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, archive: Path, *, debug: bool
+) -> None:
     told = _log4j(settings.folder / "spark", readable=debug)
     options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
-    if (archive := java.class_archive(found)).exists():
+    if archive.exists():
         options += f" -XX:SharedArchiveFile={archive}"
     given = properties.get("spark.driver.extraJavaOptions", "")
     configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
@@ -175,9 +178,9 @@ def locker(spark: SparkSession) -> "partial[bool]":
     return partial(try_lock, spark)
 
 
-def _defaults(settings: Settings) -> dict[str, str]:
+def _defaults(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     scratch = settings.folder / "spark"
-    ours = list(map(str, jars.paths("spark")))
+    ours = list(map(str, jars.paths("spark", environ=environ)))
     return {
         # On the class path nothing is copied; `spark.jars` copies them all at every start, and sends them to a cluster's workers.
         **({"spark.driver.extraClassPath": os.pathsep.join(ours)} if _local(settings) else {"spark.jars": ",".join(ours)}),
@@ -242,10 +245,7 @@ def _set_environment(settings: Settings, found: java.Java) -> None:
     if _local(settings):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Else a worker imports what lies in the folder from where the command was called before what is meant.
-    os.environ["PYTHONSAFEPATH"] = "1"
-    roots = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if str(jars.ROOT) not in roots:
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(jars.ROOT), *filter(None, roots)])
+    os.environ.update(folders.child_environment(os.environ))
 
 
 def _last_line(log: Path, start: int) -> str:
@@ -259,9 +259,9 @@ def _ship(context: SparkContext, folder: Path) -> None:
     """Give the workers of a cluster the platform's packages as one archive."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in SHIPPED:
-            for file in sorted((jars.ROOT / package).rglob("*.py")):
-                archive.write(file, file.relative_to(jars.ROOT))
+        for root, package in ((root, package) for root in folders.IMPORTED for package in SHIPPED):
+            for file in sorted((root / package).rglob("*.py")):
+                archive.write(file, file.relative_to(root))
     target = folder / f"tandem-{os.getpid()}.zip"
     target.write_bytes(content.getvalue())
     context.addPyFile(str(target))

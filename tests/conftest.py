@@ -7,6 +7,8 @@ from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from infra.folders import child_environment
+
 # One broker and one Spark session for the whole run, started by the first test that asks for them.
 pytest_plugins = ["tests.stack"]
 
@@ -36,6 +38,11 @@ class Spread(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread | None:
     return Spread(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_configure() -> None:
+    # What tests start imports this checkout, as what the launcher starts does.
+    os.environ["PYTHONPATH"] = child_environment(os.environ)["PYTHONPATH"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

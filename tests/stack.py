@@ -14,11 +14,13 @@ from pyspark.sql import SparkSession
 
 import infra.spark
 from infra import broker as embedded
-from infra import kafka, processes
+from infra import folders, kafka, processes
 from infra.kafka import python_codecs
 from infra.settings import Kafka, Settings, Spark
 
 _TOPICS = count(1)
+PYTHONPATH = os.pathsep.join(map(str, folders.IMPORTED))
+"""What a child process needs to import this checkout."""
 
 
 def environ() -> dict[str, str]:

@@ -28,7 +28,7 @@ class ModuleTrees:
             source = self._source(module)
             if source is None:
                 return None
-            self.trees[module] = parsed(source)
+            self.trees[module] = _one_name(parsed(source))
         return self.trees[module]
 
     def file(self, module: str) -> str:
@@ -55,6 +55,14 @@ class ModuleTrees:
         is_package = isinstance(loader, ProjectLoader) and (loader.path_of(module) or "").endswith("/__init__.py")
         above = package[: len(package) - statement.level + is_package]
         return ".".join([*above, *([statement.module] if statement.module else [])])
+
+
+def _one_name(tree: ast.Module) -> ast.Module:
+    """The tree with imports from `views` for those from `tandem`, which offers the same things under a second name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module == "tandem":
+            node.module = "views"
+    return tree
 
 
 def imported_modules(trees: ModuleTrees, module: str, node: ImportStatement) -> list[str]:

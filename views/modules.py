@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import IO, Any, cast
+from typing import IO, Any, Final, cast
 
 from views.errors import DefinitionError
 from views.python_code import run
@@ -22,7 +22,8 @@ from views.python_code import run
 DEFINITIONS = "definitions"
 
 _IMPORTING = threading.RLock()  # sys.modules and sys.meta_path belong to the whole process
-_TAKEN = frozenset({*sys.stdlib_module_names, "views"})
+PLATFORM: Final = frozenset({"batch", "cli", "infra", "ledger", "serving", "speed", "tandem", "views"})
+"""The platform's packages: a module of a project that had one of these names would hide it, or be hidden by it."""
 
 
 class ProjectLoader(MetaPathFinder, Loader):
@@ -81,8 +82,10 @@ def import_definitions(loader: ProjectLoader) -> ModuleType:
     Leaves sys.modules, sys.path and the disk as they were. What the code prints goes to stderr.
     """
     roots = {path.split("/")[0].removesuffix(".py") for path in loader.files if path.endswith(".py")}
-    for root in sorted(roots & _TAKEN):
-        raise DefinitionError(f"{root}.py hides the module {root!r} that Python or Tandem needs: give the file another name")
+    for root in sorted(roots & (PLATFORM | sys.stdlib_module_names)):
+        named = f"{root}.py" if f"{root}.py" in loader.files else f"{root}/"
+        whose = "a package of Tandem" if root in PLATFORM else "a module of Python"
+        raise DefinitionError(f"{named} has the name of {whose}; rename it, and the imports of {root!r} in the project")
     with _IMPORTING, _apart(roots), redirect_stdout(cast("IO[str]", _Aside(threading.get_ident(), sys.stderr, sys.stdout))):
         sys.meta_path.insert(0, loader)
         try:

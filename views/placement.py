@@ -12,7 +12,7 @@ from views.modules import DEFINITIONS, ProjectLoader
 from views.python_code import parsed
 
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
-_WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from 'views'")
+_WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
 
 
 def place_of_variable(loader: ProjectLoader, name: str) -> str:
@@ -65,7 +65,7 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
     if isinstance(error, DefinitionError):
         return text
     if match := _WRONG_IMPORT.match(text):
-        return f"views has no {match[1]!r}; it offers: {listed(match[1], views.__all__)}"
+        return f"{match[2]} has no {match[1]!r}; it offers: {listed(match[1], views.__all__)}"
     if isinstance(error, TypeError) and (match := _WRONG_ARGUMENT.match(text)):
         name = match[1] or match[2]
         called = getattr(views, name, None)

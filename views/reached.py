@@ -16,7 +16,7 @@ from typing import Any
 from views.errors import DefinitionError
 from views.meaning import Meaning
 from views.module_trees import ImportStatement, ModuleTrees, bound, concerned, imported_modules, imports, is_field, paths, within
-from views.modules import ProjectLoader
+from views.modules import PLATFORM, ProjectLoader
 from views.normal_form import normal_form
 from views.tree_text import text
 
@@ -224,7 +224,7 @@ class _Search:
     def add_package(self, module: str) -> None:
         """Note the version of a package that is not the project's; Python's own and Tandem's are pinned elsewhere."""
         root = module.split(".", maxsplit=1)[0]
-        if root and root not in sys.stdlib_module_names and root != "views":
+        if root and root not in sys.stdlib_module_names and root not in PLATFORM:
             self.found.setdefault(f"{root}==", version_of(root))
 
 

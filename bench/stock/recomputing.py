@@ -1,6 +1,7 @@
 """How fast the same views are computed again from the whole log: by stock Spark, by Spark tuned, and by Tandem."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ def _command(system: str, place: Place, repeat: int) -> list[str]:
     options = {
         "archive": Tables(tandem_environ(place)["TANDEM_STATE"]).archive(SOURCE),
         "events": _events(place),
-        "jars": ",".join(map(str, jars.paths("spark"))),
+        "jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
         "state": str(place.state / system),
         "memory": place.memory,
         "views": str(len(place.views)),

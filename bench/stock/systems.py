@@ -10,6 +10,7 @@ from pathlib import Path
 from bench.stock.shown import Asked, MergedTables, Partials, Shown
 from bench.stock.spark_views import SparkView
 from infra import jars
+from infra.folders import child_environment
 
 SOURCE = "requests"
 TOPIC = "bench"
@@ -44,7 +45,7 @@ def job(name: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> Syste
         options = {
             "bootstrap": place.bootstrap,
             "topic": TOPIC,
-            "jars": ",".join(map(str, jars.paths("spark"))),
+            "jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
             "state": str(place.state),
             "views": str(len(place.views)),
             "cores": str(place.cores),
@@ -82,8 +83,7 @@ def project(folder: Path, views: int) -> Path:
 def environ(extra: dict[str, str]) -> dict[str, str]:
     """The environment of a system's process: no settings of whoever runs the benchmark."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
-    path = os.pathsep.join([str(jars.ROOT), *filter(None, [inherited.get("PYTHONPATH")])])
-    return {**inherited, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, **extra}
+    return {**child_environment(inherited), "PYSPARK_PYTHON": sys.executable, **extra}
 
 
 SYSTEMS = (

@@ -17,7 +17,7 @@ from cli.call import Call
 from cli.demo.waiting import wait_for
 from cli.own_state import emptied, own_state
 from cli.signals import undisturbed
-from infra import jars, processes
+from infra import folders, processes
 from infra.processes import Process
 from views.errors import TandemError
 
@@ -147,9 +147,8 @@ def staged(call: Call) -> Iterator[Stage]:
 
 def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
     """The environment of the demo's commands: its own state and broker, whatever the project is configured to use."""
-    path = os.pathsep.join([str(jars.ROOT), *filter(None, [given.get("PYTHONPATH")])])
-    own = {"TANDEM_STATE": str(state), "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0", "PYTHONPATH": path}
-    return {**given, **own}
+    own = {"TANDEM_STATE": str(state), "TANDEM_KAFKA_BOOTSTRAP": "", "TANDEM_KAFKA_PORT": "0"}
+    return {**folders.child_environment(given), **own}
 
 
 def _said(log: Path) -> str:

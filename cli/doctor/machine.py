@@ -33,15 +33,17 @@ def _python(_: Subject) -> Iterator[Finding]:
 
 def _java(subject: Subject) -> Iterator[Finding]:
     found = java.find(subject.call.environ)
-    origin = "packaged with Tandem" if found.home == java.packaged_home() else f"found by {found.origin}"
-    what, archive = f"{found.version} at {found.home}, {origin}", java.class_archive(found)
+    environ = subject.call.environ
+    origin = "packaged with Tandem" if found.home == java.packaged_home(environ) else f"found by {found.origin}"
+    what, archive = f"{found.version} at {found.home}, {origin}", java.class_archive(found, environ)
     yield ok(what) if archive.exists() else NO_ARCHIVE.found(f"{what}; {archive} is not there")
 
 
-def _jars(_: Subject) -> Iterator[Finding]:
-    if wrong := jars.differing():
-        raise TandemError(f"{len(wrong)} jars in {jars.FOLDER} are missing or not those of infra/jars.lock, such as {wrong[0]}")
-    yield ok(f"{len(jars.pinned())} as pinned in infra/jars.lock, in {jars.FOLDER}")
+def _jars(subject: Subject) -> Iterator[Finding]:
+    folder = jars.folder(subject.call.environ)
+    if wrong := jars.differing(folder):
+        raise TandemError(f"{len(wrong)} jars in {folder} are missing or not those of infra/jars.lock, such as {wrong[0]}")
+    yield ok(f"{len(jars.pinned())} as pinned in infra/jars.lock, in {folder}")
 
 
 def _loopback(_: Subject) -> Iterator[Finding]:

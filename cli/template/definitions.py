@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from views import Event, Scale, Source, View, count, distinct, maximum, total, tumbling
+from tandem import Event, Scale, Source, View, count, distinct, maximum, total, tumbling
 
 
 class Order(Event):

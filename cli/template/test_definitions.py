@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from definitions import Order, channels, sales
 
-from views.testing import answer
+from tandem.testing import answer
 
 
 def order(number: int, minute: int, city: str, amount: str) -> Order:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from views import Event, Source, View, all_time, count, distinct, maximum, minimum, total, tumbling
+from tandem import Event, Source, View, all_time, count, distinct, maximum, minimum, total, tumbling
 
 
 class Access(Event):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from definitions import Access, broken_links, clients, path_traffic, status_counts, totals
 
-from views.testing import answer
+from tandem.testing import answer
 
 
 def line(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 
-from views import (
+from tandem import (
     CustomMeasure,
     Event,
     Scale,

@@ -15,7 +15,7 @@ from definitions import (
     top_merchants,
 )
 
-from views.testing import answer
+from tandem.testing import answer
 
 
 def payment(

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from views import (
+from tandem import (
     Event,
     Scale,
     Source,

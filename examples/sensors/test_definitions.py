@@ -6,7 +6,7 @@ from typing import Literal
 
 from definitions import Message, climate, moves, recent, shifts, temperatures
 
-from views.testing import answer
+from tandem.testing import answer
 
 
 def message(

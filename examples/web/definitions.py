@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from views import Event, Source, View, all_time, count, distinct, maximum, mean, minimum, quantiles, total, tumbling
+from tandem import Event, Source, View, all_time, count, distinct, maximum, mean, minimum, quantiles, total, tumbling
 
 
 class Request(Event):

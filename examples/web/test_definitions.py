@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from definitions import Request, page_traffic, route_latency, section_visitors, totals, user_bytes
 
-from views.testing import answer
+from tandem.testing import answer
 
 
 def request(

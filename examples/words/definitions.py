@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views import Event, Source, View, all_time, count, distinct, hopping, maximum, mean, tumbling
+from tandem import Event, Source, View, all_time, count, distinct, hopping, maximum, mean, tumbling
 
 
 class Line(Event):

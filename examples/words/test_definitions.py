@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from definitions import WHITESPACE, Line, lengths, totals, word_counts
 
-from views.testing import answer
+from tandem.testing import answer
 
 
 def line(number: int, text: str, *, second: int = 0) -> Line:

@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import msgspec
 import pyarrow as pa
 
+from infra import folders
 from serving.sql import frames
 from serving.sql.limits import MIB, Limits
 from serving.sql.messages import OF_CHILD, OF_ZYGOTE, Denied, Given, Kill, Named, Result, Start, Statement, encode
@@ -23,7 +23,6 @@ from serving.sql.refused import Refused
 from serving.sql.shared import Shared
 from views.errors import listed
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from serving.sql.zygote import main; main(sys.argv[1:])"
 _START_SECONDS: Final = 120.0
 _END_SECONDS: Final = 10.0
@@ -219,7 +218,7 @@ class _Zygote:
         """A new one, with nothing of this process but one socket. Raises Refused."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
-            command = [sys.executable, "-I", "-c", _START, str(_ROOT), str(theirs.fileno()), encode(limits).decode()]
+            command = [sys.executable, "-I", "-c", _START, str(folders.ROOT), str(theirs.fileno()), encode(limits).decode()]
             process = subprocess.Popen(  # noqa: S603  this interpreter, with arguments of our own
                 command,
                 env=_ENVIRONMENT,

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from batch import archive, recompute
-from infra import jars
 from ledger import publications
 from ledger.locks import owner
 from tests.batch.shop import Shop, assert_true, records, rows_of, together
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.broker
 
@@ -26,7 +25,7 @@ def start(shop: Shop, command: str) -> subprocess.Popen[bytes]:
     """A process group of its own: its Python, its JVM and its workers."""
     return subprocess.Popen(
         [sys.executable, "-m", "cli", command, "--project", str(shop.folder), "--json"],
-        env=environ() | {"PYTHONPATH": str(jars.ROOT)},
+        env=environ() | {"PYTHONPATH": PYTHONPATH},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,

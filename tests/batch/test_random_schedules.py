@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from infra import jars, kafka
+from infra import kafka
 from ledger import first, promotion, publications, releases
 from ledger.positions import Position
 from ledger.publications import NotPublishable
@@ -25,7 +25,7 @@ from serving.outcome import Failed
 from serving.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, records, together, truth
 from tests.speed.sales import wait_for
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
@@ -128,7 +128,7 @@ class Schedule:
     def start(self, *arguments: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
             [sys.executable, "-m", "cli", *arguments, "--project", str(self.shop.folder), "--json"],
-            env=environ() | {"PYTHONPATH": str(jars.ROOT)},
+            env=environ() | {"PYTHONPATH": PYTHONPATH},
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             start_new_session=True,

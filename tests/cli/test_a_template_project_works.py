@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
+from tests.stack import PYTHONPATH
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,7 +93,7 @@ def test_a_mistake_is_one_sentence_with_its_place(shop: Path, capsys: pytest.Cap
 
 def test_its_own_test_passes(shop: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_definitions.py"]
-    outcome = subprocess.run(command, cwd=shop, env={"PYTHONPATH": str(ROOT)}, capture_output=True, check=False)
+    outcome = subprocess.run(command, cwd=shop, env={"PYTHONPATH": PYTHONPATH}, capture_output=True, check=False)
     assert (outcome.returncode, b"3 passed" in outcome.stdout) == (0, True), outcome
 
 

@@ -17,9 +17,8 @@ import pytest
 
 from cli.__main__ import main
 from infra import kafka
-from infra.jars import ROOT
 from infra.settings import Settings
-from tests.stack import consumed, delete_topic, environ
+from tests.stack import PYTHONPATH, consumed, delete_topic, environ
 
 pytestmark = pytest.mark.broker
 
@@ -156,7 +155,7 @@ def test_following_goes_on_over_a_rotation_until_it_is_stopped(project: Path, br
         "--project",
         str(project),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**environ(), "PYTHONPATH": str(ROOT)}, cwd=project) as running:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**environ(), "PYTHONPATH": PYTHONPATH}, cwd=project) as running:
         wait_for(broker, project.name, 1)
         with file.open("ab") as stream:
             stream.write(b"two\nthree, the last of its file")

@@ -14,8 +14,7 @@ import pytest
 from cli.__main__ import main
 from cli.call import Call, Told
 from cli.part_log import part_log, run_log
-from infra.jars import ROOT
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 Show = Callable[..., tuple[int, str, str]]
 
@@ -75,7 +74,7 @@ def test_a_part_that_has_no_log_is_named_beside_those_that_have(show: Show) -> N
 
 def test_following_shows_what_is_there_and_what_comes(folder: Path) -> None:
     command = [sys.executable, "-m", "cli", "logs", "speed", "--follow", "--json", "--project", str(folder)]
-    with subprocess.Popen(command, env={**environ(), "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, env={**environ(), "PYTHONPATH": PYTHONPATH}, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:
             assert [said(process.stdout.readline()) for _ in range(2)] == ["the broker is gone", "going on with ********"]

@@ -24,7 +24,7 @@ from ledger.positions import LOG_START
 from ledger.rates import Rate
 from tests.cli.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_names_follow_the_convention() -> None:
 def started(folder: Path, port: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "cli", "metrics", "--port", str(port), "--project", str(folder)],
-        env={**environ(), "PYTHONPATH": str(ROOT)},
+        env={**environ(), "PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -16,7 +16,7 @@ def test_the_page_is_what_is_generated() -> None:
 def test_it_leaves_nothing_out_and_nothing_unsaid() -> None:
     blocks = reference.page().split("\n##")
     told = {block.split("`")[1]: block for block in blocks if "`" in block}
-    assert {f"views.{name}" for name in views.__all__} <= set(told)
+    assert {f"tandem.{name}" for name in views.__all__} <= set(told)
     assert {f"tandem {name}" for name in COMMANDS} <= set(told)
     assert not [name for name, block in told.items() if len(block.split()) < 5]
     assert "* `--archive`: " in told["tandem recompute"], "the option's name, which is not that of its parameter"

@@ -19,11 +19,12 @@ import pytest
 
 from infra import airflow_packages
 from infra.jars import ROOT
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 PATIENCE_S = 600
 needs_airflow = pytest.mark.skipif(
-    not airflow_packages.installed(), reason="Airflow is not installed here: `tandem up --airflow` or `tandem test --all` does it"
+    not airflow_packages.environment(environ()).installed(),
+    reason="Airflow is not installed here: `tandem up --airflow` or `tandem test --all` does it"
 )
 
 
@@ -48,7 +49,7 @@ class Local:
         return done.stdout
 
     def run(self, words: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-        variables = {**environ(), "PYTHONPATH": str(ROOT)}
+        variables = {**environ(), "PYTHONPATH": PYTHONPATH}
         return subprocess.run(words, env=variables, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
     def ask(self, method: str, path: str, document: Any = None) -> Any:

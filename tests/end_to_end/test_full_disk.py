@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra import kafka
-from infra.jars import ROOT
-from tests.stack import environ, new_topic, produce
+from tests.stack import PYTHONPATH, environ, new_topic, produce
 
 DEFINITIONS = """
 from datetime import datetime
@@ -96,7 +95,7 @@ def test_a_full_disk_is_said_and_loses_nothing(broker: kafka.Connection, tmp_pat
     ran = subprocess.run(
         ["unshare", "-rm", "sh", "-c", SCRIPT.format(python=sys.executable), "sh", str(state)],
         cwd=tmp_path,
-        env={**environ(), "PYTHONPATH": str(ROOT)},
+        env={**environ(), "PYTHONPATH": PYTHONPATH},
         check=False,
         timeout=500,
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.stack import PYTHONPATH
+
 ROOT = Path(__file__).parents[2]
 TESTED = sorted(test.parent for test in (ROOT / "examples").glob("*/test_*.py"))
 
@@ -29,7 +31,7 @@ def test_its_own_tests_pass(project: Path) -> None:
             ".",
         ],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         timeout=120,

@@ -17,7 +17,7 @@ from infra.settings import Airflow, Settings
 
 def configured(tmp_path: Path, **changes: object) -> tuple[Settings, ConfigParser, str | None]:
     settings = Settings(state=str(tmp_path / "state"), airflow=Airflow(**changes))  # type: ignore[arg-type]
-    password = airflow._configure(settings, tmp_path / "my_shop", 4711)
+    password = airflow._configure(settings, tmp_path / "my_shop", 4711, {})
     parser = ConfigParser()
     parser.read(airflow.home(settings) / "airflow.cfg")
     return settings, parser, password
@@ -67,7 +67,7 @@ def test_its_processes_see_no_package_of_the_platform(tmp_path: Path) -> None:
     given = {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "PATH": "/bin", "TANDEM_STATE": "x"}
     variables = airflow.environment(Settings(state=str(tmp_path)), given)
     assert variables["PYTHONPATH"] == str(ROOT / "dags")
-    assert variables["PATH"] == f"{airflow_packages.FOLDER / 'bin'}:/bin"
+    assert variables["PATH"] == f"{airflow_packages.environment({}).folder / 'bin'}:/bin"
     assert variables["TANDEM_STATE"] == "x"
     assert "PYTHONSAFEPATH" not in variables
 

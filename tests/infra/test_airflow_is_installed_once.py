@@ -11,7 +11,7 @@ from tests.dags.local_airflow import needs_airflow
 def test_the_second_time_nothing_is_done() -> None:
     said: list[str] = []
     # Without a PATH there is no package client to ask.
-    airflow_packages.provide(said.append, environ={"PATH": ""})
+    airflow_packages.environment({}).provide(said.append, environ={"PATH": ""})
     assert said == []
 
 
@@ -28,4 +28,4 @@ def test_a_change_of_it_does_not_set_up_the_platform_anew() -> None:
     script = (ROOT / "tandem").read_text("utf-8")
     (line,) = [line for line in script.splitlines() if line.startswith("locks=")]
     named = set(re.findall(r"[a-z]+\.lock", line))
-    assert named == {path.name for path in (ROOT / "infra").glob("*.lock")} - {airflow_packages.LOCK.name}
+    assert named == {path.name for path in (ROOT / "infra").glob("*.lock")} - {airflow_packages.LOCK.name, "build.lock"}

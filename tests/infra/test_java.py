@@ -22,7 +22,7 @@ def home(folder: Path, version: str, *, release: bool = True) -> Path:
 @pytest.fixture(autouse=True)
 def nothing_packaged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     packaged = tmp_path / "packaged"
-    monkeypatch.setattr(java, "packaged_home", lambda: packaged)
+    monkeypatch.setattr(java, "packaged_home", lambda _: packaged)
     return packaged
 
 

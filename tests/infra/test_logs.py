@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.jars import ROOT
 from infra.logs import files, telling
 from infra.logs.files import Bounds, LogFile
 from infra.logs.lines import parse, shown
 from infra.logs.reading import Following, merged, parts
 from infra.logs.telling import Output, bound, logger
 from infra.settings import MASK, Kafka, Lineage, Settings, Spark, secrets
+from tests.stack import PYTHONPATH
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SMALL = Bounds(bytes=200, kept=2)
@@ -91,7 +91,7 @@ for number in range(2000):
 def test_processes_that_write_one_log_lose_no_line_and_tear_none(tmp_path: Path) -> None:
     path = tmp_path / "archive.log"
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITERS, str(path), name], env={**os.environ, "PYTHONPATH": str(ROOT)})
+        subprocess.Popen([sys.executable, "-c", WRITERS, str(path), name], env={**os.environ, "PYTHONPATH": PYTHONPATH})
         for name in "ab"
     ]
     assert [writer.wait(60) for writer in writers] == [0, 0]
@@ -115,7 +115,7 @@ def test_what_a_process_prints_follows_its_log_when_that_begins_anew(tmp_path: P
     path = tmp_path / "speed.log"
     with path.open("ab") as sink:
         command = [sys.executable, "-c", OWN, str(path)]
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": PYTHONPATH}
         assert subprocess.run(command, stdout=sink, stderr=sink, env=env, check=False, timeout=60).returncode == 0
     assert len(files_of(path)) > 3
     lines = [line for file in files_of(path) for line in file.read_text().splitlines()]

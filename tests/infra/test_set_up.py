@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from infra import java, java_network
-from infra.jars import FOLDER, ROOT
+from infra import jars, java, java_network
+from infra.folders import ROOT
 from tests.stack import environ
 
 TOOLS = (
@@ -31,7 +31,6 @@ TOOLS = (
     "ln",
     "chmod",
     "grep",
-    "sha256sum",
     "sleep",
     "tail",
     "paste",
@@ -46,13 +45,14 @@ venv) for last do :; done; mkdir -p "$last/bin"
 pip) sleep 0.3; for last do :; done; echo "$last" >>"$LOG"; [ ! -e "$FAIL" ] ;;
 esac
 """
+JARS = jars.folder({})
 # Says that it is 17; as Ivy, links the jars of this checkout to where they belong.
 JAVA = f"""#!/bin/sh
 if [ "$1" = -version ]; then echo 'openjdk version "17.0.1"' >&2; exit; fi
 echo ivy >>"$LOG"
 for last do :; done
 to=${{last%%/\\[conf\\]*}}
-for group in spark broker; do mkdir -p "$to/$group"; for jar in {FOLDER}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
+for group in spark broker; do mkdir -p "$to/$group"; for jar in {JARS}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
 [ ! -e "$ALTER" ] || {{ rm "$to/broker/jopt-simple-5.0.4.jar"; echo altered >"$to/broker/jopt-simple-5.0.4.jar"; }}
 """
 # Makes what is asked for, or says why not.

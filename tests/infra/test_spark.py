@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import infra.spark
-from infra import java, processes
+from infra import jars, java, processes
+from infra.folders import child_environment
 from infra.jars import ROOT
 from infra.settings import Kafka, Settings
 from ledger import locks
-from tests.stack import environ
+from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.spark
 
@@ -64,7 +66,7 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
 
 
 def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> None:
-    archive = java.class_archive(java.find(environ()))
+    archive = java.class_archive(java.find(environ()), environ())
     assert archive.exists(), "set-up makes it: remove .venv/ready and run ./tandem"
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     if not (maps := Path(f"/proc/{jvm}/maps")).exists():
@@ -72,25 +74,19 @@ def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> N
     assert archive.name in maps.read_text()
 
 
-ARCHIVED = """
-import sys
-from pathlib import Path
-from infra import classes, jars
-jars.FOLDER = Path(sys.argv[1])
-classes.make()
-"""
-
-
 @pytest.mark.slow
 def test_an_archive_takes_the_place_of_those_of_other_jars_and_javas(tmp_path: Path) -> None:
-    archive = tmp_path / java.class_archive(java.find(environ())).name
-    for stale in (archive, tmp_path / "spark-17.0.0.jsa"):
+    folder = tmp_path / "jars"
+    shutil.copytree(jars.folder(environ()), folder, symlinks=True, ignore=shutil.ignore_patterns("*.jsa", "*.new", "ready"))
+    known = sorted(folder.iterdir())
+    archive = folder / java.class_archive(java.find(environ()), environ()).name
+    for stale in (archive, folder / "spark-17.0.0.jsa"):
         stale.write_bytes(b"of other jars")
-    (tmp_path / "classes.new").mkdir()
+    (folder / "classes.new").mkdir()
     subprocess.run(
-        [sys.executable, "-c", ARCHIVED, str(tmp_path)], env={**environ(), "PYTHONPATH": str(ROOT)}, check=True, timeout=500
+        [sys.executable, "-m", "infra.classes"], env={**child_environment(environ()), "TANDEM_CACHE": str(tmp_path)}, check=True
     )
-    assert list(tmp_path.iterdir()) == [archive]
+    assert sorted(folder.iterdir()) == sorted([*known, archive])
     assert archive.stat().st_size > 10_000_000
 
 
@@ -98,7 +94,7 @@ def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, t
     lock = tmp_path / "locks" / "table.lock"
     command = [sys.executable, "-c", DRIVER, str(tmp_path / "state"), str(lock)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**environ(), "PYTHONPATH": str(ROOT)}
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**environ(), "PYTHONPATH": PYTHONPATH}
     ) as driver:
         assert driver.stdout
         assert driver.stderr

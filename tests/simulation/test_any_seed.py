@@ -14,6 +14,7 @@ from infra.jars import ROOT
 from tests.samples import LONGER
 from tests.simulation.simulation import Simulation, Wrong
 from tests.simulation.world import surroundings
+from tests.stack import PYTHONPATH
 
 _IN_A_ROW = 1000
 SCHEDULES = 20_000 if LONGER else 2000
@@ -69,7 +70,7 @@ def test_a_seed_always_gives_the_same_schedule() -> None:
         subprocess.run(
             [sys.executable, "-c", TRACES],
             cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": str(order), "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONHASHSEED": str(order), "PYTHONPATH": PYTHONPATH},
             capture_output=True,
             text=True,
             check=True,

@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from infra import jars, kafka
+from infra import kafka
 from infra.settings import Settings
 from tests.speed.sales import answered, folded, log_end, per_minute, project_files, settings_for, some, total, wait_for
-from tests.stack import environ, new_topic, produce
+from tests.stack import PYTHONPATH, environ, new_topic, produce
 
 pytestmark = pytest.mark.broker
 
@@ -28,7 +28,7 @@ def layer(project: Path, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     with log.open("ab") as sink:
         process = subprocess.Popen(
             [sys.executable, "-m", "cli", "speed", "--project", str(project)],
-            env={**environ(), "PYTHONPATH": str(jars.ROOT)},
+            env={**environ(), "PYTHONPATH": PYTHONPATH},
             stdout=sink,
             stderr=sink,
             start_new_session=True,

@@ -7,6 +7,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.stack import PYTHONPATH
 from tests.views.edited import edited
 from views.event import Event
 from views.fingerprint import decoder_fingerprint, fingerprint
@@ -31,7 +32,7 @@ def test_a_fingerprint_is_the_same_in_every_process_and_folder(tmp_path: Path) -
         "import sys; from views.fingerprint import *; from views.project import load; found = load(sys.argv[1]); "
         "print(decoder_fingerprint(found.sources['orders']), fingerprint(found.views['sales']), end='')"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": PYTHONPATH}
     run = subprocess.run([sys.executable, "-c", script, tmp_path], env=environment, capture_output=True, text=True, check=True)
     stored = load_files(loaded.files)
     assert run.stdout == f"{decoder_fingerprint(stored.sources['orders'])} {fingerprint(stored.views['sales'])}"

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.stack import PYTHONPATH
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,6 +27,6 @@ assert pa.table({"a": [1]}).to_pandas().equals(pandas.DataFrame({"a": [1]}))
 assert pa.Table.from_pandas(pandas.DataFrame({"a": [1.0, None]}))["a"].null_count == 1
 """
     run = subprocess.run(
-        [sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], env={"PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr

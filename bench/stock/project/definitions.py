@@ -5,7 +5,7 @@ No identity, since the Spark jobs do not look for duplicates, and no sketches, s
 
 from datetime import datetime
 
-from views import Event, Source, View, all_time, count, maximum, minimum, total, tumbling
+from tandem import Event, Source, View, all_time, count, maximum, minimum, total, tumbling
 
 
 class Request(Event):

@@ -13,6 +13,7 @@ import pytest
 from cli.doctor.machine import NO_ARCHIVE, OTHER_PORT
 from infra import jars, processes
 from tests.cli.doctor.looked import fine, looked, wrong
+from tests.stack import environ
 
 
 @pytest.fixture
@@ -35,15 +36,13 @@ def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.Monkey
     assert f"JAVA_HOME has none that runs ({folder})" in found.what
 
 
-def test_a_java_without_an_archive_of_sparks_classes_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "FOLDER", folder)
-    assert " is not there" in wrong(folder, "java", NO_ARCHIVE).what
+def test_a_java_without_an_archive_of_sparks_classes_is_told(folder: Path) -> None:
+    assert " is not there" in wrong(folder, "java", NO_ARCHIVE, environ={**environ(), "TANDEM_CACHE": str(folder)}).what
 
 
-def test_jars_that_are_missing_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_that_are_missing_are_told(folder: Path) -> None:
     assert "as pinned" in fine(folder, "jars")
-    monkeypatch.setattr(jars.differing, "__defaults__", (folder,))
-    assert wrong(folder, "jars").what.startswith(f"{len(jars.pinned())} jars in ")
+    assert wrong(folder, "jars", environ={"TANDEM_CACHE": str(folder)}).what.startswith(f"{len(jars.pinned())} jars in ")
 
 
 def test_a_loopback_without_ports_is_told(folder: Path) -> None:

@@ -14,7 +14,6 @@ import httpx
 import msgspec
 import structlog
 
-from infra.jars import ROOT
 from infra.settings import Kafka, Serving, Settings
 from serving.access import tokens
 from serving.access.rights import VERBS, Rights
@@ -24,12 +23,14 @@ from serving.http.running import Tls
 from serving.http.starting import of_project
 from serving.http.tandem import Tandem
 from tests.serving.world import NOON, World
+from tests.stack import PYTHONPATH
 
 DAY = timedelta(days=1)
 WAITING = """
 import os
 import sys
 import threading
+from tests.stack import PYTHONPATH
 
 sys.stderr.write(f"process {os.getpid()} waits\\n")
 threading.Event().wait()
@@ -57,7 +58,7 @@ class Served:
         serving = msgspec.structs.replace(Serving(poll_ms=5), **self.change)
         settings = Settings(state=self.world.tables.root, serving=serving, kafka=self.kafka)
         self.now = NOON
-        environ = {**os.environ, "PYTHONPATH": str(ROOT), "SERVER_SECRET": "of the server"}
+        environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
         tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)
         self.server = of_project(settings, tandem=tandem, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
         self.app = application(self.server)

@@ -1,0 +1,39 @@
+"""`tandem package`: the wheel of this checkout."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from cli.call import Call, Output
+from infra import folders
+from infra.environments import Environment
+from views.errors import TandemError
+
+_LOCK: Final = folders.ROOT / "infra" / "build.lock"
+
+
+def run(
+    call: Call,
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the wheel to.")] = Path("dist"),
+) -> Output:
+    """Build the wheel, with the build backend that infra/build.lock pins; the first build installs that.
+
+    `uv tool install` and `pip install` take the wheel, and fetch the other packages by the bounds of pyproject.toml.
+    """
+    backend = Environment("the build backend", folders.cache(call.environ) / "build", _LOCK)
+    backend.provide(call.say, environ=call.environ)
+    before = set(out.glob("*.whl"))
+    done = subprocess.run(  # noqa: S603 - the pinned build backend
+        [backend.command("python"), "-I", "-m", "hatchling", "build", "--target", "wheel", "--directory", out.resolve()],
+        cwd=folders.ROOT,
+        stdout=sys.stderr,
+        check=False,
+    )
+    if done.returncode:
+        raise TandemError("the wheel could not be built; the lines above say why")
+    built = max(out.glob("*.whl"), key=lambda path: (path not in before, path.stat().st_mtime_ns))
+    return Output({"wheel": str(built.resolve())}, str(built))

@@ -1,0 +1,97 @@
+"""Environments of packages beside the platform's own, each made from a hashed lock when it is first asked for."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from views.errors import TandemError
+
+
+class NotInstalled(TandemError):
+    """The packages of an environment are not there, or could not be installed."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What is installed (for messages), where, and from which lock."""
+
+    name: str
+    folder: Path
+    lock: Path
+
+    def command(self, name: str) -> Path:
+        """One of its programs."""
+        return self.folder / "bin" / name
+
+    def stamp(self) -> str:
+        """The hash of the lock."""
+        return hashlib.sha256(self.lock.read_bytes()).hexdigest()
+
+    def installed(self) -> bool:
+        """Whether the environment holds what the lock lists."""
+        try:
+            return (self.folder / "ready").read_text("ascii") == self.stamp()
+        except OSError:
+            return False
+
+    def provide(self, say: Callable[[str], None], *, environ: Mapping[str, str]) -> None:
+        """Install what the lock lists, unless that is there; needs no network then.
+
+        One process at a time: others wait, then find the work done. An interrupted installation is resumed. Raises NotInstalled.
+        """
+        if self.installed():
+            return
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self.folder.with_name(f"{self.folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.installed():
+                return
+            say(f"installing {self.name} into {self.folder.name}, once")
+            self._install(environ)
+            new = self.folder / "ready.new"
+            new.write_text(self.stamp(), "ascii")
+            new.replace(self.folder / "ready")
+            say(f"{self.name} is installed")
+
+    def _install(self, environ: Mapping[str, str]) -> None:
+        """As infra/set-up does it: by uv where it is found, else by pip, every file checked against the lock's hash."""
+        python = self.command("python")
+        options = ["--quiet", "--require-hashes", "-r", str(self.lock)]
+        if uv := shutil.which("uv", path=environ.get("PATH", os.defpath)):
+            make = [uv, "venv", "--quiet", "--python", sys.executable, str(self.folder)]
+            install = [uv, "pip", "install", "--python", str(python), *options]
+        else:
+            make = [sys.executable, "-m", "venv", str(self.folder)]
+            install = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *options]
+        if not _works([str(python), "--version"], environ) or (not uv and not _works([*install[:3], "--version"], environ)):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self._run(make, environ)
+        self._run(install, environ)
+
+    def _run(self, words: list[str], environ: Mapping[str, str]) -> None:
+        done = subprocess.run(  # noqa: S603 - the package client
+            words, check=False, stdout=sys.stderr, env=_clean(environ), stdin=subprocess.DEVNULL
+        )
+        if done.returncode:
+            raise NotInstalled(f"{self.name} could not be installed; the lines above say why")
+
+
+def _works(words: list[str], environ: Mapping[str, str]) -> bool:
+    try:
+        done = subprocess.run(  # noqa: S603 - our own environment's Python
+            words, check=False, capture_output=True, env=_clean(environ), stdin=subprocess.DEVNULL
+        )
+    except OSError:
+        return False
+    return not done.returncode
+
+
+def _clean(environ: Mapping[str, str]) -> dict[str, str]:
+    """Without what points Python at the platform's own packages."""
+    return {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH", "VIRTUAL_ENV")}

@@ -1,0 +1,91 @@
+"""`from tandem import ...` is what `from views import ...` is: the same objects, the same fingerprints."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+import tandem
+import tandem.client
+import tandem.testing
+import views
+from infra.folders import EXAMPLES, ROOT
+from tests.stack import PYTHONPATH, environ
+from views.errors import TandemError
+from views.fingerprint import decoder_fingerprint, fingerprint
+from views.modules import PLATFORM
+from views.project import Project, load, load_files
+
+# A decoder whose code is part of its fingerprint, with an import inside it.
+OWN = b"""
+from views import Event, Source, View, all_time, count
+
+class Hit(Event):
+    path: str
+
+def decode(record: bytes) -> Hit:
+    from views import Unit
+    return Hit(path=f"{record!r}{Unit}")
+
+hits = Source(topic="hits", event=Hit, event_time="_append_time", decoder=decode)
+everything = View(source=hits, keys={"path": "path"}, measures={"n": count()}, window=all_time())
+SOURCES, VIEWS = (hits,), (everything,)
+"""
+
+
+def meanings(project: Project) -> dict[str, str]:
+    decoders = {f"source {name}": decoder_fingerprint(source) for name, source in project.sources.items()}
+    return decoders | {name: fingerprint(view) for name, view in project.views.items()}
+
+
+def renamed(files: dict[str, bytes], old: str, new: str) -> dict[str, bytes]:
+    return {path: re.sub(rf"from {old} import".encode(), f"from {new} import".encode(), text) for path, text in files.items()}
+
+
+def test_it_offers_what_views_offers() -> None:
+    assert tandem.__all__ == views.__all__
+    assert all(getattr(tandem, name) is getattr(views, name) for name in tandem.__all__)
+    for module in (tandem.client, tandem.testing):
+        assert all(getattr(module, name) for name in module.__all__)
+
+
+@pytest.mark.parametrize("example", ["web", "cards", "sensors", "words", "access_log"])
+def test_an_example_means_the_same_under_either_name(example: str) -> None:
+    project = load(EXAMPLES / example)
+    files = dict(project.files)
+    assert b"from tandem import" in files["definitions.py"]
+    assert meanings(load_files(renamed(files, "tandem", "views"))) == meanings(project)
+
+
+def test_code_of_the_project_means_the_same_under_either_name() -> None:
+    files = {"tandem.toml": b"", "definitions.py": OWN}
+    assert meanings(load_files(renamed(files, "views", "tandem"))) == meanings(load_files(files))
+
+
+@pytest.mark.parametrize("name", sorted(PLATFORM))
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+def test_a_module_with_the_name_of_a_package_of_tandem_is_refused(name: str, form: str) -> None:
+    path = form.format(name)
+    with pytest.raises(TandemError) as refused:
+        load_files({"tandem.toml": b"", "definitions.py": b"SOURCES, VIEWS = (), ()", path: b""})
+    shown = path.removesuffix("__init__.py")
+    rename = f"rename it, and the imports of {name!r} in the project"
+    assert str(refused.value) == f"{shown} has the name of a package of Tandem; {rename}"
+
+
+def test_the_packages_of_tandem_are_those_of_the_wheel() -> None:
+    folders = [ROOT, ROOT / "src"]
+    found = {path.parent.name for folder in folders for path in folder.glob("*/py.typed")}
+    assert found == PLATFORM
+
+
+def test_check_refuses_it_by_name(tmp_path) -> None:
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text("SOURCES, VIEWS = (), ()\n")
+    (tmp_path / "batch").mkdir()
+    (tmp_path / "batch" / "__init__.py").touch()
+    command = [sys.executable, "-m", "cli", "check", "--project", str(tmp_path), "--json"]
+    done = subprocess.run(command, env={**environ(), "PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=False)
+    assert (done.returncode, json.loads(done.stdout)["error"].split(";")[0]) == (1, "batch/ has the name of a package of Tandem")

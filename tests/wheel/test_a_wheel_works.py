@@ -1,0 +1,115 @@
+"""What `pip install` of the wheel gives: a whole `tandem` for another user, which writes nothing beside its code."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wheel import copy
+from tests.wheel.copy import Copy
+
+PATIENCE_S = 120
+
+
+def read_only(installed: Copy) -> None:
+    """The other user cannot write among the packages."""
+    code = "import pathlib, sys; pathlib.Path(sys.argv[1], 'written').touch()"
+    command = [*installed.user, installed.folder / "bin" / "python", "-c", code, installed.site]
+    done = subprocess.run(command, capture_output=True, check=False, cwd="/")
+    assert b"PermissionError" in done.stderr
+
+
+def used(installed: Copy) -> None:
+    """A new project, from `init` to `down`."""
+    assert installed.run("tandem", "init", "my_shop").splitlines()[1] == "  tandem check --project my_shop"
+    document = json.loads(installed.run("tandem", "check", "--project", "my_shop", "--json"))
+    assert set(document["views"]) == {"sales", "channels"}
+    tried = json.loads(installed.run("tandem", "try", "sales", "my_shop/orders.jsonl", "--project", "my_shop", "--json"))
+    installed.run("tandem", "up", "--project", "my_shop")
+    try:
+        installed.run("tandem", "feed", "my_shop/orders.jsonl", "--source", "orders", "--project", "my_shop")
+        deadline = time.monotonic() + PATIENCE_S
+        while (rows := queried(installed)) != tried["rows"]:
+            assert time.monotonic() < deadline, rows
+        statement = "SELECT sum(orders) AS orders FROM sales"
+        answered = json.loads(installed.run("tandem", "sql", statement, "--project", "my_shop", "--json"))
+        assert answered["rows"] == [{"orders": sum(row["orders"] for row in rows)}]
+    finally:
+        installed.run("tandem", "down", "--project", "my_shop")
+
+
+def queried(installed: Copy) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(installed.run("tandem", "query", "sales", "--project", "my_shop", "--json"))["rows"]
+    return rows
+
+
+def demonstrated(installed: Copy) -> None:
+    document = json.loads(installed.run("tandem", "demo", "--once", "--json", seconds=900))
+    assert document["exact"] is True
+    assert (installed.home / ".local" / "state" / "tandem" / "demo" / "web").is_dir()
+
+
+@pytest.mark.broker
+def test_a_project_from_init_to_down(installed: Copy) -> None:
+    read_only(installed)
+    before = installed.files()
+    used(installed)
+    assert installed.files() == before
+    assert {path.name for path in installed.home.iterdir()} <= {"my_shop", "typed_shop"}
+
+
+def test_commands_that_need_the_repository_say_so(installed: Copy) -> None:
+    listed = installed.run("tandem", "--help")
+    assert "  query " in listed
+    for name in ("test", "bench", "package"):
+        assert f"  {name} " not in listed
+        answered = json.loads(installed.run("tandem", name, "--json", code=2))
+        assert answered["error"].startswith(f"`tandem {name}` needs a checkout of Tandem's repository")
+
+
+def test_an_example_means_what_it_means_in_the_checkout(installed: Copy) -> None:
+    from infra.folders import EXAMPLES  # noqa: PLC0415
+    from views.fingerprint import fingerprint  # noqa: PLC0415
+    from views.project import load  # noqa: PLC0415
+
+    found = json.loads(installed.run("tandem", "check", "--json"))
+    assert Path(found["project"]).is_relative_to(installed.site)
+    assert Path(found["settings"]["state"]).is_relative_to(installed.home)
+    views = load(EXAMPLES / "web").views
+    assert {name: view["fingerprint"] for name, view in found["views"].items()} == {
+        name: fingerprint(view) for name, view in views.items()
+    }
+
+
+def test_a_new_project_passes_mypy_strict(installed: Copy) -> None:
+    installed.run("tandem", "init", "typed_shop")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "/dev/null", "--config-file", ""]
+    command += ["--python-executable", str(installed.folder / "bin" / "python"), "."]
+    done = subprocess.run(command, cwd=installed.home / "typed_shop", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "Success: no issues found in 2 source files\n"), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_the_demo_is_exact(installed: Copy) -> None:
+    before = installed.files()
+    demonstrated(installed)
+    assert installed.files() == before
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+@pytest.mark.timeout(3000)
+def test_all_of_it_from_an_empty_home(wheel: Path, open_folder: Path) -> None:
+    """Its own packages by the bounds of pyproject.toml, and jars that are fetched at first use."""
+    installed = copy.installed(wheel, open_folder / "whole", cache=None, whole=True)
+    read_only(installed)
+    before = installed.files()
+    used(installed)
+    assert (installed.home / ".cache" / "tandem" / "jars" / "broker").is_dir()
+    demonstrated(installed)
+    assert installed.files() == before
