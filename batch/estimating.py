@@ -10,6 +10,7 @@ from ledger.parts import Windows
 from ledger.positions import LOG_START, Position, ranges
 from ledger.rates import Estimate, Rate
 from ledger.tables import Tables
+from views.counted import counted
 from views.source import Source
 
 RAW: Final = "raw"
@@ -30,8 +31,8 @@ class Expected:
     @property
     def words(self) -> str:
         """It in words."""
-        what = f"about {self.rows} {'records' if self.kind == RAW else 'events'}, {size(self.bytes)}, into {self.views} views"
-        return f"{what}; {told(self.estimate)}"
+        read = counted(self.rows, "record" if self.kind == RAW else "event")
+        return f"about {read}, {size(self.bytes)}, into {counted(self.views, 'view')}; {told(self.estimate)}"
 
     def took(self, seconds: float, *, at: datetime) -> Rate:
         """What the journal of runs keeps of it once it is done."""
@@ -89,8 +90,8 @@ def told(estimate: Estimate | None) -> str:
     """An estimate for a person."""
     if estimate is None:
         return "there is no estimate yet, because no run like it has been timed"
-    runs = "1 run" if estimate.runs == 1 else f"{estimate.runs} runs"
-    return f"estimated {duration(estimate.seconds)}, from {runs} of up to {estimate.largest} rows"
+    runs, rows = counted(estimate.runs, "run"), counted(estimate.largest, "row")
+    return f"estimated {duration(estimate.seconds)}, from {runs} of up to {rows}"
 
 
 def duration(seconds: float) -> str:

@@ -50,7 +50,7 @@ def _pieces(files: Sequence[Span], partition: Partition, interval: Interval, row
         if sum(count for _, count in held) >= rows and span.offsets[0] >= reach:
             yield from _even(partition, (start, span.offsets[0]), held, rows)
             start, held = span.offsets[0], []
-        held.append((span, min(span.rows, shared)))
+        held.append((span, span.within((partition, interval))))
         reach = max(reach, span.offsets[1])
     yield from _even(partition, (start, end), held, rows)
 

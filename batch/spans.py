@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from views.ranges import Interval, Partition, Ranges
+from views.source import INDEX
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Span:
     """One file: its path in the table, how many rows it has, bounds on where in the log they were, its size in bytes.
 
     Bounds are inclusive for topic, partition and event times, half-open for offsets; None is unknown. They may be wider than
-    the rows.
+    the rows. At most `each` rows are of one offset.
     """
 
     path: str
@@ -50,6 +51,15 @@ class Span:
     offsets: Interval = EVERY_OFFSET
     size: int = 0
     times: Times | None = None
+    each: int = 1
+
+    def within(self, *pieces: tuple[Partition, Interval]) -> int:
+        """About how many of its rows are in these pieces of the log: all of them if the pieces have all that it spans."""
+        offsets = sum(self.overlap(*piece) for piece in pieces)
+        if self.each > 1 and self.partitions is not None and self.partitions[0] == self.partitions[1]:
+            # Some offsets have more rows than others: as many as they have on average.
+            return min(self.rows, -(-self.rows * offsets // (self.offsets[1] - self.offsets[0])))
+        return min(self.rows, offsets * self.each)
 
     def overlap(self, partition: Partition, interval: Interval) -> int:
         """How many offsets of the partition's interval lie within the bounds."""
@@ -64,7 +74,7 @@ class Span:
 def rows_within(files: Iterable[Span], ranges: Ranges) -> int:
     """About how many rows of the files are in the ranges."""
     pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]
-    return sum(min(span.rows, sum(span.overlap(*piece) for piece in pieces)) for span in files)
+    return sum(span.within(*pieces) for span in files)
 
 
 def spans(table: DeltaTable, columns: Columns, time: str = "") -> list[Span]:
@@ -88,6 +98,7 @@ def _span(row: dict[str, Any], columns: Columns, time: str) -> Span:
         offsets=EVERY_OFFSET if offsets is None else (offsets[0], offsets[1] + 1),
         size=row["size_bytes"],
         times=_bounds(row, time),
+        each=1 + (row.get(f"max.{INDEX}") or 0),
     )
 
 

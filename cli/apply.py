@@ -13,6 +13,7 @@ from cli.call import Call, Output
 from cli.promote import Gate, MaxLag, Why, promoted
 from cli.terms import AcceptGap, AcceptShorterHistory
 from cli.who import who
+from views.counted import counted
 
 EXAMPLES: Final = 3
 _NICENESS: Final = 10
@@ -40,7 +41,7 @@ def run(
     with batch_run(call, "apply", by=who(call, "apply")) as batch:
         done = apply.run(batch, call.publishable, terms)
     document = _document(done)
-    text = list(_lines(done))
+    text = list(lines(done))
     if done.release is not None and auto_promote:
         live = promoted(call, done.release, conditions, max_lag=max_lag, why=why)
         document |= {"promoted": True, "publication": live.number}
@@ -65,7 +66,8 @@ def _document(done: Applied) -> dict[str, Any]:
     }
 
 
-def _lines(done: Applied) -> Iterator[str]:
+def lines(done: Applied) -> Iterator[str]:
+    """What was built, and how its answers differ, for a person."""
     if done.release is None:
         yield f"nothing to apply: publication {done.live.number} of release {done.live.release} is of these definitions"
         return
@@ -78,11 +80,12 @@ def _view(name: str, view: Mapping[str, Any]) -> Iterator[str]:
     if view["status"] != "changed":
         yield f"  view {name}: {view['status']}"
         return
-    told = f"{view['changed']} of {view['matched']} rows changed, {view['only_old']} gone, {view['only_new']} new"
+    told = f"{view['changed']} of {counted(view['matched'], 'row')} changed, {view['only_old']} gone, {view['only_new']} new"
     yield f"  view {name}: {told if view['comparable'] else 'other keys or windows: ' + told}"
     for measure, one in view["measures"].items():
         if one["differ"]:
-            yield f"    {measure}: {one['differ']} differ, at most by {one['largest']:g}, by {one['mean_error']:.2%} on average"
+            worst, mean = one["largest_of_differing"], one["mean_error_of_differing"]
+            yield f"    {measure}: {one['differ']} differ, at most by {worst:g}, by {mean:.2%} on average"
             for example in one["examples"][:EXAMPLES]:
                 row = " ".join(f"{key}={value}" for key, value in example["row"].items())
                 yield f"      {row}: {example['old']} -> {example['new']}"

@@ -10,6 +10,7 @@ from batch import archive
 from batch.session import Run
 from cli.call import Call, Output
 from cli.part_log import run_log
+from views.counted import counted
 
 
 def run(
@@ -39,4 +40,6 @@ def archived_sentence(one: archive.Archived) -> str:
     """What was archived of a source."""
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""
-    return f"{one.source}: {counts.events} events and {counts.rejects} rejects archived, up to {one.end}{gaps}"
+    return (
+        f"{one.source}: {counted(counts.events, 'event')} and {counted(counts.rejects, 'reject')} archived, up to {one.end}{gaps}"
+    )

@@ -15,6 +15,7 @@ from ledger.audits import Audit
 from ledger.tables import Tables
 from serving.audits import document_of
 from serving.selection import BadSelection, parse_time
+from views.counted import counted
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _RUNS: Final = 60
@@ -67,7 +68,8 @@ def summary(found: Sequence[Audit]) -> Iterator[str]:
     for audit in found:
         if audit.figures is not None and audit.figures.differ:
             one = audit.figures
-            yield f"{audit.view}.{audit.measure}: {one.differ} of {one.rows} answers were served otherwise: {one.cause}"
+            answers = counted(one.rows, "answer")
+            yield f"{audit.view}.{audit.measure}: {one.differ} of {answers} were served otherwise: {one.cause}"
 
 
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,4 +105,7 @@ def _plot(newest_first: Sequence[Audit]) -> Iterator[str]:
         last = errors[-_RUNS:]
         most = max(last)
         bars = "".join(_BARS[round(error / most * (len(_BARS) - 1)) if most else 0] for error in last)
-        yield f"{view}.{measure}".ljust(width) + f"  {bars}  sMAPE now {last[-1]:.3%}, at most {most:.3%}, {len(last)} runs"
+        yield (
+            f"{view}.{measure}".ljust(width)
+            + f"  {bars}  sMAPE now {last[-1]:.3%}, at most {most:.3%}, {counted(len(last), 'run')}"
+        )

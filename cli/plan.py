@@ -13,6 +13,7 @@ from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.drift import since_published
 from views.changes import Change, Changes, SourceChanges, ViewChanges
+from views.counted import counted
 from views.evolution import refuse_breaks
 from views.project import Project, load_files
 
@@ -120,7 +121,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
                 yield f"      to do: {one['work']}"
     for name, one in document["estimates"].items():
         about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
-        yield f"  source {name}: about {one['rows']} rows to read, {size(one['bytes'])}; {about}"
+        yield f"  source {name}: about {counted(one['rows'], 'row')} to read, {size(one['bytes'])}; {about}"
     if document["different"]:
         yield "`tandem apply` builds them beside what is live, `tandem promote` makes them live"
     elif document["files"]:

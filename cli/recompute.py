@@ -17,6 +17,7 @@ from cli.terms import AcceptGap
 from ledger.counts import Counts
 from serving.audits import document_of
 from serving.selection import parse_time
+from views.counted import counted
 
 
 def run(
@@ -112,15 +113,16 @@ def run(
 def _timed(done: Done) -> str:
     about = done.ahead.estimate
     guessed = "" if about is None else f" (estimated {duration(about.seconds)})"
-    return f"{done.source}: {done.kind}, {done.events} events folded in {duration(done.seconds)}{guessed}"
+    return f"{done.source}: {done.kind}, {counted(done.events, 'event')} folded in {duration(done.seconds)}{guessed}"
 
 
-def _sentence(counted: tuple[str, Counts]) -> str:
-    source, counts = counted
-    return f"{source}: {counts.events} events, {counts.duplicates} duplicates and {counts.rejects} rejects below the cut"
+def _sentence(below: tuple[str, Counts]) -> str:
+    source, counts = below
+    kinds = [counted(number, noun) for number, noun in ((counts.duplicates, "duplicate"), (counts.rejects, "reject"))]
+    return f"{source}: {counted(counts.events, 'event')}, {' and '.join(kinds)} below the cut"
 
 
 def _repairs(repaired: Mapping[str, int]) -> Iterator[str]:
     for source, number in repaired.items():
         if number:
-            yield f"{source}: {number} copies that came beyond the horizon had counted as events until now"
+            yield f"{source}: {counted(number, 'duplicate')} that arrived beyond the horizon had counted as events until now"

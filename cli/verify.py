@@ -27,6 +27,7 @@ from ledger.tables import Tables
 from speed import replay
 from speed.replay import Replayed
 from views import project
+from views.counted import counted
 from views.errors import TandemError, listed
 from views.project import Project
 from views.source import Source
@@ -227,8 +228,8 @@ def _lines(one: _Verified) -> Iterator[str]:
     """What a person is told of a source."""
     counts = one.replayed.counts
     yield (
-        f"{one.source}: {counts.events} events of {counts.records + counts.rejects} records replayed in "
-        f"{one.replayed.batches} micro-batches"
+        f"{one.source}: {counted(counts.events, 'event')} of {counted(counts.records + counts.rejects, 'record')} replayed in "
+        f"{one.replayed.batches} micro-batch{'' if one.replayed.batches == 1 else 'es'}"
     )
     if not one.counted_alike:
         sides = {"batch": one.beside.counts, "speed": counts, "published": one.published}
@@ -253,12 +254,12 @@ def _lines(one: _Verified) -> Iterator[str]:
     yield from (f"{one.source}: {line}" for each in one.sampled for line in _sampled(each))
     measures = {(each.view, each.measure): each.figures.rows for each in one.beside.compared}
     told = "batch, speed and what is published agree" if one.layers_agree else "batch, speed and what is published DISAGREE"
-    yield f"{one.source}: {told}, in {sum(measures.values())} answers of {len(measures)} measures"
+    yield f"{one.source}: {told}, in {counted(sum(measures.values()), 'answer')} of {counted(len(measures), 'measure')}"
 
 
 def _sampled(one: Sampled) -> Iterator[str]:
     differ = f"{one.differ} DIFFER" if one.differ else "none differs"
-    yield f"{one.keys} keys of {one.view} held against the plain oracle: of {one.answers} answers {differ}"
+    yield f"{counted(one.keys, 'key')} of {one.view} held against the plain oracle: of {counted(one.answers, 'answer')} {differ}"
     if one.too_large:
         named = "; ".join(cell(key) or "the only one" for key in one.too_large)
         yield f"keys of {one.view} that have too many events for it, more than {MOST_EVENTS}: {named}"

@@ -64,8 +64,9 @@ class Example:
 class MeasureDifference:
     """Of `rows` answers of a measure, `unequal` are not the same, and `differ` by more than the tolerance.
 
-    `largest` and `absolute` are the largest and the sum of the absolute errors, `symmetric` the sum of the symmetric ones;
-    `examples` are the worst of those that differ. Of disjoint sets of keys they add up (`plus`).
+    `largest` and `absolute` are the largest and the sum of the absolute errors, `symmetric` the sum of the symmetric ones. Of the
+    answers that differ, `furthest` is the largest absolute error, `differing` the sum of the symmetric ones, and `examples` are
+    the worst. Of disjoint sets of keys they add up (`plus`).
     """
 
     measure: str
@@ -76,6 +77,8 @@ class MeasureDifference:
     absolute: float = 0.0
     symmetric: float = 0.0
     examples: tuple[Example, ...] = ()
+    differing: float = 0.0
+    furthest: float = 0.0
 
     @property
     def share(self) -> float:
@@ -86,6 +89,11 @@ class MeasureDifference:
     def mean(self) -> float:
         """The mean absolute error."""
         return self.absolute / self.rows if self.rows else 0.0
+
+    @property
+    def apart(self) -> float:
+        """The mean symmetric error of the answers that differ, from 0 to 2."""
+        return self.differing / self.differ if self.differ else 0.0
 
     @property
     def smape(self) -> float:
@@ -196,6 +204,8 @@ def plus(*parts: MeasureDifference) -> MeasureDifference:
         sum(part.absolute for part in parts),
         sum(part.symmetric for part in parts),
         tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+        sum(part.differing for part in parts),
+        max(part.furthest for part in parts),
     )
 
 
@@ -275,7 +285,7 @@ def _measured(
     beyond: npt.NDArray[np.bool_] | None,
 ) -> MeasureDifference:
     """What unequal answers, column by column, come to; `beyond` says which differ if that is not to be seen from them."""
-    errors, differ, examples = [], 0, []
+    errors, differ, differing, furthest, examples = [], 0, 0.0, 0.0, []
     for number, (ours, theirs) in enumerate(zip(*plain, strict=True)):
         served, found = (side[number] for side in there)
         leaves = [_apart(*leaf, tolerance) for leaf in _leaves(ours, theirs)]
@@ -284,6 +294,7 @@ def _measured(
         apart = any(far for _, _, far in leaves) if beyond is None else beyond[number]
         if not (served and found) or apart:
             differ += 1
+            differing, furthest = differing + symmetric, max(furthest, absolute)
             row = dict(zip(names, (column[number] for column in places), strict=True))
             only = None if served and found else "served" if served else "found"
             examples.append(Example(row, shown[0][number], shown[1][number], symmetric, only))
@@ -296,6 +307,8 @@ def _measured(
         sum(absolute for absolute, _ in errors),
         sum(symmetric for _, symmetric in errors),
         tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+        differing,
+        furthest,
     )
 
 

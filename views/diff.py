@@ -67,7 +67,9 @@ def comparable(old: View, new: View) -> bool:
 
 
 def to_json(found: Diff) -> dict[str, Any]:
-    """A diff as a JSON object; errors are symmetric (views.compare), of the rows that are matched."""
+    """A diff as a JSON object: largest errors are absolute, mean ones symmetric (views.compare), of all matched rows or of those
+    that differ.
+    """
     return {
         "matched": found.matched,
         "changed": found.changed,
@@ -80,6 +82,8 @@ def to_json(found: Diff) -> dict[str, Any]:
                 "largest": one.largest,
                 "max_error": max((example.symmetric for example in one.examples), default=0.0),
                 "mean_error": one.smape,
+                "largest_of_differing": one.furthest,
+                "mean_error_of_differing": one.apart,
                 "examples": [{"row": dict(each.row), "old": each.served, "new": each.found} for each in one.examples],
             }
             for name, one in found.measures.items()

@@ -232,7 +232,7 @@ FAMILIES: Final = (
         "tandem_late_events_total",
         "counter",
         _SOURCE,
-        "Events that merged answers count and that came behind the watermark.",
+        "Events that merged answers count and that arrived later than `lateness` behind the newest of their partition.",
         _of_sources(lambda source: source["late"]),
     ),
     Family(
@@ -281,7 +281,7 @@ FAMILIES: Final = (
         "tandem_until_loss_offsets",
         "gauge",
         _SOURCE,
-        "How many more records until the topic's retention may delete what is not archived; missing likewise.",
+        "How many more offsets until the topic's retention may delete what is not archived; missing likewise.",
         _until_loss("offsets"),
     ),
     Family(

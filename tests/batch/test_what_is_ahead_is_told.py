@@ -4,14 +4,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from batch.estimating import RAW, Expected, duration, expected, size, told
+from batch.slices import cut
+from batch.spans import EVENTS, spans
 from ledger import rates, releases
 from ledger.parts import Windows
-from ledger.positions import LOG_START, Position
+from ledger.positions import LOG_START, Position, ranges
 from ledger.rates import Estimate
-from tests.serving.world import NOON, SOURCE, World, hit, position
+from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
 from views.kernel import decode
 
 
@@ -45,6 +47,30 @@ def test_it_is_what_the_range_has(world: World, kind: str) -> None:
     assert 0 < half.bytes < whole.bytes
     assert ahead(world, kind, position(20, 4), world.end).rows == 6
     assert ahead(world, kind, world.end, world.end).rows == 0
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_records_of_several_events_are_told_by_their_events(tmp_path: Path, partitions: int) -> None:
+    """Forty records in two files, of one to seven events each: as many events as there are, not as there are records."""
+    world = World(tmp_path, definitions=DEFINITIONS.replace('event_time="moment"', 'event_time="moment", many=7'))
+    decoder = releases.load(world.tables, 1).sources[SOURCE]
+    source, start, held = world.project.sources[SOURCE], LOG_START, []
+    for file in range(2):
+        for n in range(20):
+            several = b", ".join(hit("/a", n, minute=n) for _ in range(1 + (3 * n + file) % 7))
+            world.append(n % partitions, b"[" + several + b"]")
+        events = decode(source, world.records(start, world.end)).events
+        write_deltalake(world.tables.events(SOURCE, decoder), events, mode="append")
+        held.append((start, world.end, events.num_rows))
+        start = world.end
+    whole = ahead(world, "full", LOG_START, world.end)
+    assert (whole.rows, whole.words[: whole.words.index(",")]) == (held[0][2] + held[1][2], f"about {whole.rows} events")
+    for first, end, rows in held:
+        assert ahead(world, "full", first, end).rows == rows
+    files = spans(DeltaTable(world.tables.events(SOURCE, decoder)), EVENTS)
+    assert sum(part.rows for part in cut(files, ranges(LOG_START, world.end), rows=10**6)) >= whole.rows
+    if partitions == 1:
+        assert ahead(world, "full", LOG_START, position(10)).rows == pytest.approx(held[0][2] / 2, abs=1)
 
 
 def test_it_is_what_the_windows_have(world: World) -> None:

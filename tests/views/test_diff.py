@@ -7,8 +7,13 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 
+from batch.apply import Applied
+from cli.apply import lines
+from ledger.diffs import ReleaseDiff
+from ledger.publications import Publication
 from tests.samples import SAMPLES, share
 from tests.views.test_compare import answered, pieces
 from views.compare import tolerance
@@ -60,6 +65,29 @@ def test_it_finds_what_plain_python_finds(common: list[Any], before: list[Any], 
         assert found.measures[name].rows == len(both)
         assert found.measures[name].unequal == sum(old[place][name] != new[place][name] for place in both)
     json.dumps(to_json(found))
+
+
+def test_errors_of_what_differs_are_those_of_no_other_row() -> None:
+    """Of a hundred rows three differ by more than 5 %: the others are no part of their mean, nor of their largest error."""
+    old = replace(OLD, keys={"i": "i"}, measures={"usual": mean("f")}, tolerances={"usual": 0.05})
+    values = [(10_000.0, 10_400.0), (10.0, 20.0), (30.0, 10.0), (1.0, 2.0), *[(5.0, 5.0)] * 96]
+    sides = (
+        [{"at": datetime(2026, 1, 1, tzinfo=UTC), "i": n, "f": pair[side]} for n, pair in enumerate(values)] for side in (0, 1)
+    )
+    found = diff(old, old, *(answered(old, events) for events in sides))
+    said = to_json(found)["measures"]["usual"]
+    symmetric = [2 * abs(one - other) / (one + other) for one, other in values]
+    assert (said["differ"], said["largest_of_differing"], said["largest"]) == (3, 20.0, 400.0)
+    assert said["mean_error_of_differing"] == pytest.approx(sum(symmetric[1:4]) / 3)
+    assert said["mean_error"] == pytest.approx(sum(symmetric) / 100)
+    live = first_publication()
+    stored = ReleaseDiff(live.at, 1, 1, {"v": {"status": "changed", **to_json(found)}})
+    (line,) = [one for one in lines(Applied(live, 2, diff=stored)) if "usual" in one]
+    assert line == "    usual: 3 differ, at most by 20, by 77.78% on average"
+
+
+def first_publication() -> Publication:
+    return Publication(1, 0, datetime(2026, 1, 1, tzinfo=UTC), "test", "first", 1, {}, {})
 
 
 @share(15)

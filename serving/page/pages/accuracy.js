@@ -3,7 +3,7 @@
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
-import { number, percent, second } from "../lib/format.js";
+import { counted, number, percent, second } from "../lib/format.js";
 import { chart } from "../parts/chart.js";
 import { obstacle } from "../parts/problem.js";
 import { badge, facts, field, heading } from "../parts/section.js";
@@ -61,7 +61,7 @@ export function show(place, address, app, signal) {
     fill(
       summary,
       facts({
-        Compared: `${number(compared.reduce((sum, audit) => sum + audit.figures.rows, 0))} answers in ${number(new Set(compared.map((audit) => audit.at)).size)} runs`,
+        Compared: `${counted(compared.reduce((sum, audit) => sum + audit.figures.rows, 0), "answer")} in ${counted(new Set(compared.map((audit) => audit.at)).size, "run")}`,
         "Beyond tolerance": differ.length ? badge(number(differ.reduce((sum, audit) => sum + audit.figures.differ, 0)), "warn") : badge("none", "good"),
         "Not comparable": chosen.length > compared.length ? number(chosen.length - compared.length) : null,
       }),
@@ -139,7 +139,7 @@ function overTime(compared) {
   });
   const left = byMeasure.size - most.length;
   const sentence = xs.length
-    ? `sMAPE in per cent of ${number(xs.length)} runs, at most ${percent(Math.max(...most.map(([, list]) => worst(list))))}${left > 0 ? `; ${number(left)} more measures err less` : ""}.`
+    ? `sMAPE in per cent of ${counted(xs.length, "run")}, at most ${percent(Math.max(...most.map(([, list]) => worst(list))))}${left > 0 ? `; ${counted(left, "more measure")} with smaller errors` : ""}.`
     : "Nothing was compared yet.";
   return { xs, series, from: null, width: 0, sentence };
 }

@@ -2,7 +2,7 @@
 
 import { ask } from "../lib/ask.js";
 import { fill, h } from "../lib/dom.js";
-import { ago, number, span } from "../lib/format.js";
+import { ago, counted, number, span } from "../lib/format.js";
 import { besides } from "../parts/besides.js";
 import { outcome } from "../parts/outcome.js";
 import { obstacle, problem } from "../parts/problem.js";
@@ -166,7 +166,7 @@ function runNode(open, stop) {
         content,
         run.state === "running" ? button(run.stopping ? "Stopping \u2026" : "Stop", stop, { class: "quiet", disabled: run.stopping === true }) : null,
         outcome(run),
-        run.lines.length ? h("details", { open: run.state === "running" }, h("summary", {}, `Progress, ${number(run.lines.length)} lines`), h("pre", { tabindex: "0" }, run.lines.join("\n"))) : null,
+        run.lines.length ? h("details", { open: run.state === "running" }, h("summary", {}, `Progress, ${counted(run.lines.length, "line")}`), h("pre", { tabindex: "0" }, run.lines.join("\n"))) : null,
         run.exit === null ? null : h("p", { class: "note" }, `Exit code ${run.exit}.`),
       );
     },

@@ -70,7 +70,7 @@ function options(data, wide, height, legend) {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-    scales: { x: { range: (_, low, high) => [low, Math.max(high, data.xs.at(-1) + data.width) || low + 1] }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
+    scales: { x: { range: (_, low, high) => stretch(low, high, data) }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
     axes: [axis(colours, { size: 32, space: 70, values: (_, ticks, __, ___, step) => ticks.map((x) => clock(x, step)) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
     series: [{}, ...lines],
     bands,
@@ -79,6 +79,14 @@ function options(data, wide, height, legend) {
 }
 
 const DAY_S = 86400;
+const ALONE_S = 1800;
+
+/** From when to when an axis of time goes, in seconds: to the end of the last window, and around a moment that is alone. */
+export function stretch(low, high, { xs, width: window }) {
+  if (low === null) return [0, 1];
+  const end = Math.max(high, xs.at(-1) + window);
+  return end > low ? [low, end] : [low - ALONE_S, low + ALONE_S];
+}
 
 /** A tick of the axis of time: the hour, and at midnight the day. */
 function clock(x, step) {

@@ -39,7 +39,7 @@ function planned(document) {
       ],
     }),
     Object.entries(document.estimates).map(([source, work]) =>
-      h("p", { class: "note" }, `Source ${source}: about ${number(work.rows)} rows to read; ${work.seconds === null ? "no estimate yet" : `estimated ${span(work.seconds)}`}.`),
+      h("p", { class: "note" }, `Source ${source}: about ${counted(work.rows, "row")} to read; ${work.seconds === null ? "no estimate yet" : `estimated ${span(work.seconds)}`}.`),
     ),
   );
 }
@@ -70,8 +70,8 @@ function compared(name, view) {
           columns: [
             { name: "measure", head: true, cell: ([measure]) => h("bdi", {}, measure) },
             { name: "differ", number: true, cell: ([, one]) => number(one.differ) },
-            { name: "largest", number: true, cell: ([, one]) => shown(one.largest) },
-            { name: "mean error", number: true, cell: ([, one]) => percent(one.mean_error) },
+            { name: "largest", number: true, cell: ([, one]) => shown(one.largest_of_differing) },
+            { name: "mean error", number: true, title: "Of the rows that differ", cell: ([, one]) => percent(one.mean_error_of_differing) },
             { name: "examples", cell: ([, one]) => h("ul", { class: "told" }, one.examples.slice(0, 3).map(example)) },
           ],
         })
