@@ -13,6 +13,7 @@ from views.decoder import decoder_name
 from views.errors import TandemError
 from views.event import event_fields
 from views.evolution import refuse_breaks
+from views.exactness import of_measures
 from views.fingerprint import fingerprint
 from views.key import spread
 from views.measures import CustomMeasure
@@ -96,12 +97,12 @@ def _view(view: View) -> dict[str, Any]:
 
 
 def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
-    how = measure.aggregate.approximate
+    reasons = of_measures(view).get(measure.name)
     return {
         "measure": str(view.measures[measure.name]),
         "type": measure.aggregate.kind,
         **described(view, measure.name),
-        "approximate": None if how is None else {"kind": how.kind, "error": how.error, "confidence": how.confidence},
+        "exactness": None if reasons is None else reasons[0].to_json(),
     }
 
 
@@ -132,8 +133,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         for key, what in view["keys"].items():
             yield f"  key {key}: {what['type']} = {what['expression']}{_told(what.get('unit'), what.get('doc'))}"
         for measure, what in view["measures"].items():
-            exact = f"approximate ({what['approximate']['kind']})" if what["approximate"] else "exact"
-            yield f"  {measure}: {what['type']}, {exact} = {what['measure']}{_told(what.get('unit'), what.get('doc'))}"
+            says = what["exactness"]["says"] if what["exactness"] else "exact"
+            yield f"  {measure}: {what['type']}, {says} = {what['measure']}{_told(what.get('unit'), what.get('doc'))}"
         yield from (f"  warning: {warning}" for warning in view["warnings"])
     yield "\nsettings"
     yield from _settings(document["settings"])

@@ -22,9 +22,10 @@ from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.batch_states import HELD_BYTES
 from serving.reader import Reader
-from serving.snapshot import Tail
+from serving.snapshot import Tail, provenance_of
 from views.decoder import decoder_name
 from views.errors import TandemError, listed
+from views.exactness import Exactness
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.measures.filtered import Filtered
 from views.measures.table import facts_of, said, size
@@ -44,6 +45,7 @@ class _Live:
     view: View
     publication: Publication
     tail: Tail
+    exactness: Exactness
 
     @property
     def batch(self) -> BatchView:
@@ -88,7 +90,9 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     }
     if reader is not None:
         snapshot = reader.snapshot()
-        live_view = _Live(settings, tables, project, explained, snapshot.publication, snapshot.tails[explained.source.name])
+        stands = (snapshot.publication, snapshot.tails[explained.source.name])
+        exactness = provenance_of(snapshot, explained, "merged", {}).exactness
+        live_view = _Live(settings, tables, project, explained, *stands, exactness)
         document |= {"batch": _batch(live_view), "speed": _speed(live_view), "serving": _serving(live_view)}
     return Output(document, "\n".join(_lines(document)))
 
@@ -197,11 +201,12 @@ def _serving(live: _Live) -> dict[str, Any]:
         "columns": state_schema(live.view).names,
         "tail": {
             "commits": len(tail.commits),
-            "records": distance(tail.cut, tail.end),
+            "offsets": distance(tail.cut, tail.end),
             "rows": sum(partial.num_rows for partial in partials),
             "bytes": sum(partial.nbytes for partial in partials),
         },
         "problem": tail.problem,
+        "exactness": live.exactness.to_json(),
     }
 
 
@@ -272,6 +277,10 @@ def _of_serving(serving: Mapping[str, Any]) -> Iterator[str]:
     yield f"batch version: rows {rows}, files {len(files)}, bytes {_sum(files, 'bytes')}, {kept}"
     yield f"tail: {', '.join(f'{what} {number}' for what, number in tail.items())}, merged and held"
     yield f"columns {', '.join(serving['columns'])}"
+    reasons = [*serving["exactness"]["every"], *serving["exactness"]["marked"]]
+    yield f"rows {'; '.join(one['says'] for one in reasons) or 'exact'}"
+    if serving["exactness"]["marked"]:
+        yield "  rows without an event above the cut are exact"
     if serving["problem"]:
         yield f"no answer: {serving['problem']}"
 

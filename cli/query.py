@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
+import pyarrow.compute as pc
 import typer
 
 from cli.call import Call, Output
@@ -16,7 +17,8 @@ from serving.outcome import Absent, Value, document, given
 from serving.provenance import Layer, age, written
 from serving.reader import Reader
 from serving.selection import BadSelection, last, parse_keys, parse_span, parse_time
-from views.measures.measure import Approximation
+from views.counted import counted
+from views.exactness import MARK
 
 
 def run(
@@ -70,7 +72,14 @@ def run(
     now = datetime.now(UTC)
     found = {**document(answer, now=now), "definitions": drift.to_json()}
     total = None if limit is None else answer.total
-    return Output(found, listing(found["rows"], total=total, below=list(_provenance(answer, now))))
+    return Output(found, listing(_shown(found["rows"]), total=total, below=list(_provenance(answer, now))))
+
+
+def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in columns: what holds of some alone has one of its own, what holds of all is said below them."""
+    if len({MARK in row for row in rows}) < 2:
+        return [{name: value for name, value in row.items() if name != MARK} for row in rows]
+    return [{**row, MARK: ", ".join(row.get(MARK, ()))} for row in rows]
 
 
 def _live_at(tables: Tables, time: datetime) -> int:
@@ -87,33 +96,22 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     """Where the rows come from, in lines for a person."""
     whence = answer.provenance
     seconds = age(whence.newest, now=now)
-    counted = {
-        "batch": f"batch version {whence.batch_version}",
-        "speed": f"{distance(whence.cut, whence.realtime)} records from the cut on",
-        "merged": f"batch version {whence.batch_version} and {distance(whence.cut, whence.realtime)} records from its cut on",
-    }[whence.layer]
+    above, batch = counted(distance(whence.cut, whence.realtime), "offset"), f"batch version {whence.batch_version}"
+    layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
     newest = "nothing counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
-    yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {counted}; {newest}"
-    for name, how in whence.approximate.items():
-        yield f"{name} is approximate: {_approximately(how)}"
+    yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {layers[whence.layer]}; {newest}"
+    yield from _exactness(answer)
     if whence.watermark is not None:
         late = f"; {whence.after_final} of the view's events came into windows that were final" if whence.after_final else ""
         yield f"event time has come to {written(whence.watermark)}{late}"
-    if whence.horizon is not None:
-        yield f"copies that came more than {whence.horizon} after their event are dropped by the next recompute"
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
-    if whence.compacted:
-        yield "its topic is compacted: events that newer ones have replaced may not count"
-    for gap in whence.gaps:
-        yield f"gap {gap.name}: {gap.ranges.length} offsets are lost: {gap.reason}"
 
 
-def _approximately(how: Approximation) -> str:
-    if how.kind == "derived":
-        return "it is computed from measures that are"
-    if how.error is None:
-        return "its floats are added up in no fixed order"
-    what = {"kll": "of the rank", "frequent": "of the number of values"}.get(how.kind, "of the value")
-    confidence = "" if how.confidence is None else f", with {how.confidence:.0%} confidence"
-    return f"within {how.error:.2%} {what}{confidence}"
+def _exactness(answer: Value | Absent) -> Iterator[str]:
+    """How exact the rows are; where not all of them are touched by realtime states, how many are."""
+    yield from answer.provenance.exactness.lines()
+    if isinstance(answer, Value) and answer.touched is not None:
+        touched, rows = pc.sum(answer.touched).as_py(), len(answer.touched)
+        if touched < rows:
+            yield f"  a duplicate can be in {touched} of these {rows} rows, which say so in {MARK}"

@@ -38,8 +38,7 @@ def _below(found: Rows) -> Iterator[str]:
     """Where the rows come from, in lines for a person."""
     for name, whence in found.provenance.items():
         stands = f"batch version {whence.batch_version} and what came after it" if whence.layer == "merged" else "batch"
-        how = "exact" if whence.exact else f"approximate: {', '.join(whence.approximate)}" if whence.approximate else "not exact"
-        yield f"{name}: publication {whence.publication}, {stands}; {how}"
+        yield f"{name}: publication {whence.publication}, {stands}; {whence.exactness.says}"
 
 
 def _csv(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:

@@ -18,10 +18,12 @@ from serving.following import UNPUBLISHED
 from serving.log_ends import LogEnd, log_ends
 from serving.provenance import age, written
 from serving.reader import Reader
-from serving.snapshot import Snapshot, Tail
+from serving.snapshot import Snapshot, Tail, provenance_of
 from serving.standing import Archived, archived, standing
 from serving.unarchived import unarchived
+from views.counted import counted
 from views.source import Source
+from views.view import View
 
 
 def run(call: Call) -> Output:
@@ -32,10 +34,11 @@ def run(call: Call) -> Output:
     count, `late` too: it is the speed layer's label, since it alone sees events in their order.
     `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
     tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
-    that answers had labelled final. `standing` are the releases that are kept up beside the live one, and how far their
-    realtime views are behind it; of one that failed lately it says why. `positions` are where merged answers stand;
-    `behind_bridge` says that the speed layer went on beyond a stretch that it did not read, and that answers follow once a
-    recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says why, while the broker does not tell.
+    that answers had labelled final. `exactness` says how exact a view's merged rows are, and why. `standing` are the releases
+    that are kept up beside the live one, and how far their realtime views are behind it; of one that failed lately it says why.
+    `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
+    not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says
+    why, while the broker does not tell.
     `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
     null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one.
     """
@@ -81,7 +84,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         | losses[name]
         for name, end in ends.items()
     }
-    views = {name: _view(snapshot, name, view.source.name, ends[view.source.name]) for name, view in project.views.items()}
+    views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.views.items()}
     found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
     kept_up = [one.to_json() for one in beside(tables, publication, days=settings.keep.release_days, now=now)]
     return {**found, "standing": kept_up}
@@ -113,15 +116,16 @@ def _losses(
     return {name: {"until_loss": told[name].to_json() if name in told else None} for name in ends}
 
 
-def _view(snapshot: Snapshot, name: str, source: str, end: LogEnd) -> dict[str, Any]:
-    live, tail = snapshot.publication.views[name], snapshot.tails[source]
+def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
+    live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return {
         "fingerprint": live.fingerprint,
         "batch_version": live.version,
         "cut": tail.cut.to_json(),
         "positions": tail.end.to_json(),
         "lag": None if tail.problem else end.lag(tail.end),
-        "after_final": snapshot.after_final(name, source),
+        "after_final": snapshot.after_final(view.name, view.source.name),
+        "exactness": provenance_of(snapshot, view, "merged", {}).exactness.to_json(),
     }
 
 
@@ -150,6 +154,7 @@ def _shown(document: dict[str, Any]) -> str:
             "position": _total(view["positions"]),
             "lag": view["lag"],
             "after final": view["after_final"],
+            "rows": view["exactness"]["rows"].replace("_", " "),
         }
         for name, view in document["views"].items()
     ]
@@ -172,7 +177,7 @@ def _shown(document: dict[str, Any]) -> str:
     number = document["publication"]
     published = [f"publication {number} of release {document['release']}"] if number else []
     for one in document["standing"]:
-        behind = ", ".join(f"{lag} offsets of {name} behind" for name, lag in one["lag"].items())
+        behind = ", ".join(f"{counted(lag, 'offset')} of {name} behind" for name, lag in one["lag"].items())
         published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
     sections = (parts.sentences(document), aligned(sources), aligned(views), [*published, *problems])
     return "\n\n".join("\n".join(lines) for lines in sections if lines)

@@ -1,7 +1,6 @@
 """`tandem try`: what a view would answer if a file were its log, from the definitions as they stand in the folder."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +12,9 @@ from cli.lines import lines
 from cli.listing import cell, listing
 from cli.trial import SHOWN_REJECTS, Trial, trial
 from views.errors import TandemError, listed
+from views.exactness import Exactness, of_measures
 from views.kernel import present
 from views.rows import to_rows
-from views.view import approximations
 
 
 def run(
@@ -29,6 +28,7 @@ def run(
         raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
     tried = trial(views[view], lines(file), at=datetime.now(UTC))
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
+    exactness = Exactness(columns=of_measures(views[view]))
     rejects = [_reject(reject) for reject in tried.rejects.to_pylist()]
     document = {
         "view": view,
@@ -41,7 +41,7 @@ def run(
         "quarantined": tried.quarantined,
         "others": tried.others,
         "rejected": dict(tried.partial.rejected),
-        "approximate": {name: asdict(how) for name, how in approximations(views[view]).items()},
+        "exactness": exactness.to_json(),
         "rejects": rejects,
     }
     return Output(document, listing(rows, below=list(_below(tried, rejects))))

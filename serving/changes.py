@@ -19,7 +19,7 @@ from ledger.positions import Position
 from serving.memory.differences import differences
 from serving.memory.held import Held, OutgrowsMemory, Place, followed
 from serving.memory.store import InMemory, Pinned, Store
-from serving.outcome import Absent, ReadFailed, Value
+from serving.outcome import Absent, ReadFailed, Value, answered
 from serving.provenance import Provenance
 from serving.snapshot import tail
 from views.errors import TandemError
@@ -174,6 +174,6 @@ def _batch(store: Store, view: View, since: Token) -> BatchView | None:
 def _changes(view: View, memory: InMemory, before: Held) -> Changes:
     held = memory.answers.held
     found = differences(before, held)
-    table, total = memory.answers.labelled([found.changed])
-    rows = Value(view, table, total, memory.provenance) if total else Absent(view, memory.provenance)
-    return Changes(rows, found.gone, str(token_of(held)))
+    rows = memory.answers.labelled([found.changed])
+    changed = answered(view, rows.table, rows.touched, memory.provenance, total=rows.total)
+    return Changes(changed, found.gone, str(token_of(held)))

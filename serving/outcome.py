@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from serving.digits import narrowed
 from serving.provenance import Provenance
+from serving.touched import TOUCHED, any_touched, marked
 from views.errors import TandemError
 from views.rows import to_rows
 from views.view import View, answer_schema
@@ -30,16 +31,24 @@ class ReadFailed(TandemError):
 
 @dataclass(frozen=True)
 class Value:
-    """Rows of a view, ordered by window start, then keys; `total` counts them before a limit was applied."""
+    """Rows of a view, ordered by window start, then keys; `total` counts them before a limit was applied.
+
+    `touched` says which of them realtime states are part of, None where that makes no difference.
+    """
 
     view: View
     table: pa.Table
     total: int
     provenance: Provenance
+    touched: pa.ChunkedArray | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as flat dicts, as `query --json` prints them."""
-        return to_rows(self.view, self.table)
+        """The rows as flat dicts, as `query --json` prints them; what holds of a row alone is in its `_exactness`."""
+        return marked(to_rows(self.view, self.table), self.touched, self.provenance.exactness.marks)
+
+    def with_touched(self) -> pa.Table:
+        """The rows, and the column that says which are touched (serving.touched) where that makes a difference."""
+        return self.table if self.touched is None else self.table.append_column(TOUCHED, self.touched)
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table, whose schema says `kind`, `unit` and `doc` of each column."""
@@ -71,6 +80,10 @@ class Absent:
         """No rows."""
         return []
 
+    def with_touched(self) -> pa.Table:
+        """No rows."""
+        return self.table
+
     def to_arrow(self) -> pa.Table:
         """See Value."""
         return self.table
@@ -92,6 +105,16 @@ class Failed:
 
 
 Outcome = Value | Absent | Failed
+
+
+def answered(
+    view: View, table: pa.Table, touched: pa.ChunkedArray | None, provenance: Provenance, *, total: int
+) -> Value | Absent:
+    """Rows with where they come from; `provenance` is that of all rows of the view, as it stays where a limit leaves none."""
+    if not total:
+        return Absent(view, provenance.of(touched=False))
+    told = provenance.of(touched=not table.num_rows or any_touched(touched))
+    return Value(view, table, total, told, touched if told.exactness.marked else None)
 
 
 def given(outcome: Outcome) -> Value | Absent:

@@ -18,16 +18,17 @@ from ledger.releases import NoRelease
 from ledger.tables import Tables
 from serving.batch_states import BatchStates
 from serving.following import Following
-from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
+from serving.outcome import Failed, Outcome, ReadFailed, answered
 from serving.past import Past
 from serving.provenance import Layer, Provenance
 from serving.runs import Runs, follow
 from serving.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.snapshot import Snapshot, Tail, provenance_of
 from serving.tail_states import states_of
+from serving.touched import split, with_touched
 from views.errors import DefinitionError, TandemError, listed
 from views.fingerprint import fingerprint
-from views.kernel import Partial, arrange, arrange_as_one, merge, present_arranged
+from views.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
 from views.project import Project, load_files
 from views.rows import ordered
 from views.view import View, state_schema
@@ -39,7 +40,10 @@ class UnknownView(TandemError):
 
 @dataclass(frozen=True)
 class Arranged:
-    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers: what is presented."""
+    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers: what is presented.
+
+    They also say which rows are touched (serving.touched), where that makes a difference.
+    """
 
     view: View
     states: pa.Table
@@ -160,14 +164,15 @@ class Reader:
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
         publication, tail = snapshot.publication, snapshot.tails[view.source.name]
-        partials = []
-        if layer != "speed":
-            partials.append(self._below_the_cut(view, publication, tail, selection))
-        if layer != "batch":
-            partials += self._from_the_cut_on(view, publication, tail, selection)
-        merged = merge(view, partials)
+        after = [] if layer == "batch" else self._from_the_cut_on(view, publication, tail, selection)
+        below = [] if layer == "speed" else [self._below_the_cut(view, publication, tail, selection)]
+        merged = merge(view, [*below, *after])
+        provenance = provenance_of(snapshot, view, layer, merged.rejected)
         rows = _rows(view, merged.states, selection)
-        return Arranged(view, ordered(view, rows), provenance_of(snapshot, view, layer, merged.rejected))
+        if provenance.exactness.marked:
+            alone = _rows(view, merge_states(view, [one.states for one in after]), selection)
+            rows = with_touched(view, rows, alone, one=selection.one)
+        return Arranged(view, ordered(view, rows), provenance)
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
         live = publication.views[view.name]
@@ -192,10 +197,9 @@ def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
     """The first rows up to a limit, as they are answered."""
     if isinstance(found, Failed):
         return found
-    if not found.states.num_rows:
-        return Absent(found.view, found.provenance)
-    table = present_arranged(found.view, found.states.slice(0, limit), found.provenance.watermark)
-    return Value(found.view, table, found.states.num_rows, found.provenance)
+    states, touched = split(found.states.slice(0, limit))
+    table = present_arranged(found.view, states, found.provenance.watermark)
+    return answered(found.view, table, touched, found.provenance, total=found.states.num_rows)
 
 
 def refusal(snapshot: Snapshot, view: View) -> str | None:

@@ -12,8 +12,10 @@ from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
 from ledger.tiling import boundary, chain
 from serving.provenance import Layer, Provenance
+from views import exactness
+from views.exactness import Exactness, Reason
 from views.expressions import REASONS
-from views.view import View, approximations
+from views.view import View, bind
 from views.watermark import later
 
 
@@ -105,6 +107,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
     live, tail = publication.views[view.name], snapshot.tails[source]
     start = tail.cut if layer == "speed" else LOG_START
     end = tail.cut if layer == "batch" else tail.end
+    gaps = touching(snapshot.gaps, source, start, end)
     newest = {"batch": publication.newest.get(source), "speed": tail.newest, "merged": snapshot.newest(source)}[layer]
     return Provenance(
         layer=layer,
@@ -115,14 +118,28 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         cut=tail.cut,
         realtime=end,
         newest=newest,
-        horizon=view.source.horizon if view.source.identity and layer != "batch" and tail.end != tail.cut else None,
         watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
         after_final=snapshot.after_final(view.name, source, layer=layer),
-        approximate=approximations(view),
         rejected=rejected,
-        gaps=touching(snapshot.gaps, source, start, end),
-        compacted=view.source.compacted,
+        gaps=gaps,
+        exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
     )
+
+
+def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: int | None) -> Exactness:
+    """How exact answers are that count a tail and have these gaps; `repaired` is how many duplicates the last recompute found."""
+    every = [exactness.gap(gap.name, gap.ranges.length, gap.reason) for gap in gaps]
+    every += [exactness.COMPACTION] if view.source.compacted else []
+    marked: list[Reason] = []
+    if view.source.identity and tail is not None and tail.end != tail.cut:
+        # Where windows follow the order of partitions, it matters in which of them the copy lies that counts.
+        placed = bind(view).placement.in_order and len(tail.end) > 1
+        (every if placed else marked).append(exactness.late_duplicate(view.source.horizon, repaired))
+        differing = tail.counts.duplicates if placed else tail.counts.conflicts
+        if differing and len(tail.end) > 1:
+            every.append(exactness.conflicting_duplicate(differing))
+    columns = exactness.of_measures(view)
+    return Exactness(tuple(every), tuple(marked), columns, whole=len(columns) < len(view.measures))
 
 
 def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:

@@ -12,12 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from serving.changes import token_of
-from serving.memory.answers import Key, Row
+from serving.memory.answers import Key, Labelled, Row
 from serving.memory.key_values import key_of, keys_of
 from serving.memory.store import InMemory
-from serving.outcome import Absent, Outcome, ReadFailed, Value, given
+from serving.outcome import Absent, Outcome, ReadFailed, Value, answered, given
 from serving.provenance import Layer, Provenance
 from serving.selection import ALWAYS, Among, BadSelection, Between, Selection, select
+from serving.touched import TOUCHED, split
 from views.view import View, bind, state_schema
 from views.windows import AllTime, Hopping
 
@@ -71,8 +72,8 @@ class ViewAt:
         """
         asked = keys_of(self.view, self._types, keys)
         if self.memory is not None:
-            table = self.memory.answers.of_keys(asked) if asked else Absent(self.view, self.memory.provenance).table
-            return self._outcome(table, table.num_rows, self.memory.provenance)
+            answers = self.memory.answers
+            return self._outcome(self.memory, answers.of_keys(asked) if asked else answers.labelled([]))
         among = Among(dict(zip(self.view.keys, self._types, strict=True)), frozenset(asked))
         return given(self.files(replace(select(self.view, {}, ALWAYS), among=among), self.layer, None))
 
@@ -94,11 +95,11 @@ class ViewAt:
         if self.memory is None or layer != "merged" or one:
             return given(self.files(selection, layer, limit))
         if self.view.keys and selection.keys.keys() == self.view.keys.keys():
-            rows = self.memory.answers.of_keys([tuple(selection.keys[name].as_py() for name in self.view.keys)])
-            found = replace(selection, reach=None).rows(rows)
-            return self._outcome(found.slice(0, limit), found.num_rows, self.memory.provenance)
-        table, total = self.memory.answers.select(selection, limit=limit)
-        return self._outcome(table, total, self.memory.provenance)
+            every = self.memory.answers.of_keys([tuple(selection.keys[name].as_py() for name in self.view.keys)])
+            found = replace(selection, reach=None).rows(every.table.append_column(TOUCHED, every.touched))
+            rows, touched = split(found.slice(0, limit))
+            return answered(self.view, rows, touched, self.memory.provenance, total=found.num_rows)
+        return self._outcome(self.memory, self.memory.answers.select(selection, limit=limit))
 
     @cached_property
     def _types(self) -> tuple[pa.DataType, ...]:
@@ -109,8 +110,8 @@ class ViewAt:
     def _nameable(self) -> bool:
         return not bind(self.view).placement.in_order
 
-    def _outcome(self, table: pa.Table, total: int, provenance: Provenance) -> Value | Absent:
-        return Value(self.view, table, total, provenance) if total else Absent(self.view, provenance)
+    def _outcome(self, memory: InMemory, found: Labelled) -> Value | Absent:
+        return answered(self.view, found.table, found.touched, memory.provenance, total=found.total)
 
     def _start(self, window: datetime | None) -> int | None:
         """The window's start in microseconds, None of all time. Raises BadSelection."""

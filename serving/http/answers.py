@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
 from hashlib import sha256
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -30,6 +29,7 @@ from serving.provenance import Provenance
 from serving.reader import Reader
 from serving.selection import Selection, select
 from serving.snapshot import Snapshot
+from serving.touched import any_touched, split
 from serving.view_at import ViewAt
 from views.view import View, approximations
 
@@ -45,7 +45,7 @@ class Gone(ReadFailed):
 
 @dataclass(frozen=True)
 class Answer:
-    """All rows that one snapshot has for a question, in order.
+    """All rows that one snapshot has for a question, in order, with which of them are touched where that makes a difference.
 
     `digest` names the question and `stand` the snapshot, as far as the view's source goes. `tag` is another one wherever the
     rows or the provenance might be other bytes.
@@ -69,22 +69,18 @@ class Common:
     provenance: Provenance
     stand: str
     dice: str
+    _told: dict[tuple[bool, bool], msgspec.Raw] = field(default_factory=dict, init=False, repr=False, hash=False)
 
     def tag(self, question: Question) -> str:
         """The tag of the answer to a question."""
         return _tag(question, self.stand, self.dice)
 
-    def told(self, *, bound: bool) -> msgspec.Raw:
-        """The provenance as JSON."""
-        return self._bound if bound else self._told
-
-    @cached_property
-    def _told(self) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.json.encode(formats.provenance(self.provenance, bound=False)))
-
-    @cached_property
-    def _bound(self) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.json.encode(formats.provenance(self.provenance, bound=True)))
+    def told(self, *, bound: bool, touched: bool) -> msgspec.Raw:
+        """The provenance as JSON, of a row that realtime states are part of or not."""
+        if (known := self._told.get((bound, touched))) is None:
+            told = formats.provenance(self.provenance.of(touched=touched), bound=bound)
+            known = self._told[bound, touched] = msgspec.Raw(msgspec.json.encode(told))
+        return known
 
 
 @dataclass
@@ -135,17 +131,17 @@ class Answers:
         if question.layer == "merged" and question.publication is None:
             at = self._view(question)
             if at.memory is not None:
-                rows = at.lookup(keys.select([*question.view.keys]).to_pylist()).table
-                return self._answered(question, _picked(question, rows), at.provenance, self._dice_of(at.memory, question))
+                found = at.lookup(keys.select([*question.view.keys]).to_pylist())
+                dice = self._dice_of(at.memory, question)
+                return self._answered(question, _picked(question, found.with_touched()), found.provenance, dice)
         return self.answer(question)
 
     def _worked_out(self, question: Question) -> Answer:
         if question.publication is None and question.layer == "merged":
             at = self._view(question)
             if at.memory is not None:
-                rows = at.scan(question.keys, between=question.between).table
-                rows = rows.slice(0, 0) if question.never else rows
-                return self._answered(question, rows, at.provenance, self._dice_of(at.memory, question))
+                found = at.scan(question.keys, between=question.between)
+                return self._answered(question, *_rows_of(question, found), self._dice_of(at.memory, question))
         if question != question.whole and approximations(question.view):
             whole = self.answer(question.whole)
             return self._answered(question, _picked(question, whole.table), whole.provenance, whole.dice)
@@ -153,8 +149,8 @@ class Answers:
         return self._answered(question, rows, provenance, secrets.token_hex(8) if approximations(question.view) else "")
 
     def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> Answer:
-        now = self._stand(question)
-        return Answer(question.view, _in_order(question, rows), provenance, question.digest, now, _tag(question, now, dice), dice)
+        now, told = self._stand(question), provenance.of(touched=any_touched(split(rows)[1]))
+        return Answer(question.view, _in_order(question, rows), told, question.digest, now, _tag(question, now, dice), dice)
 
     def _view(self, question: Question) -> ViewAt:
         """The live view at the pinned snapshot, or at a newer one if the pinned one's files are gone. Raises ReadFailed."""
@@ -248,7 +244,8 @@ def _refuse_other(stand: str | None, now: str) -> None:
 def _rows_of(question: Question, found: Outcome) -> tuple[pa.Table, Provenance]:
     if isinstance(found, Failed):
         raise ReadFailed(found.reason)
-    return found.table.slice(0, 0) if question.never else found.table, found.provenance
+    rows = found.with_touched()
+    return rows.slice(0, 0) if question.never else rows, found.provenance
 
 
 def _picked(question: Question, rows: pa.Table) -> pa.Table:

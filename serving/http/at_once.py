@@ -14,6 +14,7 @@ from serving.http.media import JSON
 from serving.http.question import columns, parse_measures
 from serving.http.reading import Asked, entity_of, headers_with, key_texts, question_of, unchanged
 from serving.http.server import principal_of, server_of
+from views.exactness import MARK
 from views.view import bind
 from views.windows.placement import since_1970
 
@@ -46,6 +47,7 @@ def row(request: Request) -> Response | None:
     if (same := unchanged(request, entity)) is not None:
         return same
     if found is not None and len(measures) < len(view.measures):
-        found = {one: found[one] for one in columns(view, measures)}
-    body = msgspec.json.encode({"view": name, "row": found, "provenance": common.told(bound=bound)})
+        found = {one: found[one] for one in (*columns(view, measures), MARK) if one in found}
+    touched = found is not None and MARK in found
+    body = msgspec.json.encode({"view": name, "row": found, "provenance": common.told(bound=bound, touched=touched)})
     return Response(body, 200, headers_with(entity), JSON)

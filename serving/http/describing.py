@@ -1,7 +1,6 @@
 """What there is to say of views and sources themselves: definition, columns, how far they have come."""
 
 from collections.abc import Collection
-from dataclasses import asdict
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from serving.http.models import (
     Column,
     EventField,
     LogState,
+    Reason,
     SourceDescribed,
     SourceState,
     UntilLossState,
@@ -25,6 +25,7 @@ from serving.provenance import written
 from serving.snapshot import Snapshot
 from views.decoder import decoder_name
 from views.event import Field, event_fields
+from views.exactness import of_measures
 from views.measures.count import Count
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
@@ -34,7 +35,7 @@ from views.project import Project
 from views.rows import utc_text
 from views.source import IDEMPOTENCY_KEY, Source
 from views.values import kind_of
-from views.view import View, answer_schema, approximations
+from views.view import View, answer_schema
 
 
 def summary(view: View) -> ViewSummary:
@@ -57,6 +58,7 @@ def state(view: View, snapshot: Snapshot) -> ViewState:
     """How far a view has come."""
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return ViewState(
+        source=view.source.name,
         publication=snapshot.publication.number,
         release=snapshot.publication.release,
         fingerprint=live.fingerprint,
@@ -148,7 +150,7 @@ def _column(view: View, field: pa.Field) -> Column:
     told = {name.decode(): text.decode() for name, text in (field.metadata or {}).items()}
     part = "key" if field.name in view.keys else "measure" if field.name in view.measures else "window"
     made = view.keys.get(field.name) or (str(view.measures[field.name]) if field.name in view.measures else None)
-    approximate = approximations(view).get(field.name)
+    inexact = of_measures(view).get(field.name)
     return Column(
         name=field.name,
         part=part,
@@ -157,5 +159,5 @@ def _column(view: View, field: pa.Field) -> Column:
         doc=told.get("doc"),
         definition=made,
         adds=field.name in view.measures and _adds(view.measures[field.name]),
-        approximate=None if approximate is None else asdict(approximate),
+        exactness=None if inexact is None else Reason.model_validate(inexact[0].to_json()),
     )

@@ -7,11 +7,12 @@
 | CSV          | the same; a text in quotes, NULL nothing at all  | headers                                          |
 | Arrow stream | typed, with kind, unit and doc of each column    | headers, and the schema's metadata               |
 
-The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, where there is another page, `Tandem-Next`.
+The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, where there is another page, `Tandem-Next`. Rows of JSON and
+NDJSON say what holds of them alone in `_exactness`; of CSV and Arrow what the provenance says of marked rows may hold of any.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,6 +23,8 @@ import pyarrow as pa
 from serving.http.media import ARROW, CSV, JSON, MEDIA, NDJSON
 from serving.http.problem import Problem
 from serving.provenance import Provenance
+from serving.touched import marked
+from views.exactness import Name
 from views.rows import utc_text, written
 
 _LONGEST_ACCEPT: Final = 1000
@@ -39,14 +42,20 @@ class Page:
     """Rows of an answer that go out together; `said` is what there is to say of them, by name, for the document.
 
     `headers` say the same beside formats that have no room for it. Of a `single` row the document has `row`, null without one.
-    `rows` makes of the table what JSON has.
+    `rows_of` makes of the table what JSON has; `touched` are the rows that say `marks`.
     """
 
     table: pa.Table
     said: Mapping[str, Any]
     headers: Mapping[str, str]
     single: bool = False
-    rows: Callable[[pa.Table], list[dict[str, Any]]] = rows_of
+    rows_of: Callable[[pa.Table], list[dict[str, Any]]] = rows_of
+    touched: pa.ChunkedArray | None = None
+    marks: Sequence[Name] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as JSON has them, each with what holds of it alone."""
+        return marked(self.rows_of(self.table), self.touched, self.marks)
 
 
 def accepted(accept: str | None) -> str:
@@ -98,20 +107,20 @@ def rendered(page: Page, media: str) -> bytes:
 
 
 def _json(page: Page) -> bytes:
-    rows = page.rows(page.table)
+    rows = page.rows()
     found = {"row": rows[0] if rows else None} if page.single else {"rows": rows}
     first = {"view": page.said["view"]} if "view" in page.said else {}
     return msgspec.json.encode({**first, **found, **page.said})
 
 
 def _ndjson(page: Page) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in page.rows(page.table))
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in page.rows())
 
 
 def _csv(page: Page) -> bytes:
     """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's knows no lists."""
     lines = [",".join(_cell(name) for name in page.table.schema.names)]
-    lines += (",".join(map(_cell, row.values())) for row in page.rows(page.table))
+    lines += (",".join(map(_cell, row.values())) for row in page.rows_of(page.table))
     return ("\r\n".join(lines) + "\r\n").encode()
 
 

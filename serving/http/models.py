@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from serving.http.lookup import Scalar
 from serving.provenance import Layer
+from views import exactness
 
 Row = dict[str, Any]
 Place = Annotated[
@@ -39,6 +40,32 @@ class Problem(BaseModel):
     min_position: str | None = Field(None, description="Of events that were sent, where some were written: as the answer has it.")
 
 
+class Reason(BaseModel):
+    """Why a value is not plainly exact; beside these fields are the figures of the reason."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reason: exactness.Name
+    label: exactness.Label
+    says: str = Field(examples=["exact unless a duplicate arrived later than 10 min after the first copy"])
+
+
+class Said(BaseModel):
+    """How exact the weakest value is, and the reasons in words."""
+
+    label: exactness.Label
+    says: str
+
+
+class Exactness(Said):
+    """How exact the values of an answer are: a value has the reasons of every row, those of its row, and those of its column."""
+
+    rows: exactness.Label = Field(description="How exact the weakest row is in measures that are exact.")
+    every: list[Reason] = Field(description="What holds of every row.")
+    marked: list[Reason] = Field(description="What holds of the rows whose `_exactness` names it, and of no other.")
+    columns: dict[str, list[Reason]] = Field(description="By measure, of those that are not exact in any row.")
+
+
 class Provenance(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact."""
 
@@ -50,19 +77,18 @@ class Provenance(BaseModel):
     cut: Place
     realtime: Place
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
-    horizon_s: float | None = Field(
-        description="Copies that came later than so after their event are dropped by the next recompute."
-    )
     watermark: str | None
     after_final: int | None
-    approximate: dict[str, Any] = Field(description="The measures that are not exact, and how far off they may be.")
-    exact: bool
+    exactness: Exactness
     rejected: dict[str, int] | None
     gaps: list[dict[str, Any]]
 
 
 class Rows(BaseModel):
-    """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last."""
+    """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last.
+
+    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold of it; a row without it has none.
+    """
 
     view: str
     rows: list[Row]
@@ -111,12 +137,13 @@ class Column(BaseModel):
     doc: str | None
     definition: str | None = Field(description="The expression of a key, the measure of a measure.")
     adds: bool = Field(description="Whether values of several rows add up to that of their events together: counts and totals.")
-    approximate: dict[str, Any] | None
+    exactness: Reason | None = Field(description="Why its values are not exact in any row; null where they are.")
 
 
 class ViewState(BaseModel):
     """How far a view has come; `problem` says why it has no answers, if it has none."""
 
+    source: str
     publication: int
     release: int
     fingerprint: str
@@ -237,7 +264,7 @@ class SelectedFrom(BaseModel):
     """What a statement counts: the views that it names, all at one snapshot."""
 
     publication: int | None
-    exact: bool
+    exactness: Said
     views: dict[str, Provenance]
 
 

@@ -24,6 +24,7 @@ from serving.http.server import principal_of, server_of
 from serving.http.tags import has
 from serving.provenance import Layer
 from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
+from serving.touched import split
 from views.errors import listed
 from views.view import View
 from views.windows import AllTime
@@ -200,8 +201,9 @@ async def responded(
     said: dict[str, Any] = {"view": answer.view.name, "provenance": told}
     if not single:
         said |= {"total": total, "next": following, **(extra or {})}
-    table = answer.table.slice(found.given, max(0, ends - found.given)).select(columns(answer.view, found.measures))
-    page = Page(table, said, headers_of(told, total=total, following=following), single)
+    table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
+    table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
+    page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks)
     body = rendered(page, media) if table.num_rows <= _AT_ONCE else await asyncio.to_thread(rendered, page, media)
     if len(body) > server.settings.response_mb << 20:
         raise Problem(

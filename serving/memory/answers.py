@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,9 @@ from serving.memory.index import Numbers, spread
 from serving.memory.layer import Layer, Rows, whole
 from serving.memory.stack import all_visible, live_states, visible
 from serving.selection import Selection
+from serving.touched import TOUCHED
 from views import arrays, python_values
+from views.exactness import MARK, Name
 from views.present import arrange, present_arranged
 from views.rows import ordered, time_text, writer
 from views.view import bind
@@ -37,17 +39,25 @@ _written_time = lru_cache(maxsize=1 << 16)(time_text)
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a view says at a watermark, in microseconds since 1970; None is before every event."""
+    """What a view says at a watermark, in microseconds since 1970; None is before every event.
+
+    `marks` are what holds of rows that realtime states are part of, and of no other.
+    """
 
     held: Held
     watermark: int | None
+    marks: Sequence[Name] = ()
     _readers: tuple["_Reader", ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         view = self.held.layout.view
         final = None if self.watermark is None else final_until(view.source, self.watermark, bind(view).placement.grace)
-        readers = (_Reader(self.held, layer, self.watermark, final) for layer in reversed(self.held.stack))
-        object.__setattr__(self, "_readers", tuple(readers))
+        first = len(self.held.below)
+        readers = [
+            _Reader(self.held, layer, self.watermark, final, self.marks if number >= first else ())
+            for number, layer in enumerate(self.held.stack)
+        ]
+        object.__setattr__(self, "_readers", tuple(reversed(readers)))
 
     def row(self, key: Key, start: int | None) -> Row | None:
         """The row of a key and of the window that starts then, in microseconds, as `query --json` has it; None if there is none.
@@ -65,7 +75,7 @@ class Answers:
                 return None
         return None
 
-    def of_keys(self, keys: Sequence[Key]) -> pa.Table:
+    def of_keys(self, keys: Sequence[Key]) -> "Labelled":
         """The rows of all windows of some keys, in the order of an answer."""
         layout, view = self.held.layout, self.held.layout.view
         columns = [
@@ -89,23 +99,23 @@ class Answers:
             same = _same(layer.answers, places, asked, of)
             if wanted is not None:
                 same |= np.array([key in wanted for key in _keys(layer.answers, [*view.keys], places)], dtype=bool)
-            found.append(_at(layer.answers.table, places[same]))
-        return self.labelled(found)[0]
+            found.append(rows_at(self.held, number, places[same]))
+        return self.labelled(found)
 
-    def select(self, selection: Selection, *, limit: int | None = None) -> tuple[pa.Table, int]:
-        """The rows that are asked for, in order, the first `limit` of them, and how many there are; not a range as one window."""
+    def select(self, selection: Selection, *, limit: int | None = None) -> "Labelled":
+        """The rows that are asked for, in order, the first `limit` of them; not a range as one window."""
         layout, stack = self.held.layout, self.held.stack
         expression = replace(selection, reach=timedelta(0)).expression()
         found = []
         for number, layer in enumerate(stack):
             rows, seen = layer.answers, all_visible(layout, stack, number)
             if expression is None:
-                found.append(rows.table if seen.all() else _at(rows.table, np.flatnonzero(seen)))
+                found.append(rows_at(self.held, number, None if seen.all() else np.flatnonzero(seen)))
                 continue
             numbers = arrays.from_numpy(np.arange(len(rows.index)), pa.int64())
             places = rows.table.append_column(_ROW, numbers).filter(expression)[_ROW]
             chosen = arrays.integers(arrays.whole(places))
-            found.append(_at(rows.table, chosen[seen[chosen]]))
+            found.append(rows_at(self.held, number, chosen[seen[chosen]]))
         return self.labelled(found, limit=limit)
 
     def with_states(self, states: Mapping[str, str]) -> pa.Table:
@@ -136,12 +146,42 @@ class Answers:
         labels = window_states(layout.view, rows, self.watermark)
         return [labels if name == WINDOW_STATE.name else rows[name] for name in layout.answer.names]
 
-    def labelled(self, found: Sequence[pa.Table], *, limit: int | None = None) -> tuple[pa.Table, int]:
-        """Rows as layers keep them as an answer: in order, the first `limit`, with their labels; and how many there are."""
+    def labelled(self, found: Sequence[pa.Table], *, limit: int | None = None) -> "Labelled":
+        """Rows as `rows_at` gives them as an answer: in order, the first `limit`, with their labels."""
         layout = self.held.layout
-        rows = whole([pa.Table.from_batches([], layout.kept), *found])
+        rows = whole([pa.Table.from_batches([], layout.kept.append(TOUCHED)), *found])
         some = ordered(layout.view, rows).slice(0, limit)
-        return pa.Table.from_arrays(self._columns(some), schema=layout.answer), rows.num_rows
+        return Labelled(pa.Table.from_arrays(self._columns(some), schema=layout.answer), rows.num_rows, some[TOUCHED.name])
+
+
+class Labelled(NamedTuple):
+    """Rows of an answer, how many there are before a limit, and which of those here realtime states are part of."""
+
+    table: pa.Table
+    total: int
+    touched: pa.ChunkedArray
+
+
+def rows_at(held: Held, number: int, places: Numbers | None) -> pa.Table:
+    """Rows of a layer of the stack as it keeps them, all without places, and which of them are touched."""
+    rows = held.stack[number].answers
+    table = rows.table if places is None else _at(rows.table, places)
+    return table.append_column(TOUCHED, pa.array(_touched(held, number, table, slice(None) if places is None else places)))
+
+
+def _touched(held: Held, number: int, table: pa.Table, places: Numbers | slice) -> arrays.Mask:
+    """Of the rows of a layer at some places, which are this table, whether realtime states are part of them."""
+    if number < len(held.below):
+        return np.zeros(table.num_rows, dtype=bool)
+    if not held.layout.told_apart:
+        return np.ones(table.num_rows, dtype=bool)
+    hashes = held.stack[number].answers.index.hashes[places]
+    starts, ends = (arrays.integers(arrays.whole(table[name])) for name in WINDOW_COLUMNS)
+    ends = ends if held.layout.sessions else starts + 1
+    found = np.zeros(table.num_rows, dtype=bool)
+    for layer in held.alone:
+        found |= layer.answers.index.any_within(hashes, starts, ends)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +192,7 @@ class _Reader:
     layer: Layer
     watermark: int | None
     final: int | None
+    marks: Sequence[Name]
 
     @cached_property
     def rows_at(self) -> Callable[[int, int | None], tuple[int, int]]:
@@ -179,7 +220,21 @@ class _Reader:
         ]
 
     def row(self, place: int) -> Row:
-        return {name: cell(place) for name, cell in self._cells}
+        row = {name: cell(place) for name, cell in self._cells}
+        if self.marks and self._touched(place):
+            row[MARK] = [*self.marks]
+        return row
+
+    def _touched(self, place: int) -> bool:
+        """Whether realtime states are part of a row of this layer, which is one over the cut."""
+        held = self.held
+        if not held.layout.told_apart:
+            return True
+        rows = self.layer.answers
+        start, end = (rows.columns[name][place].value for name in WINDOW_COLUMNS)
+        found = int(rows.index.hashes[place])
+        end = end if held.layout.sessions else start + 1
+        return any(layer.answers.index.is_within(found, start, end) for layer in held.alone)
 
     def _label(self, place: int) -> str:
         columns = self.layer.answers.columns

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from serving.memory.answers import rows_at
 from serving.memory.held import Held
 from serving.memory.index import spread
 from serving.memory.key_hash import Hashes
 from serving.memory.layer import Layer, whole
 from serving.memory.layout import Layout
 from serving.memory.stack import visible
-from views import arrays
+from serving.touched import TOUCHED
 from views.compare import pairs
 from views.view import bind
 from views.windows import WINDOW_COLUMNS
@@ -30,7 +31,10 @@ PIECE: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Differences:
-    """Rows as the later snapshot has them, and what told those apart that it has no more; in no order, without labels."""
+    """Rows as the later snapshot has them, with which are touched, and what told those apart that it has no more.
+
+    They are in no order, and without labels.
+    """
 
     changed: pa.Table
     gone: pa.Table
@@ -48,9 +52,10 @@ def differences(before: Held, after: Held) -> Differences:
     """What `after` says otherwise than `before`, of views that mean the same."""
     layout, group = after.layout, identity(after.layout)
     compared = [name for name in layout.kept.names if name not in group]
-    changed, gone = [pa.Table.from_batches([], layout.kept)], [pa.Table.from_batches([], layout.kept).select(group)]
+    changed = [pa.Table.from_batches([], layout.kept.append(TOUCHED))]
+    gone = [changed[0].select(group)]
     for hashes in _keys_of(_alone(before.stack, after.stack)):
-        earlier, later = (_rows(layout, held.stack, hashes) for held in (before, after))
+        earlier, later = (_rows(held, hashes) for held in (before, after))
         both = pairs(group, earlier, later)
         was, is_ = both.there
         other = pc.and_(is_, pc.invert(was))
@@ -75,9 +80,9 @@ def _keys_of(layers: Sequence[Layer]) -> Iterator[Hashes]:
             yield hashes[start : start + PIECE]
 
 
-def _rows(layout: Layout, stack: Sequence[Layer], hashes: Hashes) -> pa.Table:
-    found = [pa.Table.from_batches([], layout.kept)]
-    for number, layer in enumerate(stack):
-        places = visible(layout, tuple(stack), number, spread(layer.answers.index.find(hashes)))
-        found.append(layer.answers.table.take(arrays.from_numpy(places, pa.int64())))
+def _rows(held: Held, hashes: Hashes) -> pa.Table:
+    found = [pa.Table.from_batches([], held.layout.kept.append(TOUCHED))]
+    for number, layer in enumerate(held.stack):
+        places = visible(held.layout, held.stack, number, spread(layer.answers.index.find(hashes)))
+        found.append(rows_at(held, number, places))
     return whole(found)

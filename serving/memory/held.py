@@ -30,7 +30,7 @@ class Held:
     """States and answers of a view that count the log up to `end`; nothing of it ever changes.
 
     `below` counts what is below `cut`, as the parts of `batch` have it, and the layers of `tail` are over it, from commits of
-    `release`.
+    `release`. `alone` are those commits by themselves, of views whose units have several windows: it tells which are touched.
     """
 
     layout: Layout
@@ -40,6 +40,7 @@ class Held:
     end: Position
     below: Stack = field(repr=False)
     tail: Stack = field(default=(), repr=False)
+    alone: Stack = field(default=(), repr=False)
 
     @cached_property
     def stack(self) -> Stack:
@@ -49,7 +50,7 @@ class Held:
     @cached_property
     def nbytes(self) -> int:
         """The memory that it holds."""
-        return sum(layer.nbytes for layer in self.stack)
+        return sum(layer.nbytes for layer in (*self.stack, *self.alone))
 
     def stands_at(self, release: int, batch: BatchView, tail: Tail) -> bool:
         """Whether it counts just what these do."""
@@ -94,13 +95,14 @@ def _followed(place: Place, held: Held, tail: Tail) -> Held:
     if held.end != tail.end:
         after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.end), None)
         if after is None:
-            held, after = replace(held, end=held.cut, tail=()), 0
+            held, after = replace(held, end=held.cut, tail=(), alone=()), 0
         view, batch = held.layout.view, held.batch
-        states = (
+        states = [
             states_of(place.tables, place.release, view, batch.fingerprint, commit).select(held.layout.states.names)
             for commit in tail.commits[after:]
-        )
-        held = replace(held, end=tail.end, tail=extended(held.layout, held.tail, states, below=held.below))
+        ]
+        alone = extended(held.layout, held.alone, states) if held.layout.told_apart else ()
+        held = replace(held, end=tail.end, tail=extended(held.layout, held.tail, states, below=held.below), alone=alone)
     if held.nbytes > place.room:
         raise OutgrowsMemory
     return held

@@ -64,6 +64,25 @@ class Index:
         low = bisect_left(self._starts, start, low, high)
         return low, bisect_right(self._starts, start, low, high)
 
+    def is_within(self, hash_: int, start: int, end: int) -> bool:
+        """Whether a row of one hash has a window that starts in `[start, end)`."""
+        if self._starts is None:
+            return False
+        low, high = self.rows(hash_)
+        place = bisect_left(self._starts, start, low, high)
+        return place < high and self._starts[place] < end
+
+    def any_within(self, hashes: Hashes, starts: Numbers, ends: Numbers) -> npt.NDArray[np.bool_]:
+        """The same of many, each with its bounds."""
+        if self.starts is None or not len(self):
+            return np.zeros(len(hashes), dtype=bool)
+        bucket = hashes >> np.uint64(self.shift)
+        low, most = (self.buckets[place].astype(np.int64) for place in (bucket, bucket + np.uint64(1)))
+        place = self._bound(hashes, starts, low, most, after=False)
+        within = np.minimum(place, len(self) - 1)
+        found: npt.NDArray[np.bool_] = (place < len(self)) & (self.hashes[within] == hashes) & (self.starts[within] < ends)
+        return found
+
     def find(self, hashes: Hashes, starts: Numbers | None = None) -> Ranges:
         """The ranges of the rows of many hashes; with `starts`, which come with each hash, of the windows that start then."""
         bucket = hashes >> np.uint64(self.shift)

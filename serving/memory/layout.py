@@ -66,6 +66,17 @@ class Layout:
         return placement.alone and placement.arrange is None
 
     @cached_property
+    def sessions(self) -> bool:
+        """Whether what a window is made of may start anywhere in it."""
+        placement = bind(self.view).placement
+        return not placement.alone and not placement.in_order
+
+    @cached_property
+    def told_apart(self) -> bool:
+        """Whether realtime states may be part of some windows of a unit and not of others."""
+        return bool(self.view.source.identity) and not self.by_window and not self.in_order
+
+    @cached_property
     def shared(self) -> frozenset[str]:
         """The columns of answers that are columns of states, so that they are in memory once; only where rows are the same."""
         if not self.by_window:

@@ -189,8 +189,8 @@ class Store:
             return None
         self._held[view.name] = held
         self._outgrown.pop(view.name, None)
-        answers = Answers(held, snapshot.watermark(source))
-        return InMemory(answers, provenance_of(snapshot, view, "merged", rejected(snapshot, view)))
+        provenance = provenance_of(snapshot, view, "merged", rejected(snapshot, view))
+        return InMemory(Answers(held, snapshot.watermark(source), provenance.exactness.marks), provenance)
 
     def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
         """Those that are within the bytes, without those that were asked for longest ago; `newest` stays."""

@@ -20,6 +20,7 @@ from serving.sql.refused import Refused
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared import Shared, share
 from views import arrays
+from views.exactness import together
 from views.present import present_arranged
 from views.view import View, answer_schema, bind
 
@@ -44,10 +45,14 @@ class Rows:
     provenance: Mapping[str, Provenance]
 
     def told(self, *, now: datetime) -> dict[str, Any]:
-        """The `_provenance` of a result: whether everything it was made of is exact, the publication, and each view's own."""
-        views = {name: one.to_json(now=now) for name, one in self.provenance.items()}
+        """The `_provenance` of a result."""
+        return self.summary({name: one.to_json(now=now) for name, one in self.provenance.items()})
+
+    def summary(self, views: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The publication, how exact the weakest value is that the rows may be made of, and what is said of each view."""
         publication = next((one.publication for one in self.provenance.values()), None)
-        return {"publication": publication, "exact": all(one.exact for one in self.provenance.values()), "views": views}
+        said = {name: one.exactness for name, one in self.provenance.items()}
+        return {"publication": publication, "exactness": together(said), "views": dict(views)}
 
 
 @dataclass

@@ -71,7 +71,7 @@ def test_check_shows_types_and_settings(shop: Path, capsys: pytest.CaptureFixtur
     assert found["views"]["sales"]["keys"]["city"] == {"expression": "upper(city)", "type": "text"}
     assert found["views"]["sales"]["window"] == "tumbling(hours=1)"
     assert found["views"]["sales"]["measures"]["revenue"]["measure"] == 'total("amount")'
-    assert found["views"]["sales"]["measures"]["customers"]["approximate"]["kind"] == "hll"
+    assert found["views"]["sales"]["measures"]["customers"]["exactness"]["kind"] == "hll"
     assert found["sources"]["orders"]["fields"]["amount"] == "decimal128(38, 2)"
     assert found["settings"]["state"] == str(shop / ".tandem")
     assert main(["check", "--project", str(shop)]) == 0

@@ -73,7 +73,7 @@ def test_what_batch_reads_and_serving_holds_is_what_the_tables_have(world: World
     assert all((Path(batch["writes"]) / file["path"]).stat().st_size == file["bytes"] for file in serving["files"])
     assert (serving["rows"], serving["held"], serving["problem"]) == (30, True, None)
     assert serving["columns"] == state_schema(world.project.views["per_page"]).names
-    assert {name: serving["tail"][name] for name in ("commits", "records", "rows")} == {"commits": 2, "records": 10, "rows": 2}
+    assert {name: serving["tail"][name] for name in ("commits", "offsets", "rows")} == {"commits": 2, "offsets": 10, "rows": 2}
     assert found["speed"]["partitions"] == 2
     assert found["speed"]["together_with"] == batch["together_with"] == ["ever", "inverse"]
     assert Path(found["speed"]["writes"]).is_dir()
@@ -88,7 +88,8 @@ def test_a_person_is_told_the_same(world: World, capsys: pytest.CaptureFixture[s
         "  rows 40, files",
         "tasks 1 to fold, 1 to merge",
         "batch version: rows 30, files 2, bytes ",
-        "tail: commits 2, records 10, rows 2, bytes ",
+        "tail: commits 2, offsets 10, rows 2, bytes ",
+        "  rows exact",
     ):
         assert part in shown
 
@@ -110,7 +111,7 @@ def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Pa
         "bytes": "8",
         "answer": "exact",
     }
-    assert logical["measures"]["pages"]["answer"].startswith("within 3.28%")
+    assert logical["measures"]["pages"]["answer"] == "estimate, ±3.28 % at 95.4 % confidence"
     assert logical["derived"] == {"per": {"expression": "sum / n", "reads": ["n", "sum"]}}
     assert list(logical["present"]) == ["window_start", "window_end", "window_state", "n", "sum", "per", "pages"]
     assert not (tmp_path / ".tandem").exists()

@@ -59,7 +59,7 @@ def test_a_statement_has_three_formats(world: World, capsys: pytest.CaptureFixtu
     assert main(["sql", "--json", *project]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["rows"] == [{"page": "/later", "n": 10, "price": "1.00", "list": [10], "nothing": None}]
-    assert (found["_provenance"]["publication"], found["_provenance"]["exact"]) == (2, True)
+    assert (found["_provenance"]["publication"], found["_provenance"]["exactness"]["label"]) == (2, "exact")
 
 
 @pytest.mark.parametrize("statement", ["FROM nowhere", "SELEC", "DROP TABLE ever", "SELECT 1; SELECT 2", ""])

@@ -9,9 +9,11 @@ import pytest
 from cli.__main__ import main
 from ledger import gaps
 from ledger.gaps import Gap
+from ledger.positions import LOG_START
 from serving import batch_states, connect
 from serving.outcome import Absent, Value, document
 from serving.reader import Reader
+from serving.snapshot import Tail, exactness_of
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
 from views.ranges import Ranges
@@ -71,11 +73,9 @@ def test_the_document_is_what_query_prints(world: World) -> None:
             "cut": {"T": {"0": 6}},
             "realtime": {"T": {"0": 6, "1": 6}},
             "age_s": 2.5,
-            "horizon_s": None,
             "watermark": "2026-11-01T13:01:00Z",
             "after_final": 0,
-            "approximate": {},
-            "exact": True,
+            "exactness": {"label": "exact", "rows": "exact", "says": "exact", "every": [], "marked": [], "columns": {}},
             "rejected": {"expression": 1},
             "gaps": [],
         },
@@ -95,22 +95,27 @@ def test_an_append_clock_ahead_of_ours_is_no_negative_age(world: World) -> None:
 
 
 def test_measures_that_are_not_exact_say_how(world: World) -> None:
-    (name, how), *others = value(world, "ever").provenance.approximate.items()
-    assert (name, how.kind, others) == ("pages", "hll", [])
-    assert how.error
-    assert how.confidence
+    ((name, reasons),) = value(world, "ever").provenance.exactness.columns.items()
+    assert (name, [reason.label for reason in reasons]) == ("pages", ["estimate"])
+    assert reasons[0].figures["kind"] == "hll"
+    assert reasons[0].figures["error"]
+    assert reasons[0].figures["confidence"]
 
 
 def test_no_answer_of_less_than_every_event_is_called_exact(world: World) -> None:
     whole = value(world, "inverse").provenance
     gap = Gap("g", "hits", Ranges.of({("T", 0): (0, 1)}), "lost", NOON)
+    view = world.project.views["inverse"]
+    known = replace(view, source=replace(view.source, identity=("bytes",)))
+    tail = Tail(LOG_START, position(6, 6))
     less = [
-        value(world, "ever").provenance,
-        replace(whole, compacted=True),
-        replace(whole, horizon=timedelta(0)),
-        replace(whole, gaps=(gap,)),
+        exactness_of(world.project.views["ever"], tail, (), None),
+        exactness_of(replace(view, source=replace(view.source, compacted=True)), tail, (), None),
+        exactness_of(known, tail, (), None),
+        exactness_of(view, tail, (gap,), None),
     ]
-    assert (whole.exact, [one.exact for one in less]) == (True, [False] * 4)
+    assert (whole.exact, [one.label == "exact" for one in less]) == (True, [False] * 4)
+    assert exactness_of(known, None, (), None).label == "exact"
 
 
 def test_a_compacted_source_is_never_exact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,9 +123,9 @@ def test_a_compacted_source_is_never_exact(tmp_path: Path, capsys: pytest.Captur
     made.append(0, hit("/a", 1))
     made.trigger()
     provenance = value(made, "inverse").provenance
-    assert (provenance.compacted, provenance.exact) == (True, False)
+    assert (provenance.exactness.label, provenance.exact) == ("incomplete", False)
     assert main(["query", "inverse", "--project", str(tmp_path)]) == 0
-    assert "its topic is compacted: events that newer ones have replaced may not count" in capsys.readouterr().out
+    assert "the topic is compacted, so events that newer ones replaced may be missing" in capsys.readouterr().out
 
 
 def test_a_large_version_is_filtered_in_its_files(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

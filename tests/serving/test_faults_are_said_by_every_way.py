@@ -143,12 +143,12 @@ def test_offsets_that_the_log_lost_are_a_number_with_its_hole_in_every_way(world
         told.append(asker.post("/views/per_page/lookup", json={"keys": [{"page": "/"}]}).json()["provenance"])
         selected = asker.post("/sql", json={"statement": SUM}).json()["provenance"]
         told += [selected["views"]["per_page"]]
-        assert selected["exact"] is False
+        assert selected["exactness"]["label"] == "incomplete"
         csv = asker.get("/views/per_page/rows", headers={"Accept": "text/csv"})
         told.append(json.loads(csv.headers["tandem-provenance"]))
     hole = {"name": "hits-gap-1", "reason": "retention", "ranges": Ranges.of({("T", 0): (4, 6)}).to_json()}
     for one in told:
-        assert (one["gaps"], one["exact"]) == ([hole], False)
+        assert (one["gaps"], one["exactness"]["label"]) == ([hole], "incomplete")
 
 
 def test_a_speed_layer_that_stands_still_is_a_number_and_its_position_in_every_way(world: World, sandbox: Sandbox) -> None:

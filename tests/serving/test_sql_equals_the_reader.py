@@ -166,7 +166,8 @@ def test_a_join_is_at_one_snapshot_and_the_next_statement_at_the_next(sandbox: S
     assert to_rows(found.table) == [{"pages": 41, "ever": 40, "inverse": 40}]
     assert {one.realtime for one in found.provenance.values()} == {world.writer.end}
     told = found.told(now=datetime(2026, 11, 2, tzinfo=UTC))
-    assert (told["publication"], told["exact"], sorted(told["views"])) == (2, False, ["ever", "inverse", "per_page"])
+    label = told["exactness"]["label"]
+    assert (told["publication"], label, sorted(told["views"])) == (2, "estimate", ["ever", "inverse", "per_page"])
 
 
 def test_functions_over_states_say_what_is_presented(sandbox: Sandbox, tmp_path: Path) -> None:

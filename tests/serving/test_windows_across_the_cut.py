@@ -128,17 +128,17 @@ def test_what_is_no_span_is_refused(text: str) -> None:
         parse_span(text)
 
 
-def test_an_answer_says_how_far_copies_are_dropped(world: World, tmp_path: Path) -> None:
-    horizons = {}
+def test_an_answer_says_within_which_time_duplicates_are_dropped(world: World, tmp_path: Path) -> None:
+    horizons: dict[str, list[float]] = {}
     for layer in ("batch", "speed", "merged"):
         answer = Reader(world.tables).answer("ever", layer=layer)  # type: ignore[arg-type]
         assert isinstance(answer, Value)
-        horizons[layer] = answer.provenance.horizon
-    assert horizons == {"batch": None, "speed": timedelta(minutes=10), "merged": timedelta(minutes=10)}
+        horizons[layer] = [reason.figures["horizon_s"] for reason in answer.provenance.exactness.marked]
+    assert horizons == {"batch": [], "speed": [600.0], "merged": [600.0]}
     whole = World(tmp_path, definitions=DEFINITIONS)
     whole.append(0, hit("/a", 1))
     whole.trigger()
     whole.recompute(position(1))
     answer = Reader(whole.tables).answer("ever")
     assert isinstance(answer, Value)
-    assert answer.provenance.horizon is None
+    assert answer.provenance.exact

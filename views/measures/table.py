@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from views import measures
 from views.errors import DefinitionError
+from views.exactness import of_approximation
 from views.measures.facts import Facts
 from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Approximation, Measure
 from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
@@ -71,14 +72,8 @@ def facts_of(measure: Any, aggregate: Aggregate) -> Facts:
 
 
 def said(approximate: Approximation | None) -> str:
-    """How exact an answer is, in a few words."""
-    if approximate is None:
-        return "exact"
-    if approximate.error is None:
-        return {"order": "rounded as it is added up", "derived": "as exact as what it reads"}[approximate.kind]
-    of = {"kll": " of the rank", "frequent": " of the number of values"}.get(approximate.kind, "")
-    confidence = "always" if approximate.confidence is None else f"with {approximate.confidence:.1%}"
-    return f"within {approximate.error:.2%}{of}, {confidence}"
+    """How exact an answer is, in the words that answers have for it."""
+    return "exact" if approximate is None else of_approximation(approximate).says
 
 
 def _rows(name: str) -> Iterator[Sequence[str]]:

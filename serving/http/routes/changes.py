@@ -21,6 +21,7 @@ from serving.http.reading import view_for
 from serving.http.server import Server, principal_of, server_of
 from serving.memory.store import Pinned, Store
 from serving.selection import ALWAYS, BadSelection, Selection
+from serving.touched import any_touched, marked, split
 from views.errors import TandemError
 
 _STREAM: Final = "text/event-stream"
@@ -97,14 +98,16 @@ async def _events(server: Server, watching: Watch, bound: dict[str, pa.Scalar], 
 def _event(found: Changes, bound: dict[str, pa.Scalar]) -> bytes | None:
     """An event with the rows that may be seen; None without any."""
     seen = Selection(bound, *ALWAYS, timedelta(0))
-    rows, gone = (seen.filter(table) if bound else table for table in (found.rows.table, found.gone))
+    rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
+    rows, touched = split(rows)
+    told = found.provenance.of(touched=any_touched(touched))
     if not rows.num_rows and not gone.num_rows:
         return None
     known = [field for field in rows.schema if field.name in gone.schema.names]
     document: dict[str, Any] = {
-        "rows": rows_of(rows),
+        "rows": marked(rows_of(rows), touched, told.exactness.marks),
         "gone": rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))),
-        "provenance": provenance(found.provenance, bound=bool(bound)),
+        "provenance": provenance(told, bound=bool(bound)),
     }
     return f"id: {found.token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
 

@@ -15,6 +15,7 @@ from serving.http.problem import Problem
 from serving.http.question import parse_measures
 from serving.http.reading import Asked, Found, question_of, responded, view_for
 from serving.http.server import principal_of, server_of
+from serving.touched import any_touched, split
 
 router = APIRouter(route_class=Gated, tags=["rows"])
 
@@ -41,7 +42,9 @@ async def lookup(request: Request, view: View, body: Lookup) -> Response:
         answer = answers.of_keys(question, keys)
         found = matched(of, answer.table, keys)
         tag = sha256(f"{answer.tag}{body.keys}".encode()).hexdigest()
-        return Found(replace(answer, table=found.rows, tag=tag), measures, bool(principal.rights.rows)), found.absent
+        told = answer.provenance.of(touched=any_touched(split(found.rows)[1]))
+        answer = replace(answer, table=found.rows, provenance=told, tag=tag)
+        return Found(answer, measures, bool(principal.rights.rows)), found.absent
 
     found, absent = await server.asking.ask(looked_up)
     if found.answer.table.num_rows > most:

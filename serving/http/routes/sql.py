@@ -38,12 +38,8 @@ async def sql(request: Request, body: Statement) -> Response:
         found = await server.statements.run(body.statement, readable=known)
     except Refused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
-    told = {
-        "publication": next((one.publication for one in found.provenance.values()), None),
-        "exact": all(one.exact for one in found.provenance.values()),
-        "views": {name: provenance(one, bound=False) for name, one in found.provenance.items()},
-    }
+    told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
     total = found.table.num_rows
-    page = Page(found.table, {"total": total, "provenance": told}, headers_of(told, total=total, following=None), rows=to_rows)
+    page = Page(found.table, {"total": total, "provenance": told}, headers_of(told, total=total, following=None), rows_of=to_rows)
     content = await asyncio.to_thread(rendered, page, media)
     return Response(content, 200, {"Cache-Control": "no-store", **({} if media == JSON else page.headers)}, media)

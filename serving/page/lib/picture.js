@@ -8,14 +8,14 @@ const TONES = ["line-1", "line-3", "line-4", "line-5", "line-2"];
 const RELATIVE = new Set(["hll", "theta"]);
 
 /** The data of a chart over time. `speed` are the rows of the speed layer at the same snapshot, null where parts are not told. */
-export function overTime({ rows, whole, speed, measure, columns, approximate }) {
+export function overTime({ rows, whole, speed, measure, columns, estimate }) {
   const kept = whole ? rows : withoutOldest(rows);
   const xs = [...new Set(kept.map((row) => seconds(row.window_start)))].sort((a, b) => a - b);
   const place = new Map(xs.map((x, at) => [x, at]));
   const keys = groups(kept, columns);
   const open = kept.filter((row) => row.window_state === "open").map((row) => seconds(row.window_start));
   const last = kept.reduce((found, row) => (found === null || row.window_start > found.window_start ? row : found), null);
-  const series = measure.adds ? stacked(kept, speed, measure, xs, place) : lines(kept, keys, measure, xs, place, approximate);
+  const series = measure.adds ? stacked(kept, speed, measure, xs, place) : lines(kept, keys, measure, xs, place, estimate);
   return {
     xs,
     series,
@@ -89,13 +89,13 @@ function stacked(rows, speed, measure, xs, place) {
   ];
 }
 
-function lines(rows, keys, measure, xs, place, approximate) {
+function lines(rows, keys, measure, xs, place, estimate) {
   if (measure.kind === "struct") return parts(rows, keys, measure, xs, place);
   const most = [...keys].sort(([, one], [, other]) => other.length - one.length).slice(0, LINES);
   const alone = most.length === 1;
   return most.map(([name, own], at) => {
     const ys = sums(own, measure, xs, place);
-    const relative = alone && approximate && RELATIVE.has(approximate.kind) ? approximate.error : null;
+    const relative = alone && estimate && RELATIVE.has(estimate.kind) ? estimate.error : null;
     const band = relative === null ? null : [ys.map((y) => y && y * (1 - relative)), ys.map((y) => y && y * (1 + relative))];
     return { label: alone ? measure.name : name, ys, tone: TONES[at], dash: at ? [4 + 2 * at, 3] : null, band };
   });

@@ -84,7 +84,7 @@ function source(name) {
 
   function tell(state, status, at) {
     const rate = perSecond(seen, total(state.realtime), at);
-    const views = Object.keys(status.views).length;
+    const views = Object.values(status.views).filter((view) => view.source === name).length;
     diagram.tell(figures(state, status, rate, views));
     positions.tell(state);
     fill(
@@ -108,7 +108,7 @@ function source(name) {
 function figures(state, status, rate, views) {
   const [cut, end] = [total(state.cut), total(state.realtime)];
   return {
-    log: state.log.end ? { value: number(total(state.log.end)), what: "offsets in the log" } : { value: number(end), what: "offsets counted" },
+    log: state.log.end ? { value: number(total(state.log.end)), what: "offsets up to the log\u2019s end" } : { value: number(end), what: "offsets counted" },
     lag: state.log.lag,
     end: state.log.end !== null,
     archive: state.archive ? `archive up to ${number(total(state.archive.end))}` : "",

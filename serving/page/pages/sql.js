@@ -4,8 +4,9 @@ import { ask, request } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
 import { counted, number } from "../lib/format.js";
+import { exactness } from "../parts/exactness.js";
 import { problem } from "../parts/problem.js";
-import { badge, button, heading } from "../parts/section.js";
+import { button, heading } from "../parts/section.js";
 import { sorted, table } from "../parts/table.js";
 import { isNumber, shown } from "../parts/value.js";
 
@@ -65,7 +66,7 @@ export function show(place, address, app, signal) {
       h(
         "p",
         { class: "note" },
-        badge(found.provenance.exact ? "exact" : "approximate", found.provenance.exact ? "good" : "warn"),
+        exactness(found.provenance.exactness.label, found.provenance.exactness.says),
         ` ${counted(found.total, "row")} in ${number(Math.round(ms))} ms`,
         found.provenance.publication === null ? "" : ` at publication ${number(found.provenance.publication)}`,
         found.total > MOST_SHOWN ? `, of which ${number(MOST_SHOWN)} are shown. ` : ". ",

@@ -34,7 +34,8 @@ export function picture(view, signal, choose) {
     return () => {
       select.value = measure.name;
       const of = { rows: whole.rows, speed, measure, columns: view.columns };
-      if (timed) lines.draw(overTime({ ...of, whole: whole.next === null, approximate: whole.provenance.approximate[measure.name] }));
+      const estimate = whole.provenance.exactness.columns[measure.name]?.find((one) => one.reason === "estimate");
+      if (timed) lines.draw(overTime({ ...of, whole: whole.next === null, estimate }));
       else fill(canvas, bars({ label: `Chart of ${view.name}`, rows: byKey({ ...of, name: (row) => keysOf(view, row) }), sentence: sentence(measure, whole) }));
     };
   }

@@ -3,6 +3,7 @@
 import { to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
 import { hasTime, rowId, withKey } from "../lib/question.js";
+import { exactness } from "./exactness.js";
 import { badge } from "./section.js";
 import { table } from "./table.js";
 import { isNumber, plain, shown } from "./value.js";
@@ -14,6 +15,7 @@ const STATES = { open: "open", on_time: "on time", final: "final" };
 export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
   const present = new Set(rows.length ? Object.keys(rows[0]) : view.columns.map((column) => column.name));
   const order = orderOf(query, view);
+  const mixed = rows.some((row) => row._exactness) && !rows.every((row) => row._exactness);
   const columns = view.columns
     .filter((column) => present.has(column.name) && column.name !== "window_end" && (column.name !== "window_start" || !view.window.startsWith("all_time(")))
     .map((column) => ({
@@ -23,7 +25,7 @@ export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
       number: isNumber(column.kind) && column.part === "measure",
       head: column.part === "key" && column.name === view.keys[0],
       order: sortable(column) ? direction(order, column.name) : undefined,
-      cell: (row) => cell(row, column, query, path),
+      cell: (row) => (mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path)),
     }));
   return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No row: nothing was counted for what is asked." });
 }

@@ -33,7 +33,7 @@ def test_rows_come_with_where_they_come_from(asker: Asker) -> None:
     assert document["rows"] == [{"pages": 31, "n": 40, "price": "4.00"}]
     assert document["total"] == 1
     told = document["provenance"]
-    assert (told["exact"], told["publication"], list(told["views"])) == (True, 2, ["per_page"])
+    assert (told["exactness"]["label"], told["publication"], list(told["views"])) == ("exact", 2, ["per_page"])
 
 
 def test_views_are_joined_and_read_at_one_snapshot(served: Served, asker: Asker) -> None:
@@ -62,7 +62,7 @@ def test_every_format_has_the_same_rows(asker: Asker, media: str) -> None:
         rows = answer.json()["rows"]
     assert rows == wanted
     if media in (ARROW, NDJSON, CSV):
-        assert json.loads(answer.headers["tandem-provenance"])["exact"] is True
+        assert json.loads(answer.headers["tandem-provenance"])["exactness"] == {"label": "exact", "says": "exact"}
 
 
 @pytest.mark.parametrize(

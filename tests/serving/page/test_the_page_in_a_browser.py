@@ -4,12 +4,13 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from ledger import audits
 from ledger.publications import history
@@ -17,7 +18,7 @@ from ledger.realtime import Writer
 from serving.access import tokens
 from serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
-from tests.serving.page.site import HOSTILE, HUGE, LONG, hit
+from tests.serving.page.site import DEFINITIONS, HOSTILE, HUGE, LONG, hit
 from tests.serving.world import NOON, SOURCE, World, one_ready, position
 
 Open = Callable[..., Page]
@@ -151,15 +152,15 @@ def caption(page: Page) -> str:
 
 def test_an_estimate_has_its_band_and_its_error(open_page: Open) -> None:
     page = settled(open_page("#/views/site?chart=visitors"))
-    expect(page.locator(".answered")).to_contain_text("visitors ±3.28 % at 95.4 % confidence")
+    expect(page.locator(".answered")).to_contain_text("visitors: estimate, ±3.28 % at 95.4 % confidence")
     band = page.evaluate(
         """async () => {
             const { overTime } = await import('/page/lib/picture.js');
             const [start, end] = ['2026-11-01T00:00:00Z', '2026-11-01T01:00:00Z'];
             const rows = [{ window_start: start, window_end: end, window_state: 'open', n: 100 }];
-            const approximate = { kind: 'hll', error: 0.05 };
+            const estimate = { kind: 'hll', error: 0.05 };
             const measure = { name: 'n', adds: false, kind: 'float' };
-            const data = overTime({ rows, whole: true, speed: null, measure, columns: [], approximate });
+            const data = overTime({ rows, whole: true, speed: null, measure, columns: [], estimate });
             return [data.series[0].band, data.from];
         }"""
     )
@@ -334,6 +335,83 @@ def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
     page.get_by_role("button", name="sMAPE").click()
     worst = max(audit.figures.differ for audit in history if audit.figures)
     assert worst in [int(text) for text in page.locator("tbody td:nth-child(5)").all_text_contents()[:3]]
+
+
+def changed(page: Page, path: str, change: Callable[[dict[str, Any]], object]) -> None:
+    """What the server says at a path comes to the page otherwise."""
+
+    def route(asked: Route) -> None:
+        document = asked.fetch().json()
+        change(document)
+        asked.fulfill(json=document)
+
+    page.route(path, route)
+
+
+def test_each_source_has_its_own_views_counted(open_page: Open, address: str) -> None:
+    def twice(status: dict[str, Any]) -> None:
+        status["sources"] |= {"orders": status["sources"]["hits"]}
+        status["views"] |= {"per_shop": status["views"]["site"] | {"source": "orders"}}
+
+    page = open_page("#/sql")
+    changed(page, "**/status", twice)
+    page.goto(f"{address}/#/")
+    settled(page)
+    expect(page.locator(".box.answers strong")).to_have_text(["4 views", "1 view"])
+
+
+def test_a_view_of_which_no_rows_were_compared_has_no_figures(open_page: Open, address: str) -> None:
+    none = {"status": "added", "matched": None, "changed": None, "only_old": None, "only_new": None}
+    page = open_page("#/sql")
+    changed(page, "**/history*", lambda found: found["publications"][0].update(diff={"fresh": none}))
+    page.goto(f"{address}/#/")
+    expect(page.get_by_role("table", name="Publications")).to_contain_text("fresh added")
+    assert "null" not in (page.get_by_role("table", name="Publications").text_content() or "")
+
+
+def test_one_run_is_drawn_around_its_moment(open_page: Open, address: str) -> None:
+    """And is called one run."""
+    page = open_page("#/sql")
+
+    def last(found: dict[str, Any]) -> None:
+        found["audits"] = [audit for audit in found["audits"] if audit["figures"]][:1]
+        found["audits"][0]["figures"]["rows"] = 1
+
+    changed(page, "**/audits*", last)
+    page.goto(f"{address}/#/accuracy")
+    settled(page)
+    expect(page.locator(".facts").first).to_contain_text("1 answer in 1 run")
+    assert caption(page).startswith("sMAPE in per cent of 1 run, at most ")
+    drawn = page.evaluate(
+        """async () => {
+            const { stretch } = await import('/page/parts/chart.js');
+            const [one, two, none] = [{ xs: [1000], width: 0 }, { xs: [0, 60], width: 60 }, { xs: [], width: 0 }];
+            return [stretch(1000, 1000, one), stretch(0, 60, two), stretch(null, null, none)];
+        }"""
+    )
+    assert drawn == [[-800, 2800], [0, 120], [0, 1]]
+
+
+def test_rows_that_may_have_a_late_duplicate_say_so(open_page: Open, tmp_path: Path) -> None:
+    known = DEFINITIONS.replace('event_time="moment"', 'event_time="moment", identity=("user", "bytes")')
+    world = World(tmp_path, definitions=known)
+    world.append(0, *(hit(page, minute, size=n) for n, (page, minute) in enumerate([("/a", -120), ("/b", -120), ("/a", -60)])))
+    world.trigger()
+    world.recompute(position(3))
+    world.append(0, hit("/a", -58, size=9))
+    world.trigger()
+    made = Served(world, {"poll_ms": 20})
+    with serving(made) as at:
+        page = settled(open_page("#/views/page_traffic", at=at, shown=made.token("visitor", may=VERBS)))
+        told = page.locator(".answered")
+        expect(told.locator(".badge")).to_have_text("exact unless a late duplicate")
+        expect(told).to_contain_text("Exact unless a duplicate arrived later than 10 min after the first copy.")
+        assert [(cells[0], "late duplicate" in cells[2]) for cells in rows(page)] == [("/a", True), ("/a", False), ("/b", False)]
+        page.goto(f"{at}/#/views/page_traffic?key.page=%2Fb")
+        expect(told.locator(".badge")).to_have_text("exact")
+        page.goto(f"{at}/#/sql?statement=SELECT%201")
+        page.get_by_role("button", name="Run").click()
+        expect(page.locator(".rows .badge")).to_have_text("exact")
 
 
 def test_quarantine_shows_why_and_what_would_be(open_page: Open) -> None:

@@ -1,0 +1,19 @@
+// How exact a value is, as a word in a frame.
+
+import { badge } from "./section.js";
+
+const WORDS = {
+  exact: ["exact", "good"],
+  exact_unless_duplicate: ["exact unless a late duplicate", "plain"],
+  floating_point: ["floating-point", "plain"],
+  estimate: ["estimate", "warn"],
+  incomplete: ["incomplete", "warn"],
+};
+
+/** The label's word, with the whole sentence to whoever points at it. */
+export function exactness(label, says = null) {
+  const [text, tone] = WORDS[label];
+  const node = badge(text, tone);
+  if (says !== null) node.title = says;
+  return node;
+}

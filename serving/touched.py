@@ -1,0 +1,61 @@
+"""Which rows of an answer realtime states are part of: what is said of those need not hold of rows wholly below the cut.
+
+A row of windows in time is touched if one of its own states is of the tail; one of windows in the order of the log, if any state
+of its key is, since an event may come before others there.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views import arrays, engine
+from views.engine import quoted
+from views.exactness import MARK, Name
+from views.view import View, bind
+from views.windows.placement import WINDOW_COLUMNS
+
+TOUCHED: Final = pa.field("_touched", pa.bool_())
+"""The column that says it, where rows go on their way to an answer; no answer has it."""
+
+_ROW: Final = "_row"
+
+
+def with_touched(view: View, rows: pa.Table, tail: pa.Table, *, one: bool = False) -> pa.Table:
+    """Arranged rows, and which of them are touched by those of the tail alone; with `one` a range is a window for each key."""
+    start, end = (quoted(name) for name in WINDOW_COLUMNS)
+    placement = bind(view).placement
+    terms = [f"_tail.{quoted(name)} IS NOT DISTINCT FROM _rows.{quoted(name)}" for name in view.keys]
+    if placement.alone and not one:
+        terms.append(f"_tail.{start} IS NOT DISTINCT FROM _rows.{start}")
+    elif not one and not placement.in_order:
+        terms.append(f"_tail.{start} >= _rows.{start} AND _tail.{start} < _rows.{end}")
+    columns = [*view.keys, *WINDOW_COLUMNS]
+    numbers = arrays.from_numpy(np.arange(rows.num_rows), pa.int64())
+    tables = {"_rows": rows.select(columns).append_column(_ROW, numbers), "_tail": tail.select(columns)}
+    sql = f"SELECT {_ROW} FROM _rows SEMI JOIN _tail ON {' AND '.join(terms) or 'true'}"
+    found = np.zeros(rows.num_rows, dtype=bool)
+    if tail.num_rows and rows.num_rows:
+        found[engine.query(sql, tables)[_ROW].to_numpy()] = True
+    return rows.append_column(TOUCHED, pa.array(found))
+
+
+def split(rows: pa.Table) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    """Rows without the column, and the column if there is one."""
+    if TOUCHED.name not in rows.column_names:
+        return rows, None
+    return rows.drop_columns([TOUCHED.name]), rows[TOUCHED.name]
+
+
+def any_touched(touched: pa.ChunkedArray | None) -> bool:
+    """Whether a row is touched."""
+    return touched is not None and bool(pc.any(touched).as_py())
+
+
+def marked(rows: list[dict[str, Any]], touched: pa.ChunkedArray | None, marks: Sequence[Name]) -> list[dict[str, Any]]:
+    """Rows, those that are touched with what holds of them."""
+    if not marks or touched is None:
+        return rows
+    return [{**row, MARK: [*marks]} if is_ else row for row, is_ in zip(rows, touched.to_pylist(), strict=True)]

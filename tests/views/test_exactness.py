@@ -1,0 +1,109 @@
+"""How exact a value is, is decided once: by the reasons of every row, of its row and of its column; the weakest one counts."""
+
+from datetime import timedelta
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from tests.samples import SAMPLES
+from views import exactness
+from views.exactness import COMPACTION, Exactness, Label, Reason, conflicting_duplicate, gap, late_duplicate, of_measures, span
+from views.measures import count, derived, distinct, frequent, mean, quantiles, theta, total
+from views.view import View
+
+HOUR = timedelta(hours=1)
+ESTIMATE = Reason("estimate", "estimate", "estimate, ±1 %")
+REASONS = [late_duplicate(HOUR, 0), conflicting_duplicate(3), gap("g", 2, "lost"), COMPACTION, ESTIMATE]
+
+
+def test_a_value_is_as_weak_as_the_weakest_of_its_row_and_its_column() -> None:
+    order = get_args(Label)
+    for every, marked, column in product([None, *REASONS], repeat=3):
+        said = Exactness(*(() if one is None else (one,) for one in (every, marked)), {"m": () if column is None else (column,)})
+        for in_row in (False, True):
+            holds = [one.label for one in (every, column, marked if in_row else None) if one is not None]
+            expected = max(holds, key=order.index, default="exact")
+            assert said.of("m", marked=in_row) == expected
+        assert order.index(said.label) >= order.index(said.of("m", marked=True)), "the answer is not stronger than a value of it"
+        assert said.unmarked().of("m", marked=True) == said.of("m", marked=False)
+        assert (said.label == "exact") == (not [one for one in (every, marked, column) if one])
+
+
+def test_measures_say_why_they_are_not_exact_and_what_is_derived_says_from_what() -> None:
+    view = View(
+        source=SAMPLES,
+        measures={
+            "n": count(),
+            "i": total("i"),
+            "f": total("f"),
+            "usual": mean("f"),
+            "all": distinct("i"),
+            "sketch": theta("i"),
+            "typical": quantiles("f", (0.5,)),
+            "top": frequent("i", 3),
+            "rate": derived("n / i"),
+            "rounded": derived("f / n"),
+            "guess": derived('"all" / f'),
+        },
+    )
+    said = {name: [reason.label for reason in reasons] for name, reasons in of_measures(view).items()}
+    assert said == {
+        "f": ["floating_point"],
+        "usual": ["floating_point"],
+        "all": ["estimate"],
+        "sketch": ["estimate"],
+        "typical": ["estimate"],
+        "top": ["estimate"],
+        "rounded": ["floating_point"],
+        "guess": ["estimate"],
+    }
+    (guess,), (f,), (typical,) = (of_measures(view)[name] for name in ("guess", "f", "typical"))
+    assert (guess.says, guess.figures) == ("estimate: computed from all, f", {"of": ["all", "f"]})
+    assert f.says == "floating-point: the last digits depend on the order of addition"
+    assert typical.says.startswith("estimate, ±")
+    assert typical.says.endswith(" % of the rank at 99 % confidence")
+
+
+def test_the_words_name_the_horizon_and_what_the_last_recompute_found() -> None:
+    assert late_duplicate(timedelta(minutes=10), 0).says == (
+        "exact unless a duplicate arrived later than 10 min after the first copy (the last recompute found 0)"
+    )
+    assert late_duplicate(HOUR, None).to_json() == {
+        "reason": "late_duplicate",
+        "label": "exact_unless_duplicate",
+        "says": "exact unless a duplicate arrived later than 1 h after the first copy",
+        "horizon_s": 3600.0,
+        "repaired": None,
+    }
+    columns = {"visitors": (ESTIMATE,)}
+    assert Exactness().says == "exact"
+    assert Exactness(columns=columns).says == "exact; visitors: estimate, ±1 %"
+    assert Exactness(columns=columns, whole=False).says == "visitors: estimate, ±1 %"
+    assert (
+        Exactness((gap("g", 2, "lost"),), columns=columns).says
+        == "incomplete: gap g lost 2 offsets (lost); visitors: estimate, ±1 %"
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (timedelta(seconds=90), "90 s"),
+        (timedelta(minutes=10), "10 min"),
+        (timedelta(hours=36), "36 h"),
+        (timedelta(days=7), "7 d"),
+        (timedelta(milliseconds=1500), "1.5 s"),
+        (timedelta(0), "0 s"),
+    ],
+)
+def test_a_length_of_time_is_in_the_largest_unit_that_divides_it(length: timedelta, text: str) -> None:
+    assert span(length) == text
+
+
+def test_together_the_weakest_view_counts_and_only_what_is_not_exact_has_words() -> None:
+    views = {"a": Exactness(), "b": Exactness(marked=(late_duplicate(HOUR, None),))}
+    label = "exact_unless_duplicate"
+    says = "b: exact unless a duplicate arrived later than 1 h after the first copy"
+    assert exactness.together(views) == {"label": label, "says": says}
+    assert exactness.together({}) == exactness.together({"a": Exactness()}) == {"label": "exact", "says": "exact"}

@@ -1,0 +1,196 @@
+"""How exact a value is and why: decided here, and said in the same words by every program, route, page and command.
+
+A value stands in a row and a column, so what holds of it is the union of three: the reasons of every row of the answer, those
+of this row, which it names, and those of its column. No reason means exact.
+
+| label                    | what may be wrong with the value                                                             |
+| ------------------------ | -------------------------------------------------------------------------------------------- |
+| `exact`                  | nothing                                                                                      |
+| `exact_unless_duplicate` | nothing, unless the log has a duplicate that the speed layer could not know                  |
+| `floating_point`         | the last digits: doubles are added up in no fixed order                                      |
+| `estimate`               | as much as its sketch states                                                                 |
+| `incomplete`             | it lacks events that the log lost                                                            |
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final, Literal, get_args
+
+from views.measures.measure import Approximation
+from views.view import View, bind
+
+Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]
+"""From the strongest to the weakest."""
+
+Name = Literal["late_duplicate", "conflicting_duplicate", "order_of_addition", "estimate", "derived", "gap", "compaction"]
+"""What can keep a value from being exact; rows name theirs in MARK."""
+
+MARK: Final = "_exactness"
+"""The field of a row that lists the names of its own reasons; a row without it has none. No key or measure begins with _."""
+
+_ORDER: Final[tuple[Label, ...]] = get_args(Label)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a value is not plainly exact: `says` is for people, `figures` are for programs."""
+
+    name: Name
+    label: Label
+    says: str
+    figures: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object: name, label and words, then the figures."""
+        return {"reason": self.name, "label": self.label, "says": self.says, **self.figures}
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """Of an answer: the reasons of `every` row, those of the `marked` rows, and by measure those of `columns`.
+
+    A row is marked if MARK is one of its fields. A measure without reasons is not in `columns`; `whole` says that some is not.
+    """
+
+    every: tuple[Reason, ...] = ()
+    marked: tuple[Reason, ...] = ()
+    columns: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict, hash=False)
+    whole: bool = True
+
+    @property
+    def label(self) -> Label:
+        """The label of the weakest value."""
+        return weakest([*self.every, *self.marked, *(reason for column in self.columns.values() for reason in column)])
+
+    @property
+    def rows(self) -> Label:
+        """The label of the weakest row, whatever its columns say."""
+        return weakest([*self.every, *self.marked])
+
+    @property
+    def marks(self) -> list[Name]:
+        """What MARK lists in a marked row."""
+        return [reason.name for reason in self.marked]
+
+    @property
+    def says(self) -> str:
+        """All of it in one line for a person."""
+        return "; ".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """What holds of the rows, then of each column that is not exact."""
+        rows = [reason.says for reason in (*self.every, *self.marked)]
+        columns = [f"{name}: {'; '.join(reason.says for reason in reasons)}" for name, reasons in self.columns.items()]
+        return [*(rows or (["exact"] if self.whole else [])), *columns]
+
+    def of(self, column: str, *, marked: bool) -> Label:
+        """The label of the value of a column in a row."""
+        return weakest([*self.every, *(self.marked if marked else ()), *self.columns.get(column, ())])
+
+    def unmarked(self) -> "Exactness":
+        """The same of an answer without a marked row."""
+        return replace(self, marked=()) if self.marked else self
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {
+            "label": self.label,
+            "rows": self.rows,
+            "says": self.says,
+            "every": [reason.to_json() for reason in self.every],
+            "marked": [reason.to_json() for reason in self.marked],
+            "columns": {name: [reason.to_json() for reason in reasons] for name, reasons in self.columns.items()},
+        }
+
+
+def weakest(reasons: Iterable[Reason]) -> Label:
+    """The label of a value that has these reasons."""
+    return max((reason.label for reason in reasons), key=_ORDER.index, default="exact")
+
+
+def together(views: Mapping[str, Exactness]) -> dict[str, Any]:
+    """What is said of values that are computed from several views, by name: the weakest label, and each view's words."""
+    label = max((one.label for one in views.values()), key=_ORDER.index, default="exact")
+    inexact = [f"{name}: {one.says}" for name, one in views.items() if one.label != "exact"]
+    return {"label": label, "says": "; ".join(inexact) or "exact"}
+
+
+def late_duplicate(horizon: timedelta, repaired: int | None) -> Reason:
+    """Of rows that the realtime part of an answer touches, of a source whose events have an identity.
+
+    `repaired` is how many such duplicates the last recompute found, None where nobody can tell.
+    """
+    found = "" if repaired is None else f" (the last recompute found {repaired})"
+    return Reason(
+        "late_duplicate",
+        "exact_unless_duplicate",
+        f"exact unless a duplicate arrived later than {span(horizon)} after the first copy{found}",
+        {"horizon_s": horizon.total_seconds(), "repaired": repaired},
+    )
+
+
+def conflicting_duplicate(dropped: int) -> Reason:
+    """Of all rows, where it matters which copy of an event counts, and the log has them in several partitions.
+
+    Realtime views keep the copy that they met first, a recompute the first one in the order of the log; `dropped` are those
+    that realtime views dropped.
+    """
+    return Reason(
+        "conflicting_duplicate",
+        "exact_unless_duplicate",
+        f"exact unless a recompute keeps another copy of an event than was counted ({dropped} were dropped)",
+        {"dropped": dropped},
+    )
+
+
+def gap(name: str, offsets: int, reason: str) -> Reason:
+    """Of all rows, where the log lost offsets of the counted range."""
+    return Reason(
+        "gap", "incomplete", f"incomplete: gap {name} lost {offsets} offsets ({reason})", {"name": name, "offsets": offsets}
+    )
+
+
+COMPACTION: Final = Reason(
+    "compaction", "incomplete", "incomplete: the topic is compacted, so events that newer ones replaced may be missing"
+)
+
+
+@lru_cache(maxsize=1024)
+def of_measures(view: View) -> Mapping[str, tuple[Reason, ...]]:
+    """The reasons of each measure that is not exact; those of a derived one come from what it reads."""
+    bound = bind(view).measures
+    known = {one.name: one.aggregate.approximate for one in bound if one.derived is None}
+    own = {name: (of_approximation(how),) for name, how in known.items() if how is not None}
+    read = {one.name: {name: own[name] for name in one.reads if name in own} for one in bound if one.derived is not None}
+    found = own | {name: (_derived(reasons),) for name, reasons in read.items() if reasons}
+    return {one.name: found[one.name] for one in bound if one.name in found}
+
+
+def of_approximation(how: Approximation) -> Reason:
+    """Why a measure's answers are not exact."""
+    figures = {"kind": how.kind, "error": how.error, "confidence": how.confidence}
+    if how.error is None:
+        if how.kind == "derived":
+            return Reason("derived", "estimate", "computed from measures that are not exact")
+        return Reason(
+            "order_of_addition", "floating_point", "floating-point: the last digits depend on the order of addition", figures
+        )
+    of = {"kll": " of the rank", "frequent": " of the number of values"}.get(how.kind, "")
+    at = "" if how.confidence is None else f" at {100 * how.confidence:.3g} % confidence"
+    return Reason("estimate", "estimate", f"estimate, \u00b1{100 * how.error:.3g} %{of}{at}", figures)
+
+
+def span(length: timedelta) -> str:
+    """A length of time in the largest unit that divides it: 90 s, 10 min, 36 h, 7 d."""
+    seconds = length.total_seconds()
+    units = ((86400, "d"), (3600, "h"), (60, "min"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= size and seconds % size == 0), (1, "s"))
+    return f"{seconds / size:g} {unit}"
+
+
+def _derived(read: Mapping[str, Sequence[Reason]]) -> Reason:
+    label = weakest(reason for reasons in read.values() for reason in reasons)
+    kind = {"estimate": "estimate", "floating_point": "floating-point"}[label]
+    return Reason("derived", label, f"{kind}: computed from {', '.join(read)}", {"of": list(read)})
