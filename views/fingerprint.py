@@ -2,7 +2,7 @@
 
 Equal fingerprints mean equal numbers, so a batch table is named by one and is built anew only when it changes. What
 changes no number does not count: the order of fields and measures, names of event types without methods, labels such as
-lateness, comments, formatting, docstrings and local names.
+lateness, comments, formatting, docstrings and local names, and in which of the project's modules code stands.
 """
 
 import dataclasses
@@ -155,7 +155,7 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
     inner = {key: _measure(name, value, []) for key, value in parameters.items() if hasattr(value, "inputs")}
     kind = type(measure).__qualname__  # of the platform's no two have one name, whichever of its modules they are in
     value = {
-        "measure": f"{type(measure).__module__}.{kind}" if own else kind,
+        "measure": f"{kind} of the project" if own else kind,
         "inputs": inputs,
         "parameters": {
             key: inner[key].value if key in inner else repr(value) for key, value in parameters.items() if key not in texts
@@ -168,8 +168,7 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
 
 def _function(name: str, function: FunctionType) -> Meaning:
     """A function of the project, with the code that it reaches."""
-    called = f"{function.__module__}.{function.__qualname__}"
-    return Meaning(name, called, f"function {function.__qualname__}", reached_by_function(function))
+    return Meaning(name, function.__qualname__, f"function {function.__qualname__}", reached_by_function(function))
 
 
 def _only(only: Only | None) -> Meaning:

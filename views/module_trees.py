@@ -65,11 +65,6 @@ def _one_name(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def imported_modules(trees: ModuleTrees, module: str, node: ImportStatement) -> list[str]:
-    """The modules that a statement imports or imports from."""
-    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else [trees.absolute(module, node)]
-
-
 def imports(tree: ast.Module) -> Iterator[ImportStatement]:
     """Every import of a module, wherever it stands."""
     return (node for node in ast.walk(tree) if isinstance(node, ImportStatement))
@@ -84,20 +79,6 @@ def within(tree: ast.AST, qualified_name: str) -> ast.AST | None:
                 return None
             tree = found
     return tree
-
-
-def paths(node: ast.AST) -> Iterator[list[str]]:
-    """Every global name of a tree in normal form, with the attributes that follow it."""
-    path: list[str] = []
-    below = node
-    while isinstance(below, ast.Attribute):
-        path, below = [below.attr, *path], below.value
-    if isinstance(below, ast.Name):
-        if not below.id.startswith("%"):
-            yield [below.id, *path]
-    else:
-        for child in ast.iter_child_nodes(below):
-            yield from paths(child)
 
 
 def bound(statement: ast.stmt) -> set[str]:

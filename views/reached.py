@@ -8,24 +8,26 @@ change when a number does would be wrong.
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from views.errors import DefinitionError
 from views.meaning import Meaning
-from views.module_trees import ImportStatement, ModuleTrees, bound, concerned, imported_modules, imports, is_field, paths, within
+from views.module_trees import ImportStatement, ModuleTrees, bound, is_field, within
 from views.modules import PLATFORM, ProjectLoader
 from views.normal_form import normal_form
+from views.references import Defined, Foreign, References, Referent, Unknown, Whole
 from views.tree_text import text
 
-Index = dict[str, list[ast.stmt]]
-"""Statements by the names that they give a value."""
+_WHOLE: Final = "*"
 
 
 def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_missing_")) -> dict[str, Meaning]:
-    """The code that runs when the attributes `called` of these classes are used, by module and name.
+    """The code that runs when the attributes `called` of these classes are used, by name.
 
     Each is a function, a constant or whatever else gives a name its value; it means its text in normal form.
     Those of structs and enums are what decoding uses.
@@ -36,7 +38,7 @@ def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_m
     own = [method for _, method in methods if method.__module__ == home or _loaded_by_project(method)]
     if not own:
         return {}
-    search = _Search(ModuleTrees(own[0]))
+    search = _Search(ModuleTrees(own[0]), home)
     for ancestor, method in methods:
         if method in own:
             search.add_class(ancestor, method)
@@ -51,7 +53,7 @@ def reached(types: Sequence[type], called: Iterable[str] = ("__post_init__", "_m
 
 def reached_by_function(function: FunctionType) -> dict[str, Meaning]:
     """The same for one function of the project, such as a default's factory."""
-    search = _Search(ModuleTrees(function))
+    search = _Search(ModuleTrees(function), function.__module__)
     search.add_function(function)
     return search.everything()
 
@@ -65,43 +67,53 @@ def _methods(owner: type) -> list[FunctionType]:
     return [value for value in values if isinstance(value, FunctionType)]
 
 
-def _index(statements: Iterable[ast.stmt], names: Callable[[ast.stmt], set[str]] = bound) -> Index:
-    index: Index = {}
+def _by_name(statements: Iterable[ast.stmt]) -> dict[str, list[ast.stmt]]:
+    index: dict[str, list[ast.stmt]] = {}
     for statement in statements:
-        for name in names(statement):
+        for name in bound(statement):
             index.setdefault(name, []).append(statement)
     return index
 
 
-class _Search:
-    """What was found so far, and what is still to be looked at."""
+@dataclass(frozen=True)
+class _Code:
+    """Statements in normal form, and what a person calls them."""
 
-    def __init__(self, trees: ModuleTrees) -> None:
+    called: str
+    forms: list[ast.AST]
+
+
+class _Search:
+    """What was found so far, and what is still to be looked at.
+
+    `home` is the module of what is asked about: definitions there are known by their names alone.
+    """
+
+    def __init__(self, trees: ModuleTrees, home: str) -> None:
         self.trees = trees
-        self.found: dict[str, Meaning] = {}
-        self.looked_up: set[str] = set()  # modules may import names from one another in a circle
+        self.home = home
+        self.references = References(trees)
+        self.found: dict[Defined, _Code] = {}
+        self.packages: dict[str, Meaning] = {}
         self.words: set[str] = set()  # attributes and texts in the code found: any may name an attribute of a class below
-        self.classes: dict[tuple[str, str], Index] = {}
-        self.modules: dict[str, Index] = {}
-        self.imported: dict[str, dict[str, str]] = {}  # by module and name, the project's modules that it imports
+        self.classes: dict[Defined, dict[str, list[ast.stmt]]] = {}
+        self.names: list[tuple[ast.Name, Defined, str]] = []
+        """Names in the forms that refer to a definition, which are replaced by its label once all is found."""
 
     def add_class(self, owner: type, method: FunctionType | None = None) -> None:
         """Let the class's attributes be found; if only a method is known, it may have been made by no class statement."""
-        tree = self.trees.tree(owner.__module__)
-        found = within(tree, owner.__qualname__) if tree is not None else None
+        module, name = owner.__module__, owner.__qualname__
+        tree = self.trees.tree(module)
+        found = within(tree, name) if tree is not None else None
         if isinstance(found, ast.ClassDef):
-            self.classes[owner.__module__, owner.__qualname__] = _index(one for one in found.body if not is_field(one))
-            self._changed(owner.__module__, owner.__qualname__)
+            self.classes[Defined(module, name)] = _by_name(one for one in found.body if not is_field(one))
+            # What a module does to a class after it is made, such as `C.factor = 2`.
+            changes = [
+                one for one in self.references.statements(module, name) if not isinstance(one, ast.ClassDef | ImportStatement)
+            ]
+            self._take(Defined(module, f"change of {name}"), changes)
         elif method is not None:
             self.add_function(method)
-
-    def _changed(self, module: str, name: str) -> None:
-        """Take what a module does to a class after it is made, such as `C.factor = 2`."""
-        tree = self.trees.tree(module)
-        statements = _index(tree.body if tree is not None else (), concerned).get(name, [])
-        self._take(
-            module, f"change of {name}", [one for one in statements if not isinstance(one, ast.ClassDef | ImportStatement)]
-        )
 
     def add_function(self, function: FunctionType) -> None:
         """Take a function of a module; a lambda is known by its line."""
@@ -112,10 +124,10 @@ class _Search:
         elif function.__name__ == "<lambda>":
             line = function.__code__.co_firstlineno
             lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda) and node.lineno == line]
-            self._take(module, f"line {len(self.found)}", lambdas)
+            self._take(Defined(module, f"line {len(self.found)}"), lambdas)
         else:
             self._refuse_closure(tree, function)
-            self._name(module, name)
+            self._follow(Defined(module, name))
 
     def _refuse_closure(self, tree: ast.Module, function: FunctionType) -> None:
         """Of a function that another one made, what it holds is not in the code; of a decorated one, the decorator is."""
@@ -133,99 +145,132 @@ class _Search:
         before = -1
         while before < len(self.found):
             before = len(self.found)
-            for (module, qualified), attributes in self.classes.items():
+            for owner, attributes in self.classes.items():
                 for word in sorted(self.words & attributes.keys()):
-                    self._take(module, f"{qualified}.{word}", attributes[word])
-        return dict(sorted(self.found.items()))
+                    self._take(Defined(owner.module, f"{owner.name}.{word}"), attributes[word], attributes.keys())
+        labels = self._labels()
+        for node, referent, written in self.names:
+            node.id = written.format(labels.get(referent, referent.name))
+        meanings = {
+            labels[place]: Meaning(code.called, "\n".join(text(form) for form in code.forms))
+            for place, code in self.found.items()
+        }
+        return dict(sorted({**meanings, **self.packages}.items()))
 
-    def _name(self, module: str, name: str) -> None:
-        """Take what a module of the project binds to a name, or what it imports under it."""
-        tree = self.trees.tree(module)
-        if tree is None or f"{module}:{name}" in self.looked_up:
-            return
-        self.looked_up.add(f"{module}:{name}")
-        if module not in self.modules:
-            self.modules[module] = _index(tree.body, concerned)
-        statements = self.modules[module].get(name, [])
-        imports = [node for one in statements for node in ast.walk(one) if isinstance(node, ImportStatement)]
-        for one in tree.body:
-            if isinstance(one, ast.ImportFrom) and one.names[0].name == "*":
-                self._imported(module, one, name)
-        self._take(module, name, [one for one in statements if not isinstance(one, ImportStatement)])
-        for node in imports:
-            self._imported(module, node, name)
+    def _labels(self) -> dict[Defined, str]:
+        """Names of definitions that do not say where they are, unless two of them have one name."""
+        number = Counter(place.name for place in self.found)
+        return {
+            place: place.name if place.module == self.home or number[place.name] == 1 else f"{place.name} of {place.module}"
+            for place in self.found
+        }
 
-    def _imported(self, module: str, node: ImportStatement, name: str) -> None:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if (alias.asname or alias.name.split(".")[0]) == name and self.trees.tree(alias.name) is None:
-                    self.add_package(alias.name)
-            return
-        origin = self.trees.absolute(module, node)
-        for alias in node.names:
-            if alias.name == "*" and self.trees.tree(origin) is not None:
-                self._name(origin, name)
-            elif (alias.asname or alias.name) == name:
-                if self.trees.tree(origin) is None and self.trees.tree(f"{origin}.{alias.name}") is None:
-                    self.add_package(origin)
-                else:
-                    self._name(origin, alias.name)
+    def _follow(self, referent: Referent) -> None:
+        """Take what is referred to."""
+        match referent:
+            case Defined(module, name):
+                statements = self.references.statements(module, name)
+                self._take(referent, statements)
+                for statement in statements:
+                    for node in ast.walk(statement):
+                        if isinstance(node, ImportStatement):
+                            self._follow_imported(module, node, name)
+            case Whole(module):
+                # The module itself is handed on: anything in it may be used.
+                tree = self.trees.tree(module)
+                self._take(Defined(module, _WHOLE), tree.body if tree is not None else [])
+            case Foreign(path):
+                self.add_package(path[0])
+            case Unknown(stars):
+                for star in stars:
+                    self.add_package(star)
 
-    def _take(self, module: str, name: str, statements: list[Any]) -> None:
-        """Add statements in normal form, and follow the names in them."""
-        if not statements or f"{module}:{name}" in self.found:
+    def _follow_imported(self, module: str, statement: ImportStatement, name: str | None = None) -> None:
+        for reference in self.references.imported(module, statement, name):
+            for referent in (reference.referent, *reference.others):
+                self._follow(referent)
+
+    def _take(self, place: Defined, statements: Sequence[ast.AST], own: Collection[str] = ()) -> None:
+        """Add statements in normal form, and follow the names in them; `own` are those of the class that they are in."""
+        if not statements or place in self.found:
             return
+        first: Any = statements[0]
         forms = [normal_form(one) for one in statements]
-        called = f"{_kind(name, statements[0])} in {self.trees.file(module)}:{statements[0].lineno}"
-        self.found[f"{module}:{name}"] = Meaning(called, "\n".join(text(form) for form in forms))
+        self.found[place] = _Code(f"{_kind(place.name, first)} in {self.trees.file(place.module)}:{first.lineno}", forms)
         for form in forms:
             for node in ast.walk(form):
-                if isinstance(node, ast.Attribute):
-                    self.words.add(node.attr)
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    self.words.add(node.value)
-                elif isinstance(node, ImportStatement):
-                    for target in imported_modules(self.trees, module, node):
-                        if self.trees.tree(target) is None:
-                            self.add_package(target)
-            for path in paths(form):
-                self._follow(module, path)
+                match node:
+                    case ast.Attribute(attr=word) | ast.Constant(value=str(word)):
+                        self.words.add(word)
+                    case ast.Name(id=word) if word in own:
+                        self.words.add(word)
+                    case ast.Import() | ast.ImportFrom():
+                        self._follow_imported(place.module, node)
+        inside = {
+            name for form in forms for node in ast.walk(form) if isinstance(node, ast.ClassDef) for name in _by_name(node.body)
+        }
+        for number, form in enumerate(forms):
+            forms[number] = _Linker(self, place.module, inside.union(own)).visit(form)
 
-    def _follow(self, module: str, path: list[str]) -> None:
-        """Follow `name.attribute...`: into a module of the project if the name is one, else to what the name is bound to."""
-        target = self._module_bound(module, path[0])
-        if target is None:
-            self._name(module, path[0])
-            return
-        rest = path[1:]
-        while rest and self.trees.tree(f"{target}.{rest[0]}") is not None:
-            target, rest = f"{target}.{rest[0]}", rest[1:]
-        if rest:
-            self._name(target, rest[0])
-        elif (tree := self.trees.tree(target)) is not None:
-            # The module itself is handed on: anything in it may be used.
-            self._take(target, "*", [one for one in tree.body if not isinstance(one, ImportStatement)])
+    def link(self, module: str, path: tuple[str, ...], ambiguous: Container[str]) -> ast.expr | None:
+        """What stands for a path in the text of code, and follow it; None for what is as it is written.
 
-    def _module_bound(self, module: str, name: str) -> str | None:
-        """The module of the project that an import binds to a name, if one does."""
-        if module not in self.imported:
-            tree, self.imported[module] = self.trees.tree(module), {}
-            for node in imports(tree) if tree is not None else ():
-                for alias in node.names:
-                    if isinstance(node, ast.ImportFrom):
-                        bound, target = alias.asname or alias.name, f"{self.trees.absolute(module, node)}.{alias.name}"
-                    else:
-                        target = alias.name if alias.asname else alias.name.partition(".")[0]
-                        bound = alias.asname or target
-                    if self.trees.tree(target) is not None:
-                        self.imported[module].setdefault(bound, target)
-        return self.imported[module].get(name)
+        A name that is `ambiguous` may be an attribute of a class around it instead.
+        """
+        reference = self.references.resolve(module, path)
+        referent, rest = reference.referent, reference.rest
+        for each in (referent, *reference.others):
+            self._follow(each)
+        written = f"{path[0]} or {{}}" if path[0] in ambiguous else "{}"
+        node = ast.Name("")
+        match referent:
+            case Defined():
+                self.names.append((node, referent, f"{written}@"))
+            case Whole(target):
+                self.names.append((node, Defined(target, _WHOLE), f"{written}@"))
+            case Foreign((root, *below)):
+                node.id, rest = written.format(f"{root} imported"), (*below, *rest)
+            case Unknown(stars):
+                if not stars:
+                    return None
+                node.id = written.format(f"{path[len(path) - len(rest) - 1]} of {', '.join(stars)}")
+        linked: ast.expr = node
+        for attribute in rest:
+            linked = ast.Attribute(linked, attribute)
+        return linked
 
     def add_package(self, module: str) -> None:
         """Note the version of a package that is not the project's; Python's own and Tandem's are pinned elsewhere."""
         root = module.split(".", maxsplit=1)[0]
         if root and root not in sys.stdlib_module_names and root not in PLATFORM:
-            self.found.setdefault(f"{root}==", version_of(root))
+            self.packages.setdefault(f"{root}==", version_of(root))
+
+
+class _Linker(ast.NodeTransformer):
+    """Replaces the global names that a tree in normal form reads, with the attributes that lead to a definition."""
+
+    def __init__(self, search: _Search, module: str, ambiguous: Container[str]) -> None:
+        self.search = search
+        self.module = module
+        self.ambiguous = ambiguous
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        path: list[str] = []
+        below: ast.expr = node
+        while isinstance(below, ast.Attribute):
+            path, below = [below.attr, *path], below.value
+        if not isinstance(below, ast.Name):
+            return self.generic_visit(node)
+        return self._linked(node, below, path)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._linked(node, node, [])
+
+    def _linked(self, node: ast.expr, first: ast.Name, attributes: list[str]) -> ast.AST:
+        if first.id.startswith("%"):
+            return node
+        linked = self.search.link(self.module, (first.id, *attributes), self.ambiguous)
+        return node if linked is None or (first is node and not isinstance(first.ctx, ast.Load)) else linked
 
 
 def version_of(package: str) -> Meaning:
@@ -244,7 +289,7 @@ def _version(root: str) -> str:
 
 def _kind(name: str, statement: ast.AST) -> str:
     """What a person calls the code that is found under a name."""
-    if name == "*":
+    if name == _WHOLE:
         return "module"
     if name.startswith("change of "):
         return name

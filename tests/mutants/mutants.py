@@ -23,6 +23,14 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "alias-for-import",
+        "code is hashed by the name that it gives an import, not by what it imports",
+        "views/references.py",
+        '            return Reference(Foreign(tuple(submodule.split("."))))',
+        '            return Reference(Foreign((origin.split(".")[0], alias.asname or alias.name)))',
+        "tests/views/test_code_in_modules.py::test_code_that_reaches_something_else_has_another_fingerprint",
+    ),
+    Mutant(
         "at-the-cut",
         "a commit that ends at the cut is taken for one above it: `<` for `<=`",
         "ledger/tiling.py",
