@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from batch import decoding, duplicates, folding
@@ -28,10 +28,11 @@ from ledger.tiling import chain
 from views import project
 from views.compare import MeasureDifference, plus
 from views.errors import TandemError
+from views.instant import instant
 from views.ranges import Ranges
 from views.source import Source
 from views.unique import identity_columns
-from views.watermark import Maxima, append_time, newest
+from views.watermark import Maxima, newest
 
 SERVED: Final[folding.Pair] = ("served", "folded")
 REPLAYED: Final[folding.Pair] = ("replayed", "folded")
@@ -41,7 +42,6 @@ _DECODE_ROWS: Final = 1_000_000
 _SCAN_ROWS: Final = 1 << 18
 _COMMITS: Final = 32
 """Files of the realtime table that one task reads."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Displaced(TandemError):
@@ -82,22 +82,18 @@ class Below:
 class BatchViews:
     """The files of the views' batch version, and what was counted on the way.
 
-    `differences` are by what was compared, then by view. Of the views that are `unlike`, new measures have other rows than what
-    there is of the others: of these nothing was built.
+    `newest` is the append time of the newest event: what its record's timestamp says, or when the archive had it, whichever
+    is earlier. `differences` are by what was compared, then by view. Of the views that are `unlike`, new measures have
+    other rows than what there is of the others: of these nothing was built.
     """
 
     files: tuple[folding.Built, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
+    newest: datetime | None
     differences: Mapping[folding.Pair, Mapping[str, tuple[MeasureDifference, ...]]] = field(hash=False)
     unlike: frozenset[str] = frozenset()
-
-    @property
-    def newest(self) -> datetime | None:
-        """The append time of the newest event."""
-        time = append_time(self.maxima)
-        return None if time is None else _EPOCH + timedelta(microseconds=time)
 
 
 @dataclass(frozen=True)
@@ -163,6 +159,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         duplicates=found.duplicates,
         conflicts=found.conflicts,
         further=sum(one.further for one in folded),
+        ahead=sum(one.ahead for one in folded),
     )
     left = covered.length - counts.records - counts.rejects
     holes = left if events.records is None else covered.length - events.records
@@ -174,12 +171,21 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
         counts=replace(counts, holes=holes, others=theirs),
         rejected={view: add(*(one.rejected[view] for one in folded)) for view in below.views},
         maxima=newest(one.maxima for one in folded),
+        newest=_newest(batch, below, [one.newest for one in folded if one.newest is not None]),
         differences={
             pair: {view: _added([one.differences for one in differ if (one.view, one.pair) == (view, pair)]) for view in places}
             for pair in work.pairs
         },
         unlike=frozenset(one.view for one in built if isinstance(one, folding.Unlike)),
     )
+
+
+def _newest(batch: Run, below: Below, stamps: Sequence[int]) -> datetime | None:
+    """The newest of these append times, in microseconds since 1970; a producer's clock may run ahead of when it was archived."""
+    if not stamps:
+        return None
+    archived = archive.reached_at(batch.tables, below.source.name, below.cut)
+    return min(instant(max(stamps)), archived)
 
 
 def _added(buckets: Sequence[Sequence[MeasureDifference]]) -> tuple[MeasureDifference, ...]:

@@ -42,7 +42,8 @@ def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publicat
                 watermarks[name] = labels.watermark
             found = repaired(work.batch.tables, base, work.release.number, name, cut=done.cut, below=counts[name])
             copies |= {name: found} if found is not None else {}
-            times = [found for found in (newest.get(name), one.views.newest) if found is not None]
+            known = newest.get(name) if extends else None
+            times = [found for found in (known, one.views.newest) if found is not None]
             newest |= {name: max(times)} if times else {}
     return replace(
         base,

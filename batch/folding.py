@@ -30,6 +30,7 @@ from ledger.stored_file import opened
 from ledger.stored_states import by_bucket, stored
 from views import kernel, project
 from views.additive import Apart, joined, with_measures
+from views.ahead import not_ahead
 from views.compare import MeasureDifference, compare
 from views.event import TIMESTAMP
 from views.kernel import Partial
@@ -37,7 +38,7 @@ from views.log_order import further
 from views.ranges import EMPTY, Partition, Ranges
 from views.source import Source, position_columns
 from views.view import View, shared_columns, state_schema
-from views.watermark import Maxima, Newest, maxima_of, newest
+from views.watermark import Maxima, Newest, maxima_of, newest, newest_append
 from views.windows import WINDOW_COLUMNS
 from views.wire import from_ipc
 
@@ -122,12 +123,15 @@ class Commits:
 class Folded:
     """What was counted over `ranges`: events, those that views rejected by view and reason, the partitions' newest times.
 
-    `further` are the events, dropped ones too, that are not the first of their record.
+    `further` are the events, dropped ones too, that are not the first of their record, and `ahead` those, dropped ones too,
+    that are ahead. `newest` is the newest append time of the events, in microseconds since 1970.
     """
 
     ranges: Ranges
     events: int
     further: int
+    ahead: int
+    newest: int | None
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
 
@@ -197,13 +201,15 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
     needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if drops.places or source.many else set()
     held = {name: Held(view) for name, view in views.items()}
-    count, beside, maxima = 0, 0, []
+    count, beside, early, stamps, maxima = 0, 0, 0, list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     for scanned in scan(work.events, part, EVENTS, sorted(needed), rows=rows):
         beside += further(scanned)
+        early += int(kernel.ahead(source, scanned).sum())
         events = drops.keep(scanned)
         count += events.num_rows
         maxima.append(_maxima(source, events, part.ranges))
+        stamps += [] if (stamp := newest_append(events)) is None else [stamp]
         prepared = kernel.prepare(source, _of_windows(work, source, events), work.generations)
         for one in held.values():
             one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
@@ -213,7 +219,7 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges, side)
         rejected[name] = one.rejected
-    yield work.buckets, Folded(part.ranges, count, beside, rejected, newest(maxima))
+    yield work.buckets, Folded(part.ranges, count, beside, early, max(stamps, default=None), rejected, newest(maxima))
 
 
 def _alone(ranges: Ranges) -> Partition | None:
@@ -225,6 +231,7 @@ def _maxima(source: Source, events: pa.Table, ranges: Ranges) -> Maxima:
     partition = _alone(ranges)
     if partition is None:
         return maxima_of(source, events)
+    events = not_ahead(source, events)
     if not events.num_rows:
         return {}
     return {partition: Newest(*(pc.max(events[name].cast(pa.int64())).as_py() for name in (source.event_time, _APPEND_TIME)))}

@@ -109,9 +109,9 @@ def _log(tables: Tables, source: str, start: Position) -> _Log:
 
 
 def _topic(connection: kafka.Connection, settings: Settings, name: str, partitions: int) -> kafka.Topic:
-    """The topic, made to keep records of any age if there is none. Raises NotReplayed if it cannot take them as they are."""
+    """The topic, made for records of any time if there is none. Raises NotReplayed if it cannot take them as they are."""
     of_any_age = msgspec.structs.replace(settings.kafka, partitions=partitions, retention_hours=0)
-    topic = kafka.create(connection, [name], msgspec.structs.replace(settings, kafka=of_any_age))[name]
+    topic = kafka.create(connection, [name], msgspec.structs.replace(settings, kafka=of_any_age), ahead=None)[name]
     if topic.partitions < partitions:
         raise NotReplayed(f"topic '{name}' has {topic.partitions} partitions; the archive has records of {partitions}")
     told = kafka.configurations(connection, [name])[name]

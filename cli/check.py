@@ -71,6 +71,7 @@ def _source(source: Source) -> dict[str, Any]:
         "plausible": [time.isoformat() for time in source.plausible],
         "lateness_s": source.lateness.total_seconds(),
         "idle_s": source.idle.total_seconds(),
+        "clock_skew_s": source.clock_skew.total_seconds(),
         "prepare": None if source.prepare is None else _prepare(source, source.prepare),
     }
 
@@ -120,6 +121,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"  a value holds 1 to {source['many']} events"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
+        yield (
+            f"  late: {source['lateness_s']:g} s behind its partition; idle: {source['idle_s']:g} s behind the newest; "
+            f"ahead: {source['clock_skew_s']:g} s after its record"
+        )
         for field, kind in source["fields"].items():
             yield f"  {field}: {kind}{_told(source['units'].get(field), source['docs'].get(field))}"
         if source["prepare"]:

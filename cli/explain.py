@@ -110,6 +110,11 @@ def _logical(view: View) -> dict[str, Any]:
             "event_time": source.event_time,
         },
         "unique": {"by": identity_columns(source), "horizon_s": source.horizon.total_seconds()} if source.identity else None,
+        "label": {
+            "lateness_s": source.lateness.total_seconds(),
+            "idle_s": source.idle.total_seconds(),
+            "clock_skew_s": source.clock_skew.total_seconds(),
+        },
         "prepare": source.prepare and source.prepare.__name__,
         "where": view.where,
         "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
@@ -229,6 +234,9 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
     by = None if unique is None else ", ".join(unique["by"])
     yield "unique", f"one of each {by}; speed knows {unique['horizon_s']:g} s back" if by else "every record counts"
+    label = logical["label"]
+    yield "label", f"late: {label['lateness_s']:g} s behind its partition; ahead: {label['clock_skew_s']:g} s after its record"
+    yield "", f"a partition is idle {label['idle_s']:g} s behind the newest"
     if logical["prepare"]:
         yield "prepare", f"{logical['prepare']}: any number of rows from each event, by itself"
     yield "where", logical["where"] or "every event"

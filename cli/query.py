@@ -104,6 +104,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     if whence.watermark is not None:
         late = f"; {whence.after_final} of the view's events came into windows that were final" if whence.after_final else ""
         yield f"event time has come to {written(whence.watermark)}{late}"
+    if whence.ahead:
+        yield f"{whence.ahead} events of the source are ahead of their records' timestamps; they count, and move no watermark"
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
 

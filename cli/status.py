@@ -31,7 +31,8 @@ def run(call: Call) -> Output:
 
     `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, also one that
     holds several events, by whichever layer has come further; `duplicates` and `conflicts` are events among what merged answers
-    count, `late` too: it is the speed layer's label, since it alone sees events in their order.
+    count, `late` too: it is the speed layer's label, since it alone sees events in their order. `ahead` are events, copies too,
+    whose time is more than the source's `clock_skew` after their record's timestamp: they count, and move no watermark.
     `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
     tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
     that answers had labelled final. `exactness` says how exact a view's merged rows are, and why. `standing` are the releases
@@ -97,6 +98,7 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired
         "quarantined": dict(stands.counts.quarantined),
         "others": stands.counts.others,
         "late": answered.late,
+        "ahead": answered.ahead,
         "duplicates": answered.duplicates,
         "conflicts": answered.conflicts,
         "repaired": repaired,
@@ -138,6 +140,7 @@ def _shown(document: dict[str, Any]) -> str:
             "quarantined": sum(source["quarantined"].values()),
             **({"others": source["others"]} if any(one["others"] for one in document["sources"].values()) else {}),
             "late": source["late"],
+            **({"ahead": source["ahead"]} if any(one["ahead"] for one in document["sources"].values()) else {}),
             "duplicates": source["duplicates"],
             "archived": source["archived"],
             "log end": _total(source["log_end"]),

@@ -230,9 +230,7 @@ def _kept_secrets(folder: Path) -> Mapping[str, str]:
     return kept
 
 
-def _migrate(
-    settings: Settings, packages: Environment, variables: Mapping[str, str], say: Callable[[str], None]
-) -> None:
+def _migrate(settings: Settings, packages: Environment, variables: Mapping[str, str], say: Callable[[str], None]) -> None:
     stamp = home(settings) / "migrated"
     wanted = packages.stamp()
     if stamp.exists() and stamp.read_text("ascii") == wanted:

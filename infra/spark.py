@@ -72,9 +72,7 @@ def session(
     return builder.getOrCreate()
 
 
-def _launch(
-    settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, archive: Path, *, debug: bool
-) -> None:
+def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, archive: Path, *, debug: bool) -> None:
     told = _log4j(settings.folder / "spark", readable=debug)
     options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     if archive.exists():

@@ -10,16 +10,18 @@ class Counts:
     """Counts over one range of one source; they add up over disjoint ranges.
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
-    records, compaction), `late` behind their partition's newest event time, `duplicates` dropped by identity, `conflicts`
-    those among them whose content none of their identity had before (views.unique), `others` records of other sources in the
-    same topics. `further` are the events and duplicates that are not the first of their record, which only a record of a list
-    has: records + quarantined + others + holes make the length of the range.
+    records, compaction), `late` behind their partition's newest event time, `ahead` of their record's timestamp
+    (views.ahead), copies too, so that batch and speed always agree on it, `duplicates` dropped by identity, `conflicts`
+    those among them whose content none of their identity had before (views.unique), `others` records of other sources in
+    the same topics. `further` are the events and duplicates that are not the first of their record, which only a record of
+    a list has: records + quarantined + others + holes make the length of the range.
     """
 
     events: int = 0
     quarantined: Mapping[str, int] = field(default_factory=dict, hash=False)
     holes: int = 0
     late: int = 0
+    ahead: int = 0
     duplicates: int = 0
     conflicts: int = 0
     others: int = 0
@@ -47,6 +49,7 @@ class Counts:
             "quarantined": dict(sorted(self.quarantined.items())),
             "holes": self.holes,
             "late": self.late,
+            "ahead": self.ahead,
             "duplicates": self.duplicates,
             "conflicts": self.conflicts,
             "others": self.others,
@@ -55,7 +58,7 @@ class Counts:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Counts":
-        """Inverse of `to_json`."""
+        """Inverse of `to_json`; what an earlier version did not count is 0."""
         return cls(**document)
 
 
@@ -69,6 +72,7 @@ def plus(*several: Counts) -> Counts:
         quarantined=add(*(counts.quarantined for counts in several)),
         holes=sum(counts.holes for counts in several),
         late=sum(counts.late for counts in several),
+        ahead=sum(counts.ahead for counts in several),
         duplicates=sum(counts.duplicates for counts in several),
         conflicts=sum(counts.conflicts for counts in several),
         others=sum(counts.others for counts in several),

@@ -21,8 +21,9 @@ class Provenance:
     `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
     time of the newest event counted, None without events. `watermark` is how far event time has come there, in microseconds
     since 1970, and `after_final` how many of the view's events came into windows that answers had labelled final before,
-    whatever was selected. `rejected` counts, by reason, the events that this view alone could not look at, whatever was
-    selected. `gaps` are the offsets in the counted range that the log lost. `exactness` says what is exact, and why if not.
+    whatever was selected. `ahead` counts the source's events that were ahead of their records' timestamps (views.ahead).
+    `rejected` counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the
+    offsets in the counted range that the log lost. `exactness` says what is exact, and why if not.
     """
 
     layer: Layer
@@ -35,6 +36,7 @@ class Provenance:
     newest: datetime | None
     watermark: int | None
     after_final: int
+    ahead: int
     rejected: Mapping[str, int]
     gaps: tuple[Gap, ...] = ()
     exactness: Exactness = field(default_factory=Exactness)
@@ -61,6 +63,7 @@ class Provenance:
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,
+            "ahead": self.ahead,
             "exactness": self.exactness.to_json(),
             "rejected": dict(self.rejected),
             "gaps": [{"name": gap.name, "reason": gap.reason, "ranges": gap.ranges.to_json()} for gap in self.gaps],

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from serving.selection import BadSelection
 from views.source import REJECTS_SCHEMA
 
 _ORDER: Final = [("timestamp", "descending"), ("topic_id", "ascending"), ("partition", "ascending"), ("offset", "descending")]
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HELD: Final = 4
 
 
@@ -34,8 +32,8 @@ class After:
     def parse(cls, text: str) -> Self:
         """Inverse of `str`. Raises BadSelection."""
         at, *rest = text.split(".", 3)
-        numbers = [at, *rest[:2]]
-        if len(rest) < 3 or not all(number.isascii() and number.isdigit() and len(number) < 19 for number in numbers):
+        digits = [at.removeprefix("-"), *rest[:2]]
+        if len(rest) < 3 or not all(number.isascii() and number.isdigit() and len(number) < 19 for number in digits):
             raise BadSelection(f"{text!r} is no place in the quarantine: `next` of a page before is one")
         return cls(int(at), rest[2], int(rest[0]), int(rest[1]))
 
@@ -51,9 +49,10 @@ class After:
     def mask(self, rejects: pa.Table) -> pa.ChunkedArray:
         """Per row, whether it comes after this place."""
         at, topics, partitions, offsets = (rejects[name] for name in ("timestamp", "topic_id", "partition", "offset"))
-        here = (_EPOCH + timedelta(microseconds=self.at), self.topic_id, self.partition, self.offset)
-        time, topic, partition, offset = (
-            pa.scalar(value, column.type) for value, column in zip(here, (at, topics, partitions, offsets), strict=True)
+        here = (self.topic_id, self.partition, self.offset)
+        time = pa.scalar(self.at, pa.int64()).cast(at.type)
+        topic, partition, offset = (
+            pa.scalar(value, column.type) for value, column in zip(here, (topics, partitions, offsets), strict=True)
         )
         same_time, same_topic = pc.equal(at, time), pc.equal(topics, topic)
         in_partition = pc.and_(pc.equal(partitions, partition), pc.less(offsets, offset))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ledger.commits import Commit
-from ledger.counts import Counts, plus
+from ledger.counts import NOTHING, Counts, plus
 from ledger.gaps import Gap, touching
 from ledger.positions import LOG_START, Position
 from ledger.publications import Publication
@@ -40,8 +40,12 @@ class Tail:
 
     @property
     def newest(self) -> datetime | None:
-        """The append time of the newest event of `[cut, end)`; None without events."""
-        return max((commit.newest for commit in self.commits if commit.newest), default=None)
+        """The append time of the newest event of `[cut, end)`; None without events.
+
+        A record that claims to be newer than the commit that counted it has a wrong timestamp: it was in the log by then.
+        """
+        times = ((commit.newest, commit.at) for commit in self.commits)
+        return max((min(newest, at or newest) for newest, at in times if newest), default=None)
 
     @property
     def watermark(self) -> int | None:
@@ -89,6 +93,11 @@ class Snapshot:
         fingerprint = self.publication.views[view].fingerprint
         return below + (0 if layer == "batch" else self.tails[source].after_final(fingerprint))
 
+    def ahead(self, source: str, *, layer: Layer = "merged") -> int:
+        """How many events of a source were ahead of their records' timestamps, of those that a layer counts."""
+        below = 0 if layer == "speed" else self.publication.counts.get(source, NOTHING).ahead
+        return below + (0 if layer == "batch" else self.tails[source].counts.ahead)
+
 
 def tail(commits: Sequence[Commit], cut: Position) -> Tail:
     """A source's commits, of which those from the cut on are the tail."""
@@ -120,6 +129,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         newest=newest,
         watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
         after_final=snapshot.after_final(view.name, source, layer=layer),
+        ahead=snapshot.ahead(source, layer=layer),
         rejected=rejected,
         gaps=gaps,
         exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),

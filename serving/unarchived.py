@@ -1,8 +1,8 @@
 """How long what no archive has is safe in each source's topics, as far as a broker tells."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from statistics import fmean
 
 from infra import broker, kafka
@@ -12,6 +12,7 @@ from ledger import archive
 from ledger.positions import Position
 from ledger.tables import Tables
 from ledger.until_loss import Retention, UntilLoss, Waiting, until_loss
+from views.instant import instant
 from views.ranges import Partition
 from views.source import Source
 
@@ -31,13 +32,13 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
         names = {name for source in wanted for name in source.topics}
         kept = {name: Retention.of(told) for name, told in kafka.configurations(connection, names).items()}
         for source in wanted:
-            lost, waiting = _waiting(connection, source, archive.archived(tables, source.name), kept)
+            lost, waiting = _waiting(connection, source, archive.archived(tables, source.name), kept, now=now)
             found[source.name] = until_loss(waiting, lost=lost, now=now, warn=warn)
     return found
 
 
 def _waiting(
-    connection: kafka.Connection, source: Source, reached: Position, kept: Mapping[str, Retention]
+    connection: kafka.Connection, source: Source, reached: Position, kept: Mapping[str, Retention], *, now: datetime
 ) -> tuple[int, list[Waiting]]:
     """How many offsets are lost, and what each partition has that is not archived and not kept for ever."""
     topics = kafka.topics(connection, source.topics)
@@ -51,14 +52,19 @@ def _waiting(
             oldest[place] = first
     found = kafka.records(connection, topics, oldest, most=_SAMPLE)
     return lost, [
-        Waiting(by_id[place[0]], ends[place] - oldest[place], _timestamp(records[0]), fmean(map(_bytes, records)))
+        Waiting(by_id[place[0]], ends[place] - oldest[place], _oldest(records, now), fmean(map(_bytes, records)))
         for place, records in found.items()
         if records
     ]
 
 
-def _timestamp(record: Record) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=record.milliseconds)
+def _oldest(records: Sequence[Record], now: datetime) -> datetime:
+    """The timestamp of the first record that does not claim to be from the future; `now` if all do.
+
+    Retention goes by timestamps, oldest record first. Kafka keeps one from the future longer; other brokers do not.
+    """
+    times = (instant(1000 * record.milliseconds) for record in records)
+    return next((time for time in times if time <= now), now)
 
 
 def _bytes(record: Record) -> int:

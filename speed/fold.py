@@ -13,13 +13,13 @@ import msgspec
 import pyarrow as pa
 
 from speed.identities import Drops, identities, without
-from views.kernel import Partial, after_final, decode, late, partial, prepare, unique
+from views.kernel import Partial, after_final, ahead, decode, late, partial, prepare, unique
 from views.log_order import further
 from views.project import load_files
 from views.ranges import EMPTY, Partition
 from views.source import Source
 from views.view import View
-from views.watermark import Maxima, Newest, event_times, maxima_of
+from views.watermark import Maxima, Newest, event_times, maxima_of, newest_append
 from views.wire import from_ipc, to_ipc
 
 SCHEMA: Final = "share binary"
@@ -57,8 +57,9 @@ class Share(msgspec.Struct, frozen=True):
     """What one task found in its records; the counts of shares add up.
 
     `records` are the partitions read, each with its number of records, lowest and highest offset. `rejected` counts by
-    fingerprint and reason, `after_final` by fingerprint; `maxima` are the newest times by partition. `partials` (by
-    fingerprint) and `identities` are Arrow IPC streams.
+    fingerprint and reason, `after_final` by fingerprint; `maxima` are the newest times by partition, of events that are not
+    ahead, and `newest` is the newest append time of all events, in microseconds since 1970. `partials` (by fingerprint) and
+    `identities` are Arrow IPC streams.
     """
 
     records: list[tuple[Partition, int, int, int]]
@@ -68,8 +69,10 @@ class Share(msgspec.Struct, frozen=True):
     others: int
     further: int
     late: int
+    ahead: int
     after_final: dict[str, int]
     maxima: list[tuple[Partition, Newest]]
+    newest: int | None
     rejected: dict[str, dict[str, int]]
     partials: dict[str, bytes]
     identities: bytes
@@ -106,8 +109,10 @@ def share_of(task: Task, records: pa.Table) -> Share:
         others=decoded.others,
         further=further(decoded.events),
         late=labelled.count,
+        ahead=int(ahead(source, decoded.events).sum()),
         after_final={fingerprint: after_final(view, prepared.events, task.watermark) for fingerprint, view in views.items()},
         maxima=list(maxima_of(source, events).items()),
+        newest=newest_append(events),
         rejected={fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
         partials={fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
         identities=to_ipc(identities(source, decoded.events, task.generations)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -13,13 +13,12 @@ from speed.fold import SCHEMA, Share, Task, fold, partial_of, shares
 from speed.horizon import Horizon
 from speed.identities import Identities
 from views.errors import TandemError
+from views.instant import instant
 from views.kernel import merge
 from views.ranges import Ranges
 from views.view import View
-from views.watermark import Maxima, append_time, newest
+from views.watermark import Maxima, newest
 from views.wire import from_ipc, to_ipc
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Torn(TandemError):
@@ -56,13 +55,12 @@ def fold_shares(
     judged = copies([from_ipc(share.identities) for share in found], horizon, task.generations)
     if judged.drops:
         found = run(replace(task, drops=judged.drops))
-    maxima = newest(dict(share.maxima) for share in found)
     return Folded(
         counts=replace(_counts(found, ranges), conflicts=judged.conflicts),
         rejected={fingerprint: add(*(share.rejected[fingerprint] for share in found)) for fingerprint in views},
         after_final=add(*(share.after_final for share in found)),
-        maxima=maxima,
-        newest=_time(append_time(maxima)),
+        maxima=newest(dict(share.maxima) for share in found),
+        newest=max((instant(share.newest) for share in found if share.newest is not None), default=None),
         partials={fingerprint: _united(view, fingerprint, found) for fingerprint, view in views.items()},
         identities=judged.added,
     )
@@ -89,6 +87,7 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         quarantined=add(*(share.quarantined for share in found)),
         holes=ranges.length - read,
         late=sum(share.late for share in found),
+        ahead=sum(share.ahead for share in found),
         duplicates=sum(share.duplicates for share in found),
         others=sum(share.others for share in found),
         further=sum(share.further for share in found),
@@ -99,7 +98,3 @@ def _united(view: View, fingerprint: str, found: Sequence[Share]) -> bytes:
     if len(found) == 1:
         return found[0].partials[fingerprint]
     return to_ipc(merge(view, [partial_of(share, fingerprint) for share in found]).states)
-
-
-def _time(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else _EPOCH + timedelta(microseconds=microseconds)

@@ -28,7 +28,7 @@ DECODE_VERSION: Final = 2
 KERNEL_VERSION: Final = 2
 """Raised whenever unique, partial, merge or present could give another number for some events."""
 
-LABELS: Final = ("topic", "lateness", "idle", "horizon", "key", "compacted")
+LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "horizon", "key", "compacted")
 """The parameters of a source that change no number: where its log is, what is said about its events, and when."""
 
 _CALLED_OF_MEASURES: Final = (

@@ -3,6 +3,7 @@
     decode(source, records)          -> events, rejects      each record by itself, exactly one outcome
                                                              or, of a topic that sources share, counted as another's
     unique(source, events, known)    -> events               copies by identity, before any filter
+    ahead(source, events)            -> which are ahead      of their records' timestamps: a label, never a loss
     prepare(source, events)          -> events               any number of rows from each, by a function of the project
     late(source, events, maxima)     -> how many came late   a label, never a loss
     after_final(view, events, ...)   -> how many came to windows that were labelled final
@@ -14,6 +15,7 @@ No engine, no I/O, no clock: batch, speed and serving all call these, and nothin
 """
 
 from views.after_final import after_final
+from views.ahead import ahead
 from views.decode import Decoded, decode
 from views.late import Late, late
 from views.merge import merge, merge_states, settle
@@ -29,6 +31,7 @@ __all__ = [
     "Prepared",
     "Unique",
     "after_final",
+    "ahead",
     "arrange",
     "arrange_as_one",
     "decode",

@@ -13,17 +13,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views.ahead import ahead
 from views.log_order import log_order
 from views.ranges import Offsets
 from views.source import Source
 
 _MICROSECOND = timedelta(microseconds=1)
-_NONE_YET = np.iinfo(np.int64).min
+_NONE_YET = -(2**62)
+"""Before every time, and no difference to one leaves int64."""
 
 
 @dataclass(frozen=True)
 class Late:
-    """`count` events were late; `maxima` is the newest event time of each partition so far, in microseconds of UTC."""
+    """`count` events were late; `maxima` is the newest event time of each partition so far, in microseconds of UTC.
+
+    Events that are ahead are not among the newest.
+    """
 
     count: int
     maxima: Offsets
@@ -37,13 +42,15 @@ def late(source: Source, events: pa.Table, maxima: Offsets = MappingProxyType({}
     lateness = source.lateness // _MICROSECOND
     order = log_order(events)
     times = events[source.event_time].cast(pa.int64()).to_numpy()[order]
+    told = np.where(ahead(source, events)[order], _NONE_YET, times)
     partitions = events.select(["_topic_id", "_partition"]).take(pa.array(order))
     count, newest = 0, dict(maxima)
     for start, end in _runs(partitions):
         partition = (partitions["_topic_id"][start].as_py(), partitions["_partition"][start].as_py())
-        running = np.maximum(np.maximum.accumulate(times[start:end]), newest.get(partition, _NONE_YET))
+        running = np.maximum(np.maximum.accumulate(told[start:end]), newest.get(partition, _NONE_YET))
         count += int(np.count_nonzero(running - times[start:end] > lateness))
-        newest[partition] = int(running[-1])
+        if running[-1] > _NONE_YET:
+            newest[partition] = int(running[-1])
     return Late(count, newest)
 
 

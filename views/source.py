@@ -92,23 +92,25 @@ class Source:
     of none. An event more than `lateness` behind its partition's newest event time is labelled late; it counts all the
     same. The source's watermark is the least of the partitions' newest event times, without those of partitions whose
     newest event the log received more than `idle` before the newest of all: answers label windows by it and by `lateness`
-    (see docs/windows.md). The speed layer drops copies of events that the log received at most `horizon` earlier; batch
-    drops all copies, so `horizon` decides how soon an answer is right, not what it means. `metadata` names what else of the
-    records the events hold: `_key` (bytes), `_headers` (a list of structs of key and value) and `_idempotency_key` (text,
-    which without the header is the record's own place, as `at TOPIC ID/0/31`); views may use these as they may use
-    `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has. `prepare` is a function of the project
-    from an Arrow table of events to one of the rows that views look at, any number for each event by itself (see
-    views/prepare.py); an event for which it fails is rejected by every view. `key` is an expression over the event's fields
-    whose text is the Kafka key of the records that `tandem feed`, `tandem generate` and `tandem serve` write: events with
-    equal keys are in one partition, in order; none lets Kafka choose. `versions` are earlier ones of the event type, the
-    newest first: a record that the event type rejects is read as the first of them that takes it, and what its upgrade
-    makes of that is the event. `only` tells the source's records from others' in its topics (by_header, by_field, or a
-    function): those are counted as others, and neither events nor rejects. With `many=n` a value holds a list of 1 to n
-    events, which all count or all go to quarantine; what a list is, the decoder says (a JSON array, rows, lines; a function
-    returns one). Its events have an `_index` too, their place in the list from 0 on, and `key` is for records whose events
-    all have it. `compacted` says that a topic has the cleanup.policy compact, so that events which a newer one of their key
-    has replaced may be gone before they are archived, whatever was served of them before: no answer is called exact. `name`
-    is the variable's in definitions.py unless it is given.
+    (see docs/windows.md). An event whose time is more than `clock_skew` after its own record's timestamp is ahead: it counts
+    all the same, and moves neither the watermark nor idleness; timedelta.max lets every event move them. The speed layer
+    drops copies of events that the log received at most `horizon` earlier; batch drops all copies, so `horizon` decides how
+    soon an answer is right, not what it means. `metadata` names what else of the records the events hold: `_key` (bytes),
+    `_headers` (a list of structs of key and value) and `_idempotency_key` (text, which without the header is the record's
+    own place, as `at TOPIC ID/0/31`); views may use these as they may use `_topic_id`, `_partition`, `_offset` and
+    `_append_time`, which every event has. `prepare` is a function of the project from an Arrow table of events to one of
+    the rows that views look at, any number for each event by itself (see views/prepare.py); an event for which it fails is
+    rejected by every view. `key` is an expression over the event's fields whose text is the Kafka key of the records that
+    `tandem feed`, `tandem generate` and `tandem serve` write: events with equal keys are in one partition, in order; none
+    lets Kafka choose. `versions` are earlier ones of the event type, the newest first: a record that the event type rejects
+    is read as the first of them that takes it, and what its upgrade makes of that is the event. `only` tells the source's
+    records from others' in its topics (by_header, by_field, or a function): those are counted as others, and neither events
+    nor rejects. With `many=n` a value holds a list of 1 to n events, which all count or all go to quarantine; what a list
+    is, the decoder says (a JSON array, rows, lines; a function returns one). Its events have an `_index` too, their place
+    in the list from 0 on, and `key` is for records whose events all have it. `compacted` says that a topic has the
+    cleanup.policy compact, so that events which a newer one of their key has replaced may be gone before they are archived,
+    whatever was served of them before: no answer is called exact. `name` is the variable's in definitions.py unless it is
+    given.
     """
 
     topic: str | tuple[str, ...]
@@ -119,6 +121,7 @@ class Source:
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
     idle: timedelta = timedelta(minutes=1)
+    clock_skew: timedelta = timedelta(hours=1)
     horizon: timedelta = timedelta(minutes=10)
     metadata: tuple[str, ...] = ()
     prepare: Prepare | None = None
@@ -193,7 +196,8 @@ class Source:
         zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
         if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
-        for name, span in (("lateness", self.lateness), ("idle", self.idle), ("horizon", self.horizon)):
+        for name in ("lateness", "idle", "clock_skew", "horizon"):
+            span = getattr(self, name)
             if not isinstance(span, timedelta) or span < timedelta(0):
                 raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
 

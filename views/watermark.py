@@ -9,7 +9,9 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from views.ahead import not_ahead
 from views.ranges import Offsets, Partition
 from views.source import APPEND_TIME, Source
 
@@ -18,18 +20,19 @@ _LEAST = -(2**63)
 
 
 class Newest(NamedTuple):
-    """The newest event time and the newest append time of a partition's events, in microseconds since 1970."""
+    """The newest event time and the newest append time of a partition's events that are not ahead, in microseconds since 1970."""
 
     event_time: int
     append_time: int
 
 
 Maxima = Mapping[Partition, Newest]
-"""How far each partition has come, of those that have had an event."""
+"""How far each partition has come, of those that have had an event that is not ahead."""
 
 
 def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:
     """The maxima of some events, in any order; of their columns it reads position, append time and event time."""
+    events = not_ahead(source, events)
     times = pa.table(
         {
             "topic": events["_topic_id"],
@@ -66,9 +69,10 @@ def event_times(maxima: Maxima) -> Offsets:
     return {partition: times.event_time for partition, times in maxima.items()}
 
 
-def append_time(maxima: Maxima) -> int | None:
-    """The newest append time of all partitions, in microseconds since 1970; None without events."""
-    return max((times.append_time for times in maxima.values()), default=None)
+def newest_append(events: pa.Table) -> int | None:
+    """The newest append time of events, ahead or not, in microseconds since 1970; None without events."""
+    newest: int | None = pc.max(events[APPEND_TIME].cast(pa.int64())).as_py()
+    return newest
 
 
 def watermark(maxima: Maxima, idle: timedelta) -> int | None:
@@ -77,10 +81,9 @@ def watermark(maxima: Maxima, idle: timedelta) -> int | None:
     A partition does not hold it back while its newest event was appended more than `idle` before the newest of all: idleness
     is measured in the log's own time, so it is the same whoever looks, and whenever.
     """
-    now = append_time(maxima)
-    if now is None:
+    if not maxima:
         return None
-    since = now - idle // _MICROSECOND
+    since = max(times.append_time for times in maxima.values()) - idle // _MICROSECOND
     return min(times.event_time for times in maxima.values() if times.append_time >= since)
 
 

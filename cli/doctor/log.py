@@ -11,12 +11,17 @@ from ledger import publications
 from ledger.commit_files import newest_at
 from ledger.standing import Followed
 from serving.unarchived import unarchived
+from views.instant import instant
 from views.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)
 """What clocks may be apart."""
 _FEED_BYTES: Final = 1_000_000
+_HOUR_MS: Final = 3_600_000
 _SET: Final = "set the topic's `{key}` to {value}"
+
+_AHEAD_OF_BROKER: Final = ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms")
+"""How far ahead of the broker's clock a topic takes records; brokers before Kafka 3.6 have the second alone."""
 
 MISSING: Final = Problem("fail", "the broker does not have a source's topic", "`tandem up` makes it")
 COMPACTED: Final = Problem(
@@ -33,6 +38,12 @@ OTHERS_TIME: Final = Problem(
     "fail",
     "a source's event time is `_append_time`, and its topic has the producers' timestamps: records go to quarantine",
     _SET.format(key="message.timestamp.type", value="LogAppendTime"),
+)
+ANY_TIME: Final = Problem(
+    "warn",
+    "`message.timestamp.after.max.ms` lets a producer's clock be more than an hour ahead: one such record makes partitions idle, "
+    "and windows final too early, until time has caught up",
+    _SET.format(key="message.timestamp.after.max.ms", value="3600000"),
 )
 NO_WRITES: Final = Problem(
     "fail",
@@ -112,6 +123,9 @@ def judged(source: Source, topic: str, configuration: Mapping[str, str], replica
         yield COMPACTED.found(f"topic '{topic}': cleanup.policy is {policy}", source=source.name)
     if source.event_time == APPEND_TIME and timed != "LogAppendTime":
         yield OTHERS_TIME.found(f"topic '{topic}': message.timestamp.type is {timed}")
+    most = next((configuration[key] for key in _AHEAD_OF_BROKER if key in configuration), None)
+    if timed == "CreateTime" and (most is None or int(most) > _HOUR_MS):
+        yield ANY_TIME.found(f"topic '{topic}': message.timestamp.after.max.ms is {most}")
     insync = f"topic '{topic}': min.insync.replicas is {least}, of {replicas}"
     if least > replicas:
         yield NO_WRITES.found(insync, replicas=replicas)
@@ -137,7 +151,7 @@ def _retention(subject: Subject) -> Iterator[Finding]:
 def _timestamps(subject: Subject) -> Iterator[Finding]:
     found = []
     for name, milliseconds in kafka.newest_timestamps(subject.connection, subject.topics.values()).items():
-        newest = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+        newest = instant(1000 * milliseconds)
         if newest > subject.now + SKEW:
             found.append(FUTURE_RECORD.found(f"topic '{name}' has a record of {_written(newest)}", topic=name))
     yield from unless(found, "no record is from the future")
@@ -179,7 +193,7 @@ CHECKS: Final = (
             "the topics cannot be asked for",
             "see `broker` and `definitions`; the user that logs in must be allowed to describe topics",
         ),
-        (MISSING, COMPACTED, NOT_COMPACTED, OTHERS_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
+        (MISSING, COMPACTED, NOT_COMPACTED, OTHERS_TIME, ANY_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
         needs=("broker", "state"),
     ),
     Check(

@@ -236,6 +236,13 @@ FAMILIES: Final = (
         _of_sources(lambda source: source["late"]),
     ),
     Family(
+        "tandem_ahead_events_total",
+        "counter",
+        _SOURCE,
+        "Events whose time is more than the source's `clock_skew` after their record's timestamp; they move no watermark.",
+        _of_sources(lambda source: source["ahead"]),
+    ),
+    Family(
         "tandem_duplicate_events_total",
         "counter",
         _SOURCE,

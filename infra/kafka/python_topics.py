@@ -5,6 +5,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
@@ -16,6 +17,7 @@ from infra.kafka.python_offsets import starts
 from infra.kafka.topic import Topic
 from infra.settings import Settings
 
+_ANY: Final = 2**63 - 1
 _OWN_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
 _READY_PAUSE_S: Final = 0.05
 
@@ -44,16 +46,23 @@ def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
 
 
 def create(
-    connection: Connection, names: Iterable[str], settings: Settings, *, own_time: Collection[str] = ()
+    connection: Connection,
+    names: Iterable[str],
+    settings: Settings,
+    *,
+    own_time: Collection[str] = (),
+    ahead: timedelta | None = timedelta(hours=1),
 ) -> dict[str, Topic]:
     """Make the topics that do not exist yet, with the settings' partitions and retention; gives all of them, ready for use.
 
-    Records of those in `own_time` get the time at which the log receives them, whatever their producers say.
+    Records of those in `own_time` get the time at which the log receives them, whatever their producers say. The others take
+    records whose timestamp is at most `ahead` of the broker's clock; None takes all.
     """
     wanted = list(names)
     existing = describe(connection, wanted)
     kafka = settings.kafka
-    common = {"retention.ms": str(kafka.retention_hours * 3_600_000 or -1)}
+    most = _ANY if ahead is None else ahead // timedelta(milliseconds=1)
+    common = {"retention.ms": str(kafka.retention_hours * 3_600_000 or -1), "message.timestamp.after.max.ms": str(most)}
     for name in dict.fromkeys(wanted):
         if name not in existing:
             new = NewTopic(

@@ -92,7 +92,7 @@ def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     told = of.to_json(now=of.newest or _ANY)
     del told["age_s"]
     told["newest"] = None if of.newest is None else utc_text(of.newest)
-    return {**told, "rejected": None, "after_final": None} if bound else told
+    return {**told, "rejected": None, "after_final": None, "ahead": None} if bound else told
 
 
 def headers_of(told: Mapping[str, Any], *, total: int, following: str | None) -> dict[str, str]:

@@ -79,6 +79,9 @@ class Provenance(BaseModel):
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None
     after_final: int | None
+    ahead: int | None = Field(
+        description="The source's events whose time is further after their record's timestamp than it allows."
+    )
     exactness: Exactness
     rejected: dict[str, int] | None
     gaps: list[dict[str, Any]]

@@ -24,7 +24,7 @@ from tests.stack import PYTHONPATH, environ
 PATIENCE_S = 600
 needs_airflow = pytest.mark.skipif(
     not airflow_packages.environment(environ()).installed(),
-    reason="Airflow is not installed here: `tandem up --airflow` or `tandem test --all` does it"
+    reason="Airflow is not installed here: `tandem up --airflow` or `tandem test --all` does it",
 )
 
 

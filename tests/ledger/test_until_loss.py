@@ -81,6 +81,21 @@ def test_both_limits_are_told() -> None:
     assert found.warning == "in 12.0 hours or 90 offsets the log may lose records that are not archived; run `tandem archive`"
 
 
+def test_a_timestamp_beyond_the_retention_is_told_as_what_it_is() -> None:
+    """A producer's clock, or an event time as timestamp: the broker goes by it, and may delete the record at any time."""
+    found = left(of_age(3 * DAY), of_age(20_000 * DAY), of_age(8 * DAY))
+    assert (found.seconds, found.expired) == (0, AT - 20_000 * DAY)
+    assert found.warning == (
+        "the timestamp 1972-01-29T12:00:00Z of a record that is not archived is older than the topic's retention: the broker may "
+        "delete it at any time; run `tandem archive`, and check the producer's clock"
+    )
+
+
+@pytest.mark.parametrize("written", ["9223372036854775807", "31536000000000000"])
+def test_a_thousand_years_are_for_ever(written: str) -> None:
+    assert Retention.of(LIMITED | {"retention.ms": written}) == Retention()
+
+
 def test_what_is_lost_is_told_first() -> None:
     found = left(of_age(9 * DAY), lost=3)
     assert found.warning == "3 offsets are lost that were not archived; `tandem archive` records them as a gap"

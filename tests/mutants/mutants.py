@@ -147,6 +147,14 @@ MUTANTS = (
         "tests/ledger/test_compaction.py::test_expired_is_only_what_lies_below_every_cut",
     ),
     Mutant(
+        "ahead-moves-the-watermark",
+        "one event with a far event time makes everybody's windows final",
+        "views/watermark.py",
+        "    events = not_ahead(source, events)\n",
+        "",
+        "tests/views/test_ahead.py::test_one_far_event_moves_nothing_and_the_next_one_does",
+    ),
+    Mutant(
         "late-events-dropped",
         "events behind the watermark are not counted",
         "speed/fold.py",

@@ -1,7 +1,7 @@
 """Rows in order, limits that count what they leave out, and a provenance that says what was counted, where to and how exactly."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from serving.outcome import Absent, Value, document
 from serving.reader import Reader
 from serving.snapshot import Tail, exactness_of
 from tests.serving import oracle
-from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
+from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, World, hit, position
 from views.ranges import Ranges
 
 
@@ -59,7 +59,7 @@ def test_keys_and_bounds_choose_among_the_rows_of_both_layers(world: World) -> N
 
 
 def test_the_document_is_what_query_prints(world: World) -> None:
-    newest = datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)  # append times of the test's log are seconds by offset
+    newest = APPENDED + timedelta(seconds=5)  # append times of the test's log are seconds by offset
     found = document(value(world, "inverse"), now=newest + timedelta(seconds=2.5))
     assert found == {
         "view": "inverse",
@@ -73,8 +73,10 @@ def test_the_document_is_what_query_prints(world: World) -> None:
             "cut": {"T": {"0": 6}},
             "realtime": {"T": {"0": 6, "1": 6}},
             "age_s": 2.5,
-            "watermark": "2026-11-01T13:01:00Z",
+            # Of the two events of 13 h the records' timestamps are of 11:50.
+            "watermark": "2026-11-01T12:00:00Z",
             "after_final": 0,
+            "ahead": 2,
             "exactness": {"label": "exact", "rows": "exact", "says": "exact", "every": [], "marked": [], "columns": {}},
             "rejected": {"expression": 1},
             "gaps": [],
@@ -86,11 +88,20 @@ def test_each_layer_has_its_own_position_and_freshness(world: World) -> None:
     batch, speed = value(world, layer="batch").provenance, value(world, layer="speed").provenance
     assert (batch.cut, batch.realtime) == (position(6), position(6))
     assert (speed.cut, speed.realtime) == (position(6), position(6, 6))
-    assert batch.newest == speed.newest == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
+    assert batch.newest == speed.newest == APPENDED + timedelta(seconds=5)
+
+
+def test_no_event_is_newer_than_the_commit_that_counted_it(tmp_path: Path) -> None:
+    """A producer's clock that is ahead makes no answer look fresh: the record was in the log by then."""
+    world = World(tmp_path, appended=NOON + timedelta(minutes=50))
+    world.append(0, hit("/", 1))
+    world.trigger()
+    assert value(world, "ever").provenance.newest == NOON
+    assert document(value(world, "ever"), now=NOON + timedelta(minutes=5))["provenance"]["age_s"] == 300
 
 
 def test_an_append_clock_ahead_of_ours_is_no_negative_age(world: World) -> None:
-    found = document(value(world), now=datetime(1970, 1, 1, tzinfo=UTC))
+    found = document(value(world), now=APPENDED)
     assert found["provenance"]["age_s"] == 0
 
 

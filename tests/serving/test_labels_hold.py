@@ -209,7 +209,7 @@ def test_a_publication_holds_what_a_new_speed_layer_starts_from(world: World) ->
     world.trigger()
     live = world.recompute(world.end)
     assert live.watermarks == {"hits": _us(4)}
-    assert live.maxima["hits"] == {(TOPIC_ID, 0): Newest(_us(9), 0), (TOPIC_ID, 1): Newest(_us(4), 1_000_000)}
+    assert live.maxima["hits"] == {(TOPIC_ID, 0): Newest(_us(9), _us(-10)), (TOPIC_ID, 1): Newest(_us(4), _us(-10) + 1_000_000)}
     assert watermark(newest([live.maxima["hits"]]), IDLE) == _us(4)
 
 

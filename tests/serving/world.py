@@ -24,12 +24,13 @@ from ledger.tables import Tables
 from tests.views.logged import records
 from views import project, watermark
 from views.fingerprint import decoder_fingerprint
-from views.kernel import after_final, decode, merge_states, partial, prepare
+from views.kernel import after_final, ahead, decode, merge_states, partial, prepare
 from views.ranges import Partition
 from views.watermark import Maxima
 from views.wire import from_ipc, to_ipc
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+APPENDED = NOON - timedelta(minutes=10)
 SOURCE = "hits"
 TOPIC_ID = "T"
 ONE_TOPIC = ((TOPIC_ID, 0), (TOPIC_ID, 1))
@@ -138,6 +139,8 @@ class World:
     """Which partition of which topic each of the log's is."""
     clock: datetime = NOON
     """When what happens next does."""
+    appended: datetime = APPENDED
+    """When the log received the first record of each partition; the others came a second apart."""
 
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
@@ -181,7 +184,11 @@ class World:
         }
         reasons = decoded.rejects["reason"].to_pylist()
         return Folded(
-            counts=Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)}),
+            counts=Counts(
+                events=decoded.events.num_rows,
+                quarantined={reason: reasons.count(reason) for reason in set(reasons)},
+                ahead=int(ahead(source, decoded.events).sum()),
+            ),
             newest=max(decoded.events["_append_time"].to_pylist(), default=None),
             rejected={fingerprint: one.rejected for fingerprint, one in partials.items() if one.rejected},
             partials={fingerprint: to_ipc(one.states) for fingerprint, one in partials.items()},
@@ -275,7 +282,7 @@ class World:
         for partition, values in self.log.items():
             topic, number = self.places[partition]
             first, to = start.get((topic, number), 0), end.get((topic, number), 0)
-            pieces.append(records(values[first:to], topic_id=topic, partition=number, first=first))
+            pieces.append(records(values[first:to], topic_id=topic, partition=number, first=first, since=self.appended))
         return pa.concat_tables(pieces)
 
     def values(self, start: Position, end: Position) -> list[bytes]:

@@ -59,7 +59,6 @@ from tests.simulation.store import DeltaTable, Handles, Places, Store, write_del
 from views.project import Project
 from views.ranges import Ranges
 from views.source import Source
-from views.watermark import append_time
 
 ROOT = "/simulated"
 
@@ -337,7 +336,8 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
             files.append(Built(view, _written(address, built, **{VERSION: str(below.version)})))
     rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
     same = {SERVED: dict.fromkeys(below.views, ())}
-    return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), same)
+    appended = max((datetime.fromtimestamp(event.appended / 1_000_000, UTC) for _, _, event in found), default=None)
+    return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), appended, same)
 
 
 def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -> States:
@@ -385,7 +385,7 @@ def _fold_records(records: Log, task: object, views: Mapping[str, object], cover
     found = list(records.within(covered))
     events = [event for _, _, event in found]
     least, maxima = numbers.least_by_fingerprint(), numbers.maxima(found)
-    appended = append_time(maxima)
+    appended = max((newest.append_time for newest in maxima.values()), default=None)
     return Folded(
         counts=Counts(len(events), holes=covered.length - len(events)),
         rejected={},

@@ -1,6 +1,7 @@
 """Records of the log for tests, as the archive holds them."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -9,15 +10,19 @@ from views.decode import Decoded, decode
 from views.log_order import further
 from views.source import RECORDS_SCHEMA, Source
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-def records(values: Sequence[bytes | None], *, topic_id: str = "topic", partition: int = 0, first: int = 0) -> pa.Table:
-    """Values as records of one partition, with offsets from `first` on and append times of one second each."""
+
+def records(
+    values: Sequence[bytes | None], *, topic_id: str = "topic", partition: int = 0, first: int = 0, since: datetime = EPOCH
+) -> pa.Table:
+    """Values as records of one partition, with offsets from `first` on and append times of one second each after `since`."""
     rows: list[dict[str, Any]] = [
         {
             "topic_id": topic_id,
             "partition": partition,
             "offset": first + row,
-            "timestamp": (first + row) * 1_000_000,
+            "timestamp": since + timedelta(seconds=first + row),
             "timestamp_type": 0,
             "key": None,
             "value": value,

@@ -10,7 +10,6 @@ from views.ranges import Partition
 from views.watermark import (
     Maxima,
     Newest,
-    append_time,
     event_times,
     later,
     maxima_from_json,
@@ -76,7 +75,6 @@ def test_exactly_idle_long_still_holds_back() -> None:
 
 def test_without_events_there_is_none() -> None:
     assert watermark({}, IDLE) is None
-    assert append_time({}) is None
     assert later(None, None) is None
     assert later(None, -5) == -5
 

@@ -19,6 +19,7 @@ from views.decode.reasons import Reject, refusal, within
 from views.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
 from views.errors import DefinitionError, said_by
 from views.event import Event, Field, event_fields
+from views.instant import FIRST, LAST
 from views.only import only_parameters
 from views.python_values import array, scalar
 from views.source import (
@@ -71,7 +72,7 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
     faults has the reason of the first: as text, then by field, then its event time, then its idempotency key. One that
     the event type rejects is read as each older version in turn; the first that takes it has it upgraded, and if none does, the
-    event type's reject counts.
+    event type's reject counts. A timestamp beyond the years 1 to 9999 is taken for the nearest time within.
     """
     schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
@@ -80,7 +81,8 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     metadata = metadata_schema(source).names
     copied = {**_POSITION, **{name[1:]: name for name in metadata if name != IDEMPOTENCY_KEY}}
     others = 0
-    for batch in records.select(needed.names).cast(needed).to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.many or 1))):
+    for stamped in records.select(needed.names).cast(needed).to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.many or 1))):
+        batch = _in_calendar(stamped)
         own, untold = _own(source, batch)
         others += batch.num_rows - len(own) - len(untold)
         mine = batch if len(own) == batch.num_rows else batch.take(array(own, pa.int64()))
@@ -119,6 +121,17 @@ def _listed(event: type[Event], decoder: Decoder) -> Listed:
     if isinstance(decoder, str):
         return by_line(PARSERS[decoder](event)) if decoder in BY_LINE else json.listed(event)
     return decoder.listed(event) if isinstance(decoder, ParameterizedDecoder) else function.listed(event, decoder)
+
+
+def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records with timestamps that a datetime can be: a broker may take any, such as microseconds for milliseconds."""
+    place = batch.schema.get_field_index("timestamp")
+    stamps = batch.column(place).cast(pa.int64())
+    bounds = pc.min_max(stamps).as_py()
+    if not batch.num_rows or FIRST <= bounds["min"] <= bounds["max"] <= LAST:
+        return batch
+    within = pc.max_element_wise(pc.min_element_wise(stamps, scalar(LAST, pa.int64())), scalar(FIRST, pa.int64()))
+    return batch.set_column(place, batch.schema.field(place), within.cast(batch.schema.field(place).type))
 
 
 def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int, Reject]]:

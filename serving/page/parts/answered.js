@@ -21,6 +21,7 @@ export function answered(told) {
       "Newest event": told.newest === null ? "none" : h("time", { datetime: told.newest, title: time(told.newest) }, ago(told.newest)),
       Watermark: told.watermark === null ? "none" : h("time", { datetime: told.watermark }, second(told.watermark)),
       "Late, after final": told.after_final === null ? null : number(told.after_final),
+      "Ahead of their records": told.ahead ? number(told.ahead) : null,
       Rejected: rejected && Object.keys(rejected).length ? Object.entries(rejected).map(([why, count]) => `${why} ${number(count)}`).join(", ") : null,
     }),
     [...every, ...marked].map((reason) => h("p", { class: reason.label === "incomplete" ? "problem" : "note" }, `${sentence(reason.says)}.`)),

@@ -36,6 +36,7 @@ _FINE = {
     "message.timestamp.type": "CreateTime",
     "min.insync.replicas": "2",
     "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
 }
 
 
@@ -138,6 +139,29 @@ def test_a_record_from_the_future_is_told(folder: Path, broker: kafka.Connection
     assert topic.name in wrong(folder, "timestamps", looks.FUTURE_RECORD, now=now - looks.SKEW - timedelta(seconds=1)).what
 
 
+@pytest.mark.broker
+def test_a_record_from_any_time_is_told(folder: Path, broker: kafka.Connection, made) -> None:
+    """Also of a year that no datetime has: microseconds that were taken for milliseconds."""
+    topic = made(message_timestamp_after_max_ms=str(2**63 - 1), retention_ms="-1")
+    write(folder, topic.name)
+    with kafka.sender(broker.address) as sender:
+        sender.send_as(topic.name, 0, kafka.Record(1_800_000_000_000_000, None, b"x"))
+    assert wrong(folder, "timestamps", looks.FUTURE_RECORD).what.endswith("has a record of 9999-12-31T23:59:59+00:00")
+    assert wrong(folder, "topics", looks.ANY_TIME).what.endswith(f"message.timestamp.after.max.ms is {2**63 - 1}")
+    assert fine(folder, "retention") == "what is not archived is safe"
+
+
+@pytest.mark.broker
+def test_a_topic_of_tandem_is_bounded_and_one_of_the_log_s_own_time_need_not_be(
+    folder: Path, broker: kafka.Connection, made
+) -> None:
+    any_time = {"message_timestamp_after_max_ms": str(2**63 - 1)}
+    write(folder, new_topic(broker).name)
+    fine(folder, "topics")
+    write(folder, made(message_timestamp_type="LogAppendTime", **any_time).name)
+    fine(folder, "topics")
+
+
 @pytest.mark.parametrize(
     ("change", "replicas", "problem"),
     [
@@ -147,11 +171,23 @@ def test_a_record_from_the_future_is_told(folder: Path, broker: kafka.Connection
         ({"min.insync.replicas": "3"}, 3, looks.NO_SPARE),
         ({"min.insync.replicas": "4"}, 3, looks.NO_WRITES),
         ({"max.message.bytes": "1000000"}, 3, None),
+        ({"message.timestamp.after.max.ms": "3600001"}, 3, looks.ANY_TIME),
     ],
 )
 def test_what_needs_more_brokers_than_one_is_judged_too(change: dict[str, str], replicas: int, problem: Problem | None) -> None:
     found = [each.mend for each in looks.judged(SALES, "sales", {**_FINE, **change}, replicas)]
     assert found == ([] if problem is None else [problem.mend.format(replicas=replicas, fewer=replicas - 1)])
+
+
+def test_what_an_older_broker_says_of_timestamps_is_judged() -> None:
+    """Before Kafka 3.6 one bound was for both sides, and where there is none at all, any time is let in."""
+    older = {name: value for name, value in _FINE.items() if name != "message.timestamp.after.max.ms"}
+    for more, problems in (
+        ({}, 1),
+        ({"message.timestamp.difference.max.ms": str(2**63 - 1)}, 1),
+        ({"message.timestamp.difference.max.ms": "60000"}, 0),
+    ):
+        assert len([*looks.judged(SALES, "sales", {**older, **more}, 3)]) == problems
 
 
 def test_a_broker_that_does_not_answer_is_told_once(tmp_path: Path) -> None:

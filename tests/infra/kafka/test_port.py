@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Producer
@@ -48,6 +49,27 @@ def test_a_topic_may_have_the_time_of_the_log(broker: kafka.Connection) -> None:
     kafka.create(broker, names, Settings(), own_time=names[:1])
     told = kafka.configurations(broker, names)
     assert [told[name]["message.timestamp.type"] for name in names] == ["LogAppendTime", "CreateTime"]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "written"), [(timedelta(hours=1), "3600000"), (timedelta(minutes=5), "300000"), (None, str(2**63 - 1))]
+)
+def test_a_topic_takes_no_record_from_further_ahead(broker: kafka.Connection, ahead: timedelta | None, written: str) -> None:
+    """What bounds what one fast clock of a producer can do is the broker's clock, whatever the broker's own default is."""
+    name, now = f"{new_topic(broker).name}-bounded", datetime.now(UTC)
+    kafka.create(broker, [name], Settings(), ahead=ahead)
+    (configuration,) = kafka.configurations(broker, [name]).values()
+    assert configuration["message.timestamp.after.max.ms"] == written
+
+    def send(stamp: datetime) -> None:
+        with kafka.sender(broker.address) as sender:
+            sender.send_as(name, 0, kafka.Record(int(stamp.timestamp() * 1000), None, b"x"))
+
+    send(now - timedelta(days=4000))
+    send(now + (ahead or timedelta(days=4000)) - timedelta(seconds=60))
+    if ahead is not None:
+        with pytest.raises(kafka.NotSent, match="0 were acknowledged"):
+            send(now + ahead + timedelta(seconds=60))
 
 
 def test_a_key_has_one_partition_that_its_hash_names_and_keeps_its_order(broker: kafka.Connection, client: Client) -> None:

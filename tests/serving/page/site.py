@@ -2,19 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ledger import audits
 from ledger.audits import Audit, Figures
-from ledger.positions import LOG_START, Position
+from ledger.positions import LOG_START
 from tests.serving.world import NOON, World
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 DEFINITIONS = """
 from datetime import datetime
@@ -115,19 +110,9 @@ def day(seed: int = 7) -> Iterator[tuple[float, bytes]]:
         yield minute, hit(page, min(minute, -0.01), user=user, ms=ms, size=random.randrange(400, 90_000))
 
 
-class Site(World):
-    """A world whose log received its records within the half hour before noon."""
-
-    def records(self, start: Position, end: Position) -> pa.Table:
-        found = super().records(start, end)
-        place = found.column_names.index("timestamp")
-        shifted = pc.add(found["timestamp"], pa.scalar(NOON - EPOCH - timedelta(minutes=30)))
-        return found.set_column(place, found.schema.field(place), shifted.cast(found.schema.field(place).type))
-
-
 def site(folder: Path) -> World:
     """Two thirds of the day below the cut, archived with some records that are none; the rest in the realtime part."""
-    made = Site(folder, definitions=DEFINITIONS)
+    made = World(folder, definitions=DEFINITIONS, appended=NOON - timedelta(minutes=30))
     hits = list(day())
     done = [value for minute, value in hits if minute < -360]
     made.append(0, *done[::2], b"{broken <b>\x1b[31m\xff", b'{"moment":"2026-11-01T08:00:00Z","page":"/x"}')

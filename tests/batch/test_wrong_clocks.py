@@ -1,0 +1,190 @@
+"""Clocks of producers that are wrong, on a real broker: labels and figures of honest records stay, and every command goes on."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from batch import archive, recompute
+from cli.__main__ import main
+from infra import kafka
+from ledger import publications
+from ledger.follower import Follower
+from serving.outcome import given
+from serving.reader import Reader
+from tests.batch.shop import Shop
+from tests.speed.sales import Running, wait_until_folded
+from tests.stack import create_as, new_topic
+
+pytestmark = pytest.mark.broker
+
+DEFINITIONS = """
+from datetime import datetime
+
+from views import Event, Source, View, count, maximum, total, tumbling
+
+
+class Sale(Event):
+    id: int
+    at: datetime
+    cents: int
+
+
+sales = Source(topic="TOPIC", event=Sale, event_time="at", identity=("id",), name="sales")
+per_minute = View(source=sales, window=tumbling(minutes=1), measures={"n": count(), "cents": total("cents")})
+stamped = View(source=sales, measures={"n": count(), "last": maximum("_append_time")})
+SOURCES = (sales,)
+VIEWS = (per_minute, stamped)
+"""
+SECOND = timedelta(seconds=1)
+
+
+def sale(number: int, at: datetime) -> bytes:
+    return json.dumps({"id": number, "at": at.isoformat(), "cents": 5}).encode()
+
+
+@pytest.fixture
+def follow(shop: Shop, spark: SparkSession) -> Iterator[Any]:
+    """Run the speed layer until it has counted all of the topic, then stop it."""
+
+    def run() -> None:
+        layer = Running(shop.settings)
+        layer.start(spark, shop.project())
+        try:
+            wait_until_folded(shop.settings, shop.connection, shop.topic)
+        finally:
+            layer.stop.set()
+            layer.join()
+        assert layer.error is None
+
+    return run
+
+
+def query(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """What `tandem query` prints with --json, as a gate of a DAG asks it too."""
+    assert main(["query", *words, "--project", str(shop.folder), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def per_minute(shop: Shop) -> dict[datetime, tuple[int, str]]:
+    rows = given(Reader(shop.tables).answer("per_minute")).rows()
+    return {datetime.fromisoformat(row["window_start"]): (row["n"], row["window_state"]) for row in rows}
+
+
+def test_one_far_event_leaves_all_others_as_they_were(
+    shop: Shop, follow: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Windows of the minute stay open, partitions are not idle, nothing is late or after final, a gate still waits.
+
+    In the realtime views, after a restart, in the batch views, and where the batch alone has read the log.
+    """
+    shop.define(DEFINITIONS)
+    now = datetime.now(UTC).replace(microsecond=0)
+    minute, far = now.replace(second=0), now + timedelta(days=400)
+    behind = now - 20 * SECOND
+    shop.sell({0: [sale(1, now)], 1: [sale(2, behind)]})
+    follow()
+    shop.sell({0: [sale(3, far)]})
+    follow()
+    # Copies of it, too; then honest ones, a second older than the newest, which is in time.
+    shop.sell({0: [sale(3, far), sale(4, now - SECOND)], 1: [sale(5, behind - SECOND)]})
+    follow()
+
+    def same(layer: str) -> None:
+        found = query(shop, capsys, "per_minute", "--layer", layer)
+        told = found["provenance"]
+        # The least of both partitions: the second is not idle.
+        assert datetime.fromisoformat(told["watermark"]) == behind
+        assert (told["after_final"], told["ahead"]) == (0, 2)
+        rows = {datetime.fromisoformat(row["window_start"]): row for row in found["rows"]}
+        assert sum(row["n"] for row in rows.values()) == 5
+        assert (rows[far.replace(second=0)]["n"], rows[far.replace(second=0)]["window_state"]) == (1, "open")
+        assert rows[minute]["window_state"] == "open"
+        # What `Published(time=)` asks: whether event time has come to the next minute.
+        assert not datetime.fromisoformat(told["watermark"]) >= minute + timedelta(minutes=1)
+
+    same("merged")
+    commits = Follower(shop.tables, 1, "sales").poll()
+    assert (sum(one.counts.late for one in commits), sum(one.counts.ahead for one in commits)) == (0, 2)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+    same("batch")
+    same("merged")
+    assert (live.counts["sales"].ahead, live.counts["sales"].late, live.counts["sales"].duplicates) == (2, 0, 1)
+    assert main(["verify", "--all", "--project", str(shop.folder)]) == 0
+    assert "agree" in capsys.readouterr().out
+    assert main(["status", "--json", "--project", str(shop.folder)]) == 0
+    assert json.loads(capsys.readouterr().out)["sources"]["sales"]["ahead"] == 2
+
+    # Nobody has followed: the batch alone tells how far event time has come.
+    (tmp_path / "alone").mkdir()
+    alone = Shop.open(shop.connection, shop.topic, tmp_path / "alone")
+    alone.define(DEFINITIONS)
+    archive.run(alone.run("archive"), alone.project)
+    first = recompute.run(alone.run("recompute"), alone.project).publication
+    assert first.watermarks == live.watermarks
+    assert first.maxima == live.maxima
+    assert first.counts["sales"].ahead == 2
+
+
+STAMPS: Sequence[timedelta | int] = (
+    timedelta(),
+    timedelta(minutes=50),
+    timedelta(days=40),
+    -timedelta(days=40),
+    1,  # 1970, in milliseconds
+    1_800_000_000_000_000,  # microseconds taken for milliseconds: the year 59009
+    9_000_000_000_000_000,
+)
+
+
+def unbounded(connection: kafka.Connection) -> kafka.Topic:
+    """A topic that takes records of any time and keeps them, as brokers before Kafka 4 do."""
+    wanted = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+    return create_as(connection, f"{new_topic(connection).name}-any-time", wanted)
+
+
+def test_whatever_timestamps_a_broker_lets_in_every_command_goes_on(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each event counts once in both layers; ages are never of the future, and a copy of any is a copy."""
+    shop = Shop.open(broker, unbounded(broker), tmp_path)
+    shop.define(DEFINITIONS)
+    now = datetime.now(UTC).replace(microsecond=0)
+    layer = Running(shop.settings)
+    layer.start(spark, shop.project())
+    try:
+        for number, stamp in enumerate(STAMPS):
+            at = stamp if isinstance(stamp, int) else int((now + stamp).timestamp() * 1000)
+            with kafka.sender(broker.address) as sender:
+                for partition in (0, 1):
+                    sender.send_as(shop.topic.name, partition, kafka.Record(at, None, sale(number, now)))
+                sender.send_as(shop.topic.name, number % 2, kafka.Record(at, None, b"no sale"))
+            wait_until_folded(shop.settings, broker, shop.topic)
+        assert layer.error is None
+    finally:
+        layer.stop.set()
+        layer.join()
+    assert layer.error is None
+
+    def same() -> None:
+        found = query(shop, capsys, "stamped")
+        assert found["rows"][0]["n"] == len(STAMPS)
+        assert 0 <= found["provenance"]["age_s"] < 3600
+        assert found["provenance"]["ahead"] == 4  # of two stamps, in two partitions
+
+    same()
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+    assert live.newest["sales"] <= datetime.now(UTC)
+    same()
+    for words in (["status"], ["quarantine", "--limit", "3"], ["metrics"], ["verify", "--all"], ["explain", "stamped"]):
+        assert main([*words, "--project", str(shop.folder)]) == 0, capsys.readouterr()
+    assert main(["doctor", "--project", str(shop.folder)]) in (0, 1)
+    told = capsys.readouterr().out
+    assert "message.timestamp.after.max.ms" in told
+    assert publications.latest(shop.tables) == live
