@@ -90,10 +90,11 @@ def _print(returned: Any, *, as_json: bool) -> int:
 
 
 def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bool = False) -> int:
+    text = sentence.encode("utf-8", "backslashreplace").decode()  # it may repeat an argument that is no UTF-8
     if not said:
-        sys.stderr.write(f"{before}tandem: {sentence}\n")
+        sys.stderr.write(f"{before}tandem: {text}\n")
     if as_json:
-        sys.stdout.write(json.dumps({"error": sentence}, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps({"error": text}, ensure_ascii=False) + "\n")
     return code
 
 

@@ -35,8 +35,9 @@ class Problem(HTTPException):
 
 
 def document(status: int, detail: str) -> dict[str, Any]:
-    """The problem as JSON."""
-    return {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    """The problem as JSON; half of a surrogate pair, which a detail may repeat from a request, is written as its escape."""
+    text = detail.encode("utf-8", "backslashreplace").decode()
+    return {"title": HTTPStatus(status).phrase, "status": status, "detail": text}
 
 
 def response(

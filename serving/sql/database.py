@@ -9,6 +9,7 @@ import pyarrow as pa
 from serving.sql.functions import register
 from serving.sql.limits import MIB, Limits
 from serving.sql.refused import Refused
+from serving.sql.representable import representable
 from serving.sql.statement import worded
 
 _CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
@@ -60,7 +61,7 @@ def run(
         relation = connection.sql(statement)
         if relation is None:
             raise Refused("the statement gives no rows; exactly one SELECT is asked for", "statement")
-        return _collected(relation.to_arrow_reader(_PIECE), limits)
+        return _collected(representable(relation).to_arrow_reader(_PIECE), limits)
     except (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError):
         raise Refused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
     except (duckdb.Error, pa.ArrowException, RuntimeError, ValueError) as error:
@@ -76,7 +77,16 @@ def _collected(reader: pa.RecordBatchReader, limits: Limits) -> tuple[int, pa.Bu
             rows += batch.num_rows
             if rows > limits.rows:
                 raise Refused(f"the result has more than {limits.rows} rows; add a LIMIT, or aggregate", "limit")
+            _refuse_other_times(batch)
             stream.write_batch(batch)
             if sink.tell() > limits.bytes:
                 raise Refused(f"the result has more than {limits.bytes // MIB} MiB; choose fewer columns or rows", "limit")
     return rows, sink.getvalue()
+
+
+def _refuse_other_times(batch: pa.RecordBatch) -> None:
+    """Raises Refused for the one value of a representable type that is none in Arrow: the time of day at which a day ends."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        raise Refused("the result has the time 24:00:00, which few programs know; CAST it AS VARCHAR", "statement") from None

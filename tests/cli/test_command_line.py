@@ -86,6 +86,14 @@ def test_json_is_one_document_and_nothing_else(command, document: Any, capsys: p
     assert capsys.readouterr().out == "for people\n"
 
 
+def test_an_argument_that_is_no_text_is_repeated_as_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    """As Python has the bytes of an argument that are no UTF-8."""
+    assert main(["check", "--project", "/tmp/\udcff", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert "\\udcff" in json.loads(shown.out)["error"]
+    assert "no project at" in shown.err
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
