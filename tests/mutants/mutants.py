@@ -217,6 +217,22 @@ MUTANTS = (
         "tests/views/test_first_and_last.py::test_events_of_one_time_go_by_their_places",
     ),
     Mutant(
+        "tail-called-exact",
+        "rows that realtime states are part of carry no reason, so what a late duplicate may be in is called exact",
+        "serving/touched.py",
+        "        found[engine.query(sql, tables)[_ROW].to_numpy()] = True",
+        "        pass",
+        "tests/serving/test_exact_is_exact.py::test_every_way_marks_just_the_rows_that_the_tail_is_part_of",
+    ),
+    Mutant(
+        "lists-told-as-one-event",
+        "what a run is about to read is told by offsets, of which a list of events has one",
+        "batch/spans.py",
+        '        each=1 + (row.get(f"max.{INDEX}") or 0),',
+        "        each=1,",
+        "tests/batch/test_what_is_ahead_is_told.py::test_records_of_several_events_are_told_by_their_events",
+    ),
+    Mutant(
         "horizon-off-by-one",
         "an identity is forgotten a microsecond too early: at the end of its span, not after it",
         "speed/horizon.py",

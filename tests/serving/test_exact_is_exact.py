@@ -19,6 +19,7 @@ import pytest
 from cli.__main__ import main
 from ledger.counts import Counts
 from ledger.positions import LOG_START, Position
+from ledger.realtime import Writer
 from serving.connection import Connection
 from serving.http.media import ARROW, CSV, NDJSON
 from serving.memory.store import Store
@@ -244,6 +245,50 @@ def every_way(world: World, name: str) -> Iterator[tuple[str, tuple[list[Row], M
         told = asker.post("/sql", json={"statement": f"SELECT * FROM {name}"}).json()["provenance"]
         assert told["exactness"]["label"] == told["views"][name]["exactness"]["label"]
         yield "sql", (found["rows"], told["views"][name]["exactness"])
+
+
+def test_commands_say_what_answers_say(half: Deduplicating, capsys: pytest.CaptureFixture[str]) -> None:
+    def ran(*command: str) -> dict[str, Any]:
+        assert main([*command, "--json", "--project", str(half.folder)]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    status = ran("status")
+    for name in half.project.views:
+        answer = Reader(half.tables).answer(name)
+        assert isinstance(answer, Value)
+        said = answer.provenance.to_json(now=NOON)["exactness"]
+        queried = ran("query", name)
+        assert (queried["rows"], queried["provenance"]["exactness"]) == (answer.rows(), said)
+        assert status["views"][name]["exactness"] == ran("explain", name)["serving"]["exactness"] == said
+        checked = ran("check")["views"][name]["measures"]
+        assert {one: [how["exactness"]] for one, how in checked.items() if how["exactness"]} == said["columns"]
+        found = ran("sql", f"SELECT count(*) FROM {name}")["_provenance"]
+        assert (found["exactness"]["label"], found["views"][name]["exactness"]) == (said["label"], said)
+    assert main(["explain", "hourly", "--project", str(half.folder)]) == 0
+    printed = capsys.readouterr().out
+    assert f"rows exact unless a duplicate arrived later than {HORIZON_S} s after the first copy" in printed
+    assert main(["status", "--project", str(half.folder)]) == 0
+    assert "exact unless duplicate" in capsys.readouterr().out
+
+
+def test_rows_that_changed_are_marked_like_any(half: Deduplicating, tmp_path: Path) -> None:
+    world = half.moved(tmp_path)
+    connection = Connection(Store(world.tables, 7))
+    token = connection.view("hourly").now().token
+    world.append(0, visit("/b", 121))
+    world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
+    world.trigger()
+    connection.refresh()
+    changed = next(connection.view("hourly").changes(token))
+    assert [(row["page"], row["window_start"][11:16], row[MARK]) for row in changed.rows.rows()] == [
+        ("/b", "14:00", ["late_duplicate"])
+    ]
+    batch = world.recompute(world.end)
+    connection.refresh()
+    now = connection.view("hourly").now()
+    assert (batch.number, now.provenance.exactness.rows) == (now.provenance.publication, "exact")
+    assert all(MARK not in row for row in now.scan().rows())
 
 
 def test_an_answer_without_a_row_of_the_tail_is_exact_by_every_way(half: Deduplicating) -> None:
