@@ -252,7 +252,7 @@ MUTANTS = (
         "lost-in-compaction",
         "a commit that holds what memory has counted and what it has not is taken for known",
         "serving/memory/held.py",
-        "            held, after = replace(held, end=held.cut, tail=()), 0",
+        "            held, after = replace(held, end=held.cut, tail=(), alone=()), 0",
         "            after = len(tail.commits)",
         "tests/serving/memory/test_memory_equals_the_reader.py"
         "::test_what_compaction_made_one_across_a_readers_position_counts_once",
