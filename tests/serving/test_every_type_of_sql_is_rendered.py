@@ -213,7 +213,7 @@ def result(statement: str) -> pa.Table:
 
 def assert_rendered(table: pa.Table, rows: list[dict[str, Any]]) -> None:
     """Each format has these rows."""
-    page = Page(table, {"provenance": {}}, {}, rows=to_rows)
+    page = Page(table, {"provenance": {}}, {}, rows_of=to_rows)
     assert json.loads(rendered(page, JSON))["rows"] == rows
     assert [json.loads(line) for line in rendered(page, NDJSON).splitlines()] == rows
     assert to_rows(pa.ipc.open_stream(rendered(page, ARROW)).read_all()) == rows
@@ -246,7 +246,7 @@ def test_results_of_several_pieces() -> None:
     both = ", ".join(f"[{some[0].sql}, {some[1].sql}][1 + range % 2] AS {name}" for name, some in drawn.items())
     table = result(f"SELECT {both}, [range] AS n FROM range({2 * database._PIECE + 1})")
     assert table["n"].num_chunks > 1
-    read = pa.ipc.open_stream(rendered(Page(table, {"provenance": {}}, {}, rows=to_rows), ARROW)).read_all()
+    read = pa.ipc.open_stream(rendered(Page(table, {"provenance": {}}, {}, rows_of=to_rows), ARROW)).read_all()
     for place in (0, 1, database._PIECE - 1, database._PIECE, 2 * database._PIECE):
         wanted = {name: some[place % 2].value for name, some in drawn.items()} | {"n": [place]}
         assert to_rows(table.slice(place, 1)) == to_rows(read.slice(place, 1)) == [wanted]
