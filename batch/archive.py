@@ -16,7 +16,7 @@ from batch.spans import EVENTS, RECORDS, rows_within, spans
 from infra import broker, kafka, spark
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
-from ledger import archive, delta, first, gaps, releases
+from ledger import archive, delta, first, gaps, losses, releases
 from ledger.counts import Counts, plus
 from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
 from ledger.place import Place
@@ -70,7 +70,7 @@ class _Log:
             now = kafka.topics(self.connection, self.source.topics)
             refuse_new_topic({topic.name: topic.id for topic in now}, reached, known)
 
-    def firsts(self) -> Offsets:
+    def starts(self) -> Offsets:
         """The first offset that each partition still has, of the topics that have the names now."""
         return kafka.starts(self.connection, kafka.topics(self.connection, self.source.topics))
 
@@ -102,9 +102,14 @@ def run(
         for log in logs:
             with archiving(reporter, batch, release, log.source):
                 archived.append(_archive(batch, release, log))
-    for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())[1:]:
-        archived += _beside(batch, releases.load(batch.tables, state.release), release, connection)
+    for number in _followed(batch)[1:]:
+        archived += _beside(batch, releases.load(batch.tables, number), release, connection)
     return archived
+
+
+def _followed(batch: Run) -> list[int]:
+    """The releases that are kept up, the live one first."""
+    return [state.release for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())]
 
 
 def _beside(batch: Run, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
@@ -148,17 +153,20 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     if any(run.imported for run in archive.unwritten(tables, name)):
         raise ImportUnfinished(f"an import of source {name!r} was cut short; run `tandem import` again with the same folder")
     yield from _unfinished(tables, release, log.source)
-    known = archive.runs(tables, name)
-    start = known[-1].end if known else LOG_START
-    firsts, ends = log.firsts(), log.ends()
-    log.refuse_new_topic(start, archive.topic_names(tables, name))
-    _refuse_another_log(start, firsts, ends)
-    end = upper(start, Position.of(ends))
-    fresh = {partition: offset for partition, offset in firsts.items() if partition not in start}
-    new = ranges(start, end, fresh).length
-    if new or log.may_be_new:
-        archive.name_topics(tables, name, {topic.name: topic.id for topic in log.topics}, at=batch.now())
-    if new:
+    runs, names, known = archive.runs(tables, name), archive.topic_names(tables, name), archive.firsts(tables, name)
+    start = runs[-1].end if runs else LOG_START
+    starts, ends = log.starts(), log.ends()
+    # What was counted of a topic that is gone is a part of the log that no broker tells of: the run covers it, as a gap.
+    former = losses.counted_of_former(tables, name, releases=_followed(batch), present={topic for topic, _ in starts})
+    log.refuse_new_topic(upper(start, former), names)
+    _refuse_another_log(start, starts, ends)
+    topics = {topic.name: topic.id for topic in log.topics}
+    firsts = losses.first_offsets(starts, topics, known=known, names=names)
+    archive.name_topics(tables, name, topics, at=batch.now())
+    archive.record_firsts(tables, name, firsts, at=batch.now())
+    end = upper(start, Position.of(ends), former)
+    fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
+    if ranges(start, end, fresh).length:
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 
@@ -169,12 +177,12 @@ def _unfinished(tables: Tables, release: Release, source: Source) -> list[archiv
 
 def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
     """Copy into the archive what the log still has of the run's range."""
-    firsts = log.firsts()
+    starts = log.starts()
     there = Ranges.of(
         {
-            partition: (min(end, max(start, firsts[partition])), end)
+            partition: (min(end, max(start, starts[partition])), end)
             for partition, ((start, end),) in ranges(run.start, run.end, run.firsts).intervals
-            if partition in firsts
+            if partition in starts
         }
     )
     batch.say(f"{log.source.name}: copying {there.length} offsets")
@@ -188,25 +196,25 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
     """
     tables, name = batch.tables, log.source.name
-    firsts, ends = log.firsts(), log.ends()
+    starts, ends = log.starts(), log.ends()
     log.refuse_new_topic(run.end, archive.topic_names(tables, name))
-    _refuse_another_log(run.end, firsts, ends)
+    _refuse_another_log(run.end, starts, ends)
     handle = delta.open_table(tables, tables.archive(name))
     files = [] if handle is None else spans(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
-    missing = copying.lost(Place.of(tables, tables.archive(name)), files, whole, firsts)
+    missing = copying.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
     if not missing.length:
         return []
     gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
-    batch.say(f"{name}: {missing.length} offsets are lost, recorded as gap {gap.name}")
+    batch.say(gap.way_on)
     return [gap.name]
 
 
-def _refuse_another_log(reached: Position, firsts: Offsets, ends: Offsets) -> None:
+def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> None:
     """Raise LogChanged unless the log goes on from here; that its beginning has moved on is a gap, and another matter."""
     refuse_changed_log(
-        {partition: max(offset, firsts[partition]) for partition, offset in reached.items() if partition in firsts},
-        firsts=firsts,
+        {partition: max(offset, starts[partition]) for partition, offset in reached.items() if partition in starts},
+        firsts=starts,
         ends=ends,
     )
 

@@ -58,13 +58,17 @@ class _Step:
 
 @dataclass(frozen=True)
 class _New:
-    """What of a source's export the archive lacks: an interval of each partition, and the runs that will hold them."""
+    """What of a source's export the archive lacks: an interval of each partition, and the runs that will hold them.
+
+    `lost` is what the log had, as far as somebody looked, before the export begins.
+    """
 
     source: str
     exported: Exported
     records: Records
     steps: tuple[_Step, ...]
     parts: Mapping[Partition, Interval]
+    lost: Ranges
 
 
 def run(
@@ -154,14 +158,17 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
             )
         if reached < end:
             parts[partition] = (reached, end)
-    steps = tuple(_steps(exported, held, parts))
+    begins = {partition: start for partition, (start, _) in parts.items() if partition not in held}
+    fresh = {partition: min(start, known.get(partition, start)) for partition, start in begins.items()}
+    steps = tuple(_steps(exported, held, parts, fresh))
     unwritten = archive.unwritten(tables, name)
     intended = [_Step(run.start, run.end, dict(run.firsts)) for run in unwritten]
     if not all(run.imported for run in unwritten):
         raise NotImported(f"an archive run of source {name!r} was cut short; `tandem archive` finishes it, then import again")
     if intended != list(steps[: len(intended)]):
         raise NotImported(f"an import of source {name!r} from another folder was cut short; import that folder again first")
-    return _New(name, exported, theirs, steps, parts)
+    lost = Ranges.of({partition: (first, begins[partition]) for partition, first in fresh.items()})
+    return _New(name, exported, theirs, steps, parts, lost)
 
 
 def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
@@ -186,14 +193,14 @@ def _exported(folder: Path, exported: Exported) -> Records:
     return Records(Place(str(folder.absolute())), tuple(files))
 
 
-def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interval]) -> Iterator[_Step]:
+def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interval], firsts: Offsets) -> Iterator[_Step]:
     """A run for each topic that has something new, in the order of the log."""
     reached = held
     for topic in exported.topics:
         ends = {partition: end for partition, (_, end) in parts.items() if partition[0] == topic.id}
         if ends:
             end = upper(reached, Position.of(ends))
-            yield _Step(reached, end, {partition: parts[partition][0] for partition in ends if partition not in held})
+            yield _Step(reached, end, {partition: firsts[partition] for partition in ends if partition in firsts})
             reached = end
 
 
@@ -210,10 +217,10 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
         lacking.append(run)
     for topic in new.exported.topics:
         archive.name_topics(tables, name, {topic.name: topic.id}, at=now())
-    for gap in new.exported.gaps:
-        lost = _within(Ranges.from_json(gap.ranges), new.parts)
-        if lost.length:
-            gaps.record(tables, name, lost, reason=gap.reason, at=now())
+    missing = [(_within(Ranges.from_json(gap.ranges), new.parts), gap.reason) for gap in new.exported.gaps]
+    for ranges, reason in [*missing, (new.lost, "what was imported begins behind them")]:
+        if ranges.length:
+            gaps.record(tables, name, ranges, reason=reason, at=now())
     commits.add_files(handle, written, transaction=(archive.APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))
 

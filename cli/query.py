@@ -108,6 +108,7 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
         yield f"{whence.ahead} events of the source are ahead of their records' timestamps; they count, and move no watermark"
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
+    yield from (gap.way_on for gap in whence.gaps if gap.name not in whence.accepted)
 
 
 def _exactness(answer: Value | Absent) -> Iterator[str]:

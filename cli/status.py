@@ -1,6 +1,6 @@
 """`tandem status`: what runs, how far each source and view has come, and what became of the records."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from ledger.positions import LOG_START
 from ledger.tables import Tables
 from serving.beside import beside
 from serving.following import UNPUBLISHED
+from serving.gaps import gap_document
 from serving.log_ends import LogEnd, log_ends
 from serving.provenance import age, written
 from serving.reader import Reader
@@ -41,7 +42,8 @@ def run(call: Call) -> Output:
     not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says
     why, while the broker does not tell.
     `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
-    null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one.
+    null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one. `gaps` are the losses that
+    `archive` has recorded, each with its name, and a `warning` that says how to go on until a recompute has accepted it.
     """
     settings = call.settings()
     tables, now = Tables(settings.state), datetime.now(UTC)
@@ -80,6 +82,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
             archived(tables, name, decoders[name]),
             end,
             repaired=publication.repaired.get(name),
+            gaps=[gap_document(gap, accepted=accepted) for gap, accepted in snapshot.gaps_of(name).items()],
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
         | losses[name]
@@ -91,7 +94,15 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     return {**found, "standing": kept_up}
 
 
-def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired: int | None = None) -> dict[str, Any]:
+def _source(
+    below: Counts,
+    tail: Tail,
+    there: Archived,
+    end: LogEnd,
+    *,
+    repaired: int | None = None,
+    gaps: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
     stands, answered = standing(below, tail, there), plus(below, tail.counts)
     return {
         "decoded": stands.decoded,
@@ -107,6 +118,7 @@ def _source(below: Counts, tail: Tail, there: Archived, end: LogEnd, *, repaired
         "log_end_problem": end.problem,
         "behind_bridge": tail.behind_bridge,
         "problem": tail.problem,
+        "gaps": list(gaps),
     }
 
 
@@ -177,6 +189,7 @@ def _shown(document: dict[str, Any]) -> str:
         for name, source in document["sources"].items()
         if source["until_loss"] and source["until_loss"]["warning"]
     ]
+    problems += [gap["warning"] for source in document["sources"].values() for gap in source["gaps"] if gap["warning"]]
     number = document["publication"]
     published = [f"publication {number} of release {document['release']}"] if number else []
     for one in document["standing"]:

@@ -20,7 +20,7 @@ from ledger.journal import Journal, Row, Snapshot
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from views.errors import TandemError
-from views.ranges import Offsets
+from views.ranges import Offsets, Partition
 
 APP_ID: Final = "tandem.archive"
 """The Delta application id of every write to archive, events and quarantine."""
@@ -100,6 +100,8 @@ TOPICS: Final = pa.schema(
     ]
 )
 """Which name each topic id had when it was first read of."""
+FIRSTS: Final = pa.schema([("firsts", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+"""The first offsets of the partitions that somebody looked at for the first time."""
 
 
 def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
@@ -126,6 +128,21 @@ def topic_names(tables: Tables, source: str) -> dict[str, str]:
     return {row["topic"]: row["name"] for row in _topics(tables, source).read().rows()}
 
 
+def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> None:
+    """Record the first offsets of partitions, those too that have no record yet; what is recorded of a partition stays.
+
+    For whoever looks at the log, before anything of it is counted or archived: what vanishes from then on is a loss.
+    """
+
+    def row(snapshot: Snapshot) -> Row | None:
+        known = {partition for stored in snapshot.rows() for partition in _read(stored["firsts"])}
+        new = {partition: offset for partition, offset in firsts.items() if partition not in known}
+        return {"firsts": _written(new), "at": at} if new else None
+
+    if not firsts.keys() <= _looked_at(tables, source).keys():
+        _firsts(tables, source).add(row)
+
+
 def intend(
     tables: Tables, source: str, *, start: Position, end: Position, firsts: Offsets | None = None, by: str, at: datetime
 ) -> Run:
@@ -141,7 +158,7 @@ def intend(
         return {
             "start_position": json.dumps(start.to_json()),
             "end_position": json.dumps(end.to_json()),
-            "firsts": json.dumps([[topic, number, offset] for (topic, number), offset in sorted((firsts or {}).items())]),
+            "firsts": _written(firsts or {}),
             "at": at,
             "by": by,
         }
@@ -217,11 +234,15 @@ def summaries(tables: Tables, source: str, decoder: str) -> list[Summary]:
     return sorted(found, key=lambda summary: summary.run)
 
 
-def firsts(tables: Tables, source: str) -> dict[tuple[str, int], int]:
-    """The log's first offsets, as far as the runs had to find them out."""
-    found: dict[tuple[str, int], int] = {}
+def firsts(tables: Tables, source: str) -> dict[Partition, int]:
+    """The first offset that the log ever had of each partition, as far as somebody looked: the least that was recorded.
+
+    Where the log starts by now is another matter: what lies in between is archived, or lost.
+    """
+    found = _looked_at(tables, source)
     for run in runs(tables, source):
-        found = {**run.firsts, **found}
+        for partition, offset in run.firsts.items():
+            found[partition] = min(offset, found.get(partition, offset))
     return found
 
 
@@ -246,6 +267,17 @@ def _topics(tables: Tables, source: str) -> Journal:
     return Journal(tables, tables.control("topics", source), TOPICS)
 
 
+def _looked_at(tables: Tables, source: str) -> dict[Partition, int]:
+    found: dict[Partition, int] = {}
+    for row in _firsts(tables, source).read().rows():
+        found |= _read(row["firsts"])
+    return found
+
+
+def _firsts(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("firsts", source), FIRSTS)
+
+
 def _summaries(tables: Tables, source: str, decoder: str) -> Journal:
     return Journal(tables, tables.control("summaries", source, decoder), SUMMARIES)
 
@@ -255,7 +287,15 @@ def _run(row: Mapping[str, Any]) -> Run:
         number=row["number"],
         start=Position.from_json(json.loads(row["start_position"])),
         end=Position.from_json(json.loads(row["end_position"])),
-        firsts={(topic, number): offset for topic, number, offset in json.loads(row["firsts"])},
+        firsts=_read(row["firsts"]),
         at=row["at"],
         by=row["by"],
     )
+
+
+def _written(firsts: Offsets) -> str:
+    return json.dumps([[topic, number, offset] for (topic, number), offset in sorted(firsts.items())])
+
+
+def _read(written: str) -> dict[Partition, int]:
+    return {(topic, number): offset for topic, number, offset in json.loads(written)}

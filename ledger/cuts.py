@@ -2,7 +2,7 @@
 
     TandemError
     ├── NotABoundary     no commit starts or ends at a position (compaction may have come first)
-    ├── OutOfReach       the realtime views hold what the archive can never get
+    ├── OutOfReach       the realtime views hold what the archive can never get, and has not recorded as a gap
     └── Passed           the chain has gone past the end that a bridge was to reach
 
 A reservation is a mark in the realtime table itself, so that reserving and compacting exclude each other by the same
@@ -32,7 +32,7 @@ class Passed(TandemError):
 
 
 class OutOfReach(TandemError):
-    """The speed layer has counted what the archive can never get, so that no cut can ever pass it."""
+    """The speed layer has counted what the archive can never get, and no gap of it is recorded yet."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
     """
     while True:
         spans = spans_of(tables, release, source)
-        _refuse_out_of_reach(tables, release, source, upper(*(span.end for span in spans)))
+        _refuse_out_of_reach(tables, source, upper(*(span.end for span in spans)))
         choice = choose(spans, cut=cut_of(tables, release, source), archive_end=archive_end, patience=patience)
         try:
             if choice.bridge:
@@ -77,7 +77,7 @@ def take(tables: Tables, release: int, source: str, *, archive_end: Position, pa
         return choice.cut
 
 
-def _refuse_out_of_reach(tables: Tables, release: int, source: str, reached: Position) -> None:
+def _refuse_out_of_reach(tables: Tables, source: str, reached: Position) -> None:
     """Raise OutOfReach if realtime views hold more of a topic than the archive does, and another has taken its name since."""
     names = archive.topic_names(tables, source)
     runs = archive.runs(tables, source)
@@ -88,9 +88,8 @@ def _refuse_out_of_reach(tables: Tables, release: int, source: str, reached: Pos
         if topic in names and newest[names[topic]] != topic and held < offset:
             raise OutOfReach(
                 f"source {source!r}: the speed layer has counted partition {partition} of topic {names[topic]!r} (id {topic}) up "
-                f"to offset {offset}, the archive has it up to {held}, and that topic is gone, so no cut can ever pass it; stop "
-                f"the speed layer, remove {tables.realtime(release, source)} and start it again: it goes on from the cut, "
-                "without what the archive never had"
+                f"to offset {offset}, the archive has it up to {held}, and that topic is gone, so no cut can pass it; "
+                "`tandem archive` records what is lost as a gap"
             )
 
 

@@ -20,6 +20,10 @@ class UnknownGap(TandemError):
     """A gap's name that is not recorded."""
 
 
+class GapNotAccepted(TandemError):
+    """A gap that nobody has accepted by its name."""
+
+
 @dataclass(frozen=True)
 class Gap:
     """Offsets of a source that are lost. `reason` says why they are taken for lost and not for a harmless hole."""
@@ -29,6 +33,14 @@ class Gap:
     ranges: Ranges
     reason: str
     at: datetime
+
+    @property
+    def way_on(self) -> str:
+        """What is lost and how to go on, in one sentence: the same wherever the gap is reported."""
+        return (
+            f"gap {self.name} of source {self.source!r}: {self.ranges.length} offsets are lost ({self.reason}); "
+            f"`tandem recompute --accept-gap {self.name}` counts without them"
+        )
 
 
 SCHEMA: Final = pa.schema(
@@ -70,17 +82,14 @@ def watched(tables: Tables) -> Watched[tuple[Gap, ...]]:
 
 
 def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
-    """Raise UnknownGap for an accepted name that no gap has, TandemError for a gap that was not accepted by name."""
+    """Raise UnknownGap for an accepted name that no gap has, GapNotAccepted for a gap that was not accepted by name."""
     names = {gap.name for gap in found}
     for name in accepted:
         if name not in names:
             raise UnknownGap(f"there is no gap {name!r}; gaps: {', '.join(sorted(names)) or 'none'}")
     for gap in found:
         if gap.name not in accepted:
-            raise TandemError(
-                f"gap {gap.name!r} of source {gap.source!r} lacks {gap.ranges.length} offsets ({gap.reason}); "
-                "accept it by name to count without them"
-            )
+            raise GapNotAccepted(gap.way_on)
 
 
 def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -> tuple[Gap, ...]:

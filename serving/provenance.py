@@ -23,7 +23,8 @@ class Provenance:
     since 1970, and `after_final` how many of the view's events came into windows that answers had labelled final before,
     whatever was selected. `ahead` counts the source's events that were ahead of their records' timestamps (views.ahead).
     `rejected` counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the
-    offsets in the counted range that the log lost. `exactness` says what is exact, and why if not.
+    offsets in the counted range that the log lost, `accepted` names the gaps that the publication was built in spite of.
+    `exactness` says what is exact, and why if not.
     """
 
     layer: Layer
@@ -39,6 +40,7 @@ class Provenance:
     ahead: int
     rejected: Mapping[str, int]
     gaps: tuple[Gap, ...] = ()
+    accepted: tuple[str, ...] = ()
     exactness: Exactness = field(default_factory=Exactness)
 
     @property
@@ -66,7 +68,15 @@ class Provenance:
             "ahead": self.ahead,
             "exactness": self.exactness.to_json(),
             "rejected": dict(self.rejected),
-            "gaps": [{"name": gap.name, "reason": gap.reason, "ranges": gap.ranges.to_json()} for gap in self.gaps],
+            "gaps": [
+                {
+                    "name": gap.name,
+                    "reason": gap.reason,
+                    "ranges": gap.ranges.to_json(),
+                    "accepted": gap.name in self.accepted,
+                }
+                for gap in self.gaps
+            ],
         }
 
 

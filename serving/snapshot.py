@@ -75,6 +75,10 @@ class Snapshot:
         """Where the answers of each source stand, of those that have answers."""
         return {source: tail.end for source, tail in self.tails.items() if tail.problem is None}
 
+    def gaps_of(self, source: str) -> dict[Gap, bool]:
+        """The gaps of a source, in the order in which they were found, and whether the publication was built in spite of each."""
+        return {gap: gap.name in self.publication.gaps for gap in self.gaps if gap.source == source}
+
     def newest(self, source: str) -> datetime | None:
         """The append time of the newest event of a source that is counted; None without events."""
         times = (self.publication.newest.get(source), self.tails[source].newest)
@@ -132,6 +136,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         ahead=snapshot.ahead(source, layer=layer),
         rejected=rejected,
         gaps=gaps,
+        accepted=publication.gaps,
         exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
     )
 

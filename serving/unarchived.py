@@ -8,8 +8,8 @@ from statistics import fmean
 from infra import broker, kafka
 from infra.kafka import Record
 from infra.settings import Settings
-from ledger import archive
-from ledger.positions import Position
+from ledger import archive, losses
+from ledger.standing import Followed
 from ledger.tables import Tables
 from ledger.until_loss import Retention, UntilLoss, Waiting, until_loss
 from views.instant import instant
@@ -31,20 +31,30 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
         connection = kafka.connect(broker.address(settings))
         names = {name for source in wanted for name in source.topics}
         kept = {name: Retention.of(told) for name, told in kafka.configurations(connection, names).items()}
+        releases = [state.release for state in Followed(tables, settings.keep.release_days).states(now)]
         for source in wanted:
-            lost, waiting = _waiting(connection, source, archive.archived(tables, source.name), kept, now=now)
+            lost, waiting = _waiting(connection, tables, source, kept, releases, now=now)
             found[source.name] = until_loss(waiting, lost=lost, now=now, warn=warn)
     return found
 
 
 def _waiting(
-    connection: kafka.Connection, source: Source, reached: Position, kept: Mapping[str, Retention], *, now: datetime
+    connection: kafka.Connection,
+    tables: Tables,
+    source: Source,
+    kept: Mapping[str, Retention],
+    releases: Iterable[int],
+    *,
+    now: datetime,
 ) -> tuple[int, list[Waiting]]:
     """How many offsets are lost, and what each partition has that is not archived and not kept for ever."""
-    topics = kafka.topics(connection, source.topics)
+    name, topics = source.name, kafka.topics(connection, source.topics)
+    reached, known, names = archive.archived(tables, name), archive.firsts(tables, name), archive.topic_names(tables, name)
     by_id = {topic.id: kept[topic.name] for topic in topics}
     starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics)
-    lost = sum(max(0, start - reached[place]) for place, start in starts.items() if place in reached)
+    former = losses.counted_of_former(tables, name, releases=releases, present=by_id)
+    firsts = losses.first_offsets(starts, {topic.name: topic.id for topic in topics}, known=known, names=names)
+    lost = losses.lost(starts, firsts={**known, **firsts}, archived=reached, former=former).length
     oldest = dict[Partition, int]()
     for place, end in ends.items():
         first = max(starts[place], reached.get(place, 0))

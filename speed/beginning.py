@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from infra import kafka
 from ledger import archive
 from ledger.fetched import refuse_changed_log, refuse_new_topic
+from ledger.losses import first_offsets
 from ledger.positions import Position, upper
 from ledger.tables import Tables
 from speed.log import Log
@@ -31,33 +33,39 @@ class Beginning:
     archived: Position
 
 
-def beginning(tables: Tables, source: Source, start: Position, connection: kafka.Connection) -> Beginning:
-    """How to go on from `start`. Raises Gap, LogChanged if the log ends below `start` or is another, NoBroker, NoTopic."""
+def beginning(tables: Tables, source: Source, start: Position, connection: kafka.Connection, *, at: datetime) -> Beginning:
+    """How to go on from `start`. What is seen of the log for the first time is recorded, as of the time `at`.
+
+    Raises Gap, LogChanged if the log ends below `start` or is another, NoBroker, NoTopic.
+    """
     now = kafka.topics(connection, source.topics)
-    names = {topic.id: topic.name for topic in now}
+    names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
     lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
     held = archive.archived(tables, source.name)
     # Which topic is the log is decided in one place, the archive.
-    refuse_new_topic({topic.name: topic.id for topic in now}, upper(start, held), archive.topic_names(tables, source.name))
+    recorded = archive.topic_names(tables, source.name)
+    refuse_new_topic(topics, upper(start, held), recorded)
     known = archive.firsts(tables, source.name)
-    firsts = {partition: known.get(partition, 0) if partition in held else low for partition, low in lows.items()}
+    firsts = first_offsets(lows, topics, known=known, names=recorded)
+    archive.name_topics(tables, source.name, topics, at=at)
+    archive.record_firsts(tables, source.name, firsts, at=at)
     starts: dict[Partition, int] = {}
     # Generations of the topic before this one are in the archive only.
     behind = {partition: end for partition, end in held.items() if partition not in lows}
     firsts |= {partition: known.get(partition, 0) for partition in behind}
     for partition, low in lows.items():
-        at, kept = start.get(partition, firsts[partition]), held.get(partition, 0)
-        if at < low:
+        begin, kept = start.get(partition, firsts[partition]), held.get(partition, 0)
+        if begin < low:
             if kept < low:
                 raise Gap(
-                    f"offsets {max(at, kept)} to {low - 1} of partition {partition[1]} of topic '{names[partition[0]]}' are lost "
-                    f"to source '{source.name}': the log starts at {low} by now, and the archive ends at {kept}; "
+                    f"offsets {max(begin, kept)} to {low - 1} of partition {partition[1]} of topic '{names[partition[0]]}' are "
+                    f"lost to source '{source.name}': the log starts at {low} by now, and the archive ends at {kept}; "
                     "`tandem archive` records the gap, and the speed layer then goes on behind it; "
-                    "a recompute must accept it by name"
+                    "`tandem recompute --accept-gap` then counts without it"
                 )
             behind[partition] = low
-        starts[partition] = max(at, low)
+        starts[partition] = max(begin, low)
     return Beginning(Log(connection, now), starts, firsts, upper(start, Position.of(behind)))
 
 

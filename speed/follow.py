@@ -85,10 +85,8 @@ class Follow:
         """Catch up from the archive with what Kafka no longer has, then start the query. Raises Gap, LogChanged, Fenced."""
         around, tail = self.around, self.tail
         while True:
-            begun = beginning(around.tables, self.source, tail.writer.end, around.connection)
+            begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now())
             tail.firsts = begun.firsts
-            named = {topic.name: topic.id for topic in begun.log.topics}
-            archive.name_topics(around.tables, self.source.name, named, at=tail.now())
             tail.task = replace(tail.task, generations=archive.generations(around.tables, self.source.name))
             if tail.known != tail.writer.end:
                 self._recall(begun)

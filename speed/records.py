@@ -9,9 +9,10 @@ from pyspark.sql.functions import col
 
 from infra.kafka import Topic
 from infra.spark import topic_ids, topic_offsets
+from ledger import delta
 from ledger.tables import Tables
 from views.ranges import Offsets, Ranges
-from views.source import Source, record_columns
+from views.source import RECORDS_SCHEMA, Source, record_columns
 
 
 def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> DataFrame:
@@ -43,9 +44,11 @@ def headers_option(source: Source) -> dict[str, str]:
 
 
 def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Ranges) -> DataFrame:
-    """The archive's records of these ranges, of which there must be some."""
-    within = reduce(or_, [_within(*each) for each in ranges.intervals])
-    return spark.read.format("delta").load(tables.archive(source.name)).where(within).select(*record_columns(source))
+    """The archive's records of these ranges, of which there must be some; none where nothing is archived yet."""
+    address, within = tables.archive(source.name), reduce(or_, [_within(*each) for each in ranges.intervals])
+    there = delta.open_table(tables, address) is not None
+    records = spark.read.format("delta").load(address) if there else spark.createDataFrame(RECORDS_SCHEMA.empty_table())
+    return records.where(within).select(*record_columns(source))
 
 
 def subscription(topics: Sequence[Topic]) -> dict[str, str]:

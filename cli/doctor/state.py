@@ -1,4 +1,4 @@
-"""Locks and who holds them, and what ended in the middle: processes, archive runs, imports, applies, files that were left."""
+"""Locks and who holds them, what ended in the middle (processes, archive runs, imports, applies), gaps, files that were left."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from batch.scratch import scratch
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from infra import processes
-from ledger import archive, diffs, locks, publications, releases, standing
+from ledger import archive, diffs, gaps, locks, publications, releases, standing
 from ledger.publications import Publication
 from ledger.standing import Followed
 from speed import checkpoints
@@ -34,6 +34,11 @@ UNFINISHED_IMPORT: Final = Problem(
 )
 UNFINISHED_APPLY: Final = Problem(
     "warn", "an `apply` ended in the middle", "`tandem apply` goes on; or `tandem retire {release}` lets it go"
+)
+GAP: Final = Problem(
+    "fail",
+    "a source lost records before they were archived, and nobody has accepted the gap: recomputes refuse",
+    "`tandem recompute --accept-gap {gap}` counts without them",
 )
 SCRATCH: Final = Problem("warn", "a run that was killed left scratch files", "`tandem maintain` deletes them")
 CHECKPOINTS: Final = Problem(
@@ -105,6 +110,17 @@ def _followed(subject: Subject) -> list[Publication]:
     return Followed(subject.tables, subject.settings.keep.release_days).states(subject.now)
 
 
+def _gaps(subject: Subject) -> Iterator[Finding]:
+    live = publications.latest(subject.tables)
+    accepted = () if live is None else live.gaps
+    found = (
+        GAP.found(f"gap {gap.name} of source '{gap.source}': {gap.ranges.length} offsets are lost ({gap.reason})", gap=gap.name)
+        for gap in gaps.gaps(subject.tables)
+        if gap.name not in accepted
+    )
+    yield from unless(found, "every loss that was recorded is accepted" if accepted else "no loss was recorded")
+
+
 def _apply(subject: Subject) -> Iterator[Finding]:
     if _held(subject, "views"):
         yield ok("a batch run is under way")
@@ -168,6 +184,7 @@ CHECKS: Final = (
         needs=("state",),
     ),
     Check("runs", _runs, _UNREADABLE, (UNFINISHED_RUN, UNFINISHED_IMPORT), needs=("state",)),
+    Check("gaps", _gaps, _UNREADABLE, (GAP,), needs=("state",)),
     Check("apply", _apply, _UNREADABLE, (UNFINISHED_APPLY,), needs=("state",)),
     Check(
         "leftovers",

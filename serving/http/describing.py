@@ -5,11 +5,13 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from serving.access.rights import Principal
+from serving.gaps import gap_document
 from serving.http.models import (
     ArchiveState,
     Beside,
     Column,
     EventField,
+    GapState,
     LogState,
     Reason,
     SourceDescribed,
@@ -88,6 +90,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
         ),
         archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
         until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
+        gaps=[GapState.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
     )
 
 

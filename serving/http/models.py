@@ -207,6 +207,16 @@ class UntilLossState(BaseModel):
     warning: str | None
 
 
+class GapState(BaseModel):
+    """Offsets that the log lost before they were archived; `warning` says how to go on until a recompute accepts the gap."""
+
+    name: str
+    offsets: int
+    reason: str
+    accepted: bool
+    warning: str | None
+
+
 class Beside(BaseModel):
     """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones."""
 
@@ -228,6 +238,7 @@ class SourceState(BaseModel):
     log: LogState
     archive: ArchiveState | None
     until_loss: UntilLossState | None
+    gaps: list[GapState]
 
 
 class Status(BaseModel):

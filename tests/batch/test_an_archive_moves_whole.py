@@ -124,6 +124,19 @@ def test_generations_gaps_and_first_offsets_come_too(origin: Filed, tmp_path: Pa
     assert history(third) == history(origin)
 
 
+def test_what_the_log_had_before_an_import_begins_is_a_gap(origin: Filed, tmp_path: Path) -> None:
+    """Who looked at the log first saw offsets that the export never had: no run will archive them."""
+    other = installation(tmp_path / "other")
+    archive.record_firsts(other.tables, SOURCE, {("z", 0): 0, ("z", 1): 2, ("a", 0): 0}, at=AT)
+    moved = export(origin, tmp_path / "moved")
+    for _ in range(2):
+        take(other, moved)
+        found = {gap.name: gap.ranges for gap in gaps.gaps(other.tables, SOURCE)}
+        lost = Ranges.of({("z", 1): (2, 5)})
+        assert found == {"sales-gap-1": Ranges.of({("z", 1): (10, 14)}), "sales-gap-2": lost}
+        assert archive.firsts(other.tables, SOURCE)["z", 1] == 2
+
+
 def test_runs_whose_gaps_are_not_known_yet_stay_behind(origin: Filed, tmp_path: Path) -> None:
     origin.finish(DECODER)
     settled = origin.end

@@ -141,6 +141,18 @@ def test_the_logs_first_offsets_are_remembered(tables: Tables) -> None:
     assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0}
 
 
+def test_a_later_look_does_not_move_a_first_offset(tables: Tables) -> None:
+    """The log starts further on by now: what it had before is archived or lost, and no look may forget it."""
+    archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7, ("T", 1): 0}, by="test", at=AT)
+    archive.intend(tables, SOURCE, start=at(9), end=at(9, 15), firsts={("T", 1): 10}, by="test", at=AT)
+    archive.record_firsts(tables, SOURCE, {("T", 0): 8, ("T", 1): 10, ("T", 2): 3}, at=AT)
+    archive.record_firsts(tables, SOURCE, {("T", 2): 5, ("U", 0): 0}, at=AT)
+    assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0, ("T", 2): 3, ("U", 0): 0}
+    # What was imported may begin before anything that was looked at.
+    archive.intend(tables, SOURCE, start=at(9, 15), end=at(9, 15, 20), firsts={("T", 2): 1}, by=archive.IMPORT, at=AT)
+    assert archive.firsts(tables, SOURCE)["T", 2] == 1
+
+
 def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
     lost = Ranges.of({("T", 0): (3, 7)})
     gap = record(tables, SOURCE, lost, reason="the log began at 7", at=AT)
@@ -152,7 +164,7 @@ def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
 
 def test_a_gap_is_refused_unless_accepted_by_name(tables: Tables) -> None:
     gap = record(tables, SOURCE, Ranges.of({("T", 0): (3, 7)}), reason="the log began at 7", at=AT)
-    with pytest.raises(TandemError, match=r"gap 'numbers-gap-1' of source 'numbers' lacks 4 offsets \(the log began at 7\)"):
+    with pytest.raises(TandemError, match=r"gap numbers-gap-1 of source 'numbers': 4 offsets are lost \(the log began at 7\)"):
         refuse_unaccepted([gap], ())
     with pytest.raises(UnknownGap, match="there is no gap 'x'; gaps: numbers-gap-1"):
         refuse_unaccepted([gap], ("x",))

@@ -11,7 +11,7 @@ from ledger.positions import Position
 from views import project
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import Project
-from views.ranges import Ranges
+from views.ranges import Partition, Ranges
 from views.watermark import Newest
 
 SOURCE = "numbers"
@@ -59,33 +59,45 @@ class Event:
         return BEGIN + timedelta(minutes=self.minute)
 
 
+Found = tuple[Partition, int, Event]
+"""An event with its partition and offset."""
+
+
 @dataclass
 class Log:
-    """The topic: per partition its offsets, None where one holds no record."""
+    """The topic: per partition its offsets, None where one holds no record, and the first offset that it still has."""
 
     partitions: list[list[Event | None]] = field(default_factory=lambda: [[], [], []])
+    starts: dict[int, int] = field(default_factory=dict)
+    topic: str = TOPIC
 
     def copy(self) -> "Log":
-        return Log([[*records] for records in self.partitions])
+        return Log([[*records] for records in self.partitions], {**self.starts}, self.topic)
+
+    @property
+    def places(self) -> list[Partition]:
+        return [(self.topic, number) for number in range(len(self.partitions))]
 
     @property
     def end(self) -> Position:
-        return Position.of({(TOPIC, number): len(records) for number, records in enumerate(self.partitions)})
+        return Position.of({(self.topic, number): len(records) for number, records in enumerate(self.partitions)})
 
-    def within(self, ranges: Ranges) -> Iterable[tuple[int, int, Event]]:
-        """The events of these offsets, each with partition and offset."""
-        for (_, number), intervals in ranges.intervals:
+    def within(self, ranges: Ranges) -> Iterable[Found]:
+        """The events of these offsets, each with partition and offset, as a consumer reads them."""
+        for (topic, number), intervals in ranges.intervals:
             for start, end in intervals:
+                assert topic == self.topic, f"topic {topic} is gone"
+                assert start >= self.starts.get(number, 0), f"offset {start} of partition {number} is gone"
                 for offset, event in enumerate(self.partitions[number][start:end], start):
                     if event is not None:
-                        yield number, offset, event
+                        yield (topic, number), offset, event
 
     def below(self, position: Position) -> list[Event]:
         """The events of all offsets below: what the oracle counts."""
         return [
             event
             for number, records in enumerate(self.partitions)
-            for event in records[: position.get((TOPIC, number), 0)]
+            for event in records[: position.get((self.topic, number), 0)]
             if event is not None
         ]
 
@@ -128,11 +140,11 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> States:
     return united({(row["window_start"] - BEGIN) // timedelta(minutes=1): (row["n"], row["total"])} for row in rows)
 
 
-def maxima(found: Iterable[tuple[int, int, Event]]) -> dict[tuple[str, int], Newest]:
-    newest: dict[tuple[str, int], Newest] = {}
-    for number, _, event in found:
+def maxima(found: Iterable[Found]) -> dict[Partition, Newest]:
+    newest: dict[Partition, Newest] = {}
+    for partition, _, event in found:
         own = Newest(int(event.at.timestamp()) * 1_000_000, event.appended)
-        newest[TOPIC, number] = Newest(*map(max, newest.get((TOPIC, number), own), own))
+        newest[partition] = Newest(*map(max, newest.get(partition, own), own))
     return newest
 
 

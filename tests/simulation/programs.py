@@ -1,6 +1,6 @@
 """What the processes of a simulation run: the commands of batch, a speed layer, readers. Any I/O call may be their last."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,27 +12,31 @@ import batch.recompute
 from batch.apply import Terms
 from batch.planning import Request
 from ledger import first, promotion, publications, releases
+from ledger.commits import Commit
 from ledger.delta import Unreadable
 from ledger.follower import Follower
-from ledger.positions import LOG_START, Position, upper
+from ledger.positions import LOG_START, Position, ranges, upper
 from ledger.publications import Publication
 from ledger.realtime import NotContiguous, Writer
 from ledger.standing import Followed
+from ledger.tables import Tables
 from serving import snapshot
 from serving.following import Following
 from serving.outcome import Failed
 from serving.past import Past
 from serving.snapshot import Snapshot, Tail
+from speed.beginning import beginning, steps
 from speed.tail import Tail as Writing
 from speed.upkeep import tend
-from tests.simulation.numbers import SOURCE, States, decode, least_by_fingerprint, states, united
-from tests.simulation.world import Run, World, of_parts, settings, sleep
+from tests.simulation.numbers import SOURCE, Found, States, decode, least_by_fingerprint, states, united
+from tests.simulation.world import BROKER, Run, World, found_in, inside, of_parts, settings, sleep, stored
 from views import project
+from views.ranges import Ranges
 from views.watermark import later, newest
 
 
-def archive(world: World) -> None:
-    batch.archive.run(Run(world, "archive"), world.working_tree)
+def archive(world: World, *, new_topic: bool = False) -> None:
+    batch.archive.run(Run(world, "archive"), world.working_tree, new_topic=new_topic)
 
 
 def recompute(world: World, request: Request) -> None:
@@ -119,6 +123,47 @@ def speed(
             if release.number not in known:
                 return
             tail.live = known[release.number]
+
+
+def commits(world: World) -> Sequence[Commit]:
+    """What the realtime table of the live release holds."""
+    live = publications.latest(world.tables)
+    return () if live is None else Follower(world.tables, live.release, SOURCE).poll()
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The archive's records, as the speed layer reads those that the log has no longer."""
+
+    tables: Tables
+
+    def within(self, covered: Ranges) -> Iterable[Found]:
+        return (found_in(row) for row in stored(self.tables.archive(SOURCE)) if inside(row, covered))
+
+
+def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], object]) -> None:
+    """A worker of the speed layer on a log that loses records: it begins as speed.follow does, then a micro-batch for each end.
+
+    `meanwhile` comes between a micro-batch's fetch and its commit, which then does not come if the log is another.
+    """
+    tables = world.tables
+    first.live(tables, world.working_tree, by="speed", at=world.now())
+    state = Followed(tables, world.keep.release_days).states(world.now())[0]
+    release = releases.load(tables, state.release)
+    definitions = project.load_files(release.files)
+    source, writer = definitions.sources[SOURCE], Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
+    begun = beginning(tables, source, writer.end, BROKER.connect(None), at=world.now())
+    views = {release.views[name]: view for name, view in definitions.views.items()}
+    tail = Writing(_Task(), source, views, writer, state, "speed", world.now, Horizon(), firsts=begun.firsts)
+    for position in steps(writer.end, begun.archived, begun.firsts, most=3):
+        if ranges(writer.end, position, begun.firsts).length:
+            tail.extend(Copied(tables), position, still_there=lambda: None)
+    for end in ends:
+        start = writer.end
+        reached = upper(start, end(start))
+        if reached != start:
+            tail.extend(world.log, reached, still_there=lambda start=start: (meanwhile(), begun.log.require(start, tail.firsts)))
+            world.say(f"counts up to {reached}")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import batch.apply
 import batch.archive
 import batch.below_cut
 import batch.building
+import batch.copying
 import batch.cutting
 import batch.expiring
 import batch.maintain
@@ -33,6 +34,8 @@ import ledger.parts
 import ledger.publications
 import ledger.realtime
 import ledger.releases
+import speed.beginning
+import speed.log
 import speed.tail
 import speed.upkeep
 from batch import commits
@@ -48,16 +51,17 @@ from ledger import archive, delta
 from ledger.counts import Counts
 from ledger.delta import Freed
 from ledger.parts import files_of, starting_within, still_live
+from ledger.place import Place
 from ledger.positions import ranges
 from ledger.tables import Tables
 from speed.micro_batch import Folded
 from tests.simulation import numbers
-from tests.simulation.numbers import SOURCE, TOPIC, Event, Log, States, decode, encode, from_rows, states, to_rows, united
+from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
 from tests.simulation.processes import Process, Schedule
 from tests.simulation.store import DeltaTable, Handles, Places, Store, write_deltalake
 from views.project import Project
-from views.ranges import Ranges
+from views.ranges import Interval, Partition, Ranges
 from views.source import Source
 
 ROOT = "/simulated"
@@ -199,10 +203,13 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.releases, "fingerprint", numbers.known_fingerprint)
         patch.setattr(ledger.releases, "decoder_fingerprint", numbers.known_fingerprint)
 
-        patch.setattr(batch.archive, "kafka", SimpleNamespace(connect=_connect, topics=_topics, starts=_starts, ends=_ends))
+        patch.setattr(batch.archive, "kafka", BROKER)
         patch.setattr(batch.archive, "broker", SimpleNamespace(address=lambda _: None))
         patch.setattr(batch.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
-        patch.setattr(batch.archive, "copying", SimpleNamespace(copy=_copy, lost=lambda *_: Ranges()))
+        patch.setattr(batch.archive, "copying", SimpleNamespace(copy=_copy, lost=batch.copying.lost))
+        patch.setattr(batch.copying, "_absent", _absent)
+        patch.setattr(speed.beginning, "kafka", BROKER)
+        patch.setattr(speed.log, "kafka", BROKER)
         patch.setattr(batch.archive, "decoding", SimpleNamespace(Decoding=Decoding, decode=_decode))
         patch.setattr(batch.archive, "spans", lambda *_: [])
         patch.setattr(batch.archive, "cut", lambda _, covered, rows: covered)
@@ -261,18 +268,22 @@ def _connect(_: object) -> Any:
 
 
 def _topics(*_: object) -> tuple[Topic, ...]:
-    return (Topic(SOURCE, TOPIC, len(world().log.partitions)),)
+    return (Topic(SOURCE, world().log.topic, len(world().log.partitions)),)
 
 
-def _starts(*_: object) -> dict[tuple[str, int], int]:
-    return {(TOPIC, number): 0 for number in range(len(world().log.partitions))}
+def _starts(*_: object) -> dict[Partition, int]:
+    return {(topic, number): world().log.starts.get(number, 0) for topic, number in world().log.places}
 
 
-def _ends(*_: object) -> dict[tuple[str, int], int]:
-    return {(TOPIC, number): len(records) for number, records in enumerate(world().log.partitions)}
+def _ends(*_: object) -> dict[Partition, int]:
+    return {(topic, number): len(world().log.partitions[number]) for topic, number in world().log.places}
 
 
-def _written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
+BROKER = SimpleNamespace(connect=_connect, topics=_topics, starts=_starts, ends=_ends)
+"""For `kafka` where the log is asked for."""
+
+
+def written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
     store = world().store
     store.io.step(f"write {address}")
     path = store.write(address, Rows(rows))
@@ -283,23 +294,33 @@ def _written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
 def _copy(session: object, options: object, topics: object, ranges: Ranges, *, tables: Tables, source: str, run: int) -> None:
     """In place of Spark's job that copies the log into the archive."""
     handle = commits.make_table(tables, tables.archive(source), None)
-    rows = [{"partition": number, "offset": offset, **vars(event)} for number, offset, event in world().log.within(ranges)]
-    files = [_written(tables.archive(source), rows)] if rows else []
+    rows = [
+        {"topic": topic, "partition": number, "offset": offset, **vars(event)}
+        for (topic, number), offset, event in world().log.within(ranges)
+    ]
+    files = [written(tables.archive(source), rows)] if rows else []
     commits.add_files(handle, files, transaction=(archive.APP_ID, run))
 
 
 def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
     """In place of Spark's job that decodes the archive."""
-    rows = [row for row in stored(work.archive.address) if _inside(row, covered)]
+    rows = [row for row in stored(work.archive.address) if inside(row, covered)]
     if not rows:
         return Decoded(0, 0, (), (), {})
     times = [datetime.fromtimestamp(row["appended"] / 1_000_000, UTC) for row in rows]
-    file = _written(work.events.address, rows, bounds={"_append_time": (min(times), max(times))})
+    file = written(work.events.address, rows, bounds={"_append_time": (min(times), max(times))})
     return Decoded(len(rows), 0, (file,), (), {})
 
 
-Found = tuple[int, int, Event]
-"""Partition, offset, and the event there."""
+def found_in(row: Mapping[str, Any]) -> Found:
+    """The event of a row of the archive."""
+    return (row["topic"], row["partition"]), row["offset"], Event(row["minute"], row["value"], row["appended"])
+
+
+def _absent(place: Place, files: object, partition: Partition, interval: Interval) -> list[Interval]:
+    """In place of the scan for offsets that the archive lacks."""
+    there = {row["offset"] for row in stored(place.address) if (row["topic"], row["partition"]) == partition}
+    return [(offset, offset + 1) for offset in range(*interval) if offset not in there]
 
 
 def stored(address: str) -> list[Mapping[str, Any]]:
@@ -308,8 +329,8 @@ def stored(address: str) -> list[Mapping[str, Any]]:
     return [row for path in files for row in delta.read_file(handle, path).rows]
 
 
-def _inside(row: Mapping[str, Any], covered: Ranges) -> bool:
-    intervals = dict(covered.intervals).get((TOPIC, row["partition"]), ())
+def inside(row: Mapping[str, Any], covered: Ranges) -> bool:
+    intervals = dict(covered.intervals).get((row["topic"], row["partition"]), ())
     return any(start <= row["offset"] < end for start, end in intervals)
 
 
@@ -317,8 +338,8 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     """In place of Spark's job that folds: the events table's rows, added to the states of the parts that are merged."""
     tables, name = run.tables, below.source.name
     covered = ranges(below.start, below.cut, archive.firsts(tables, name))
-    rows = [row for row in stored(tables.events(name, below.release.sources[name])) if _inside(row, covered)]
-    found = [(row["partition"], row["offset"], Event(row["minute"], row["value"], row["appended"])) for row in rows]
+    rows = [row for row in stored(tables.events(name, below.release.sources[name])) if inside(row, covered)]
+    found = [found_in(row) for row in rows]
     within = [event for _, _, event in found if below.windows is None or below.windows[0] <= event.at < below.windows[1]]
     files = []
     counts = Counts(len(within), holes=covered.length - len(rows))
@@ -333,7 +354,7 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
         if built:
             address = tables.view(view, fingerprint)
             commits.make_table(tables, address, None, partition_by=VERSION)
-            files.append(Built(view, _written(address, built, **{VERSION: str(below.version)})))
+            files.append(Built(view, written(address, built, **{VERSION: str(below.version)})))
     rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
     same = {SERVED: dict.fromkeys(below.views, ())}
     appended = max((datetime.fromtimestamp(event.appended / 1_000_000, UTC) for _, _, event in found), default=None)
@@ -355,7 +376,7 @@ def _refuse_difference(run: Run, below: Below, served: Served, view: str, found:
     handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
     tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
     told = united([of_parts(tables, tables.view(view, fingerprint), served.parts.get(view, ())), *tail])
-    events = (event for number, offset, event in found if offset < served.end.get((TOPIC, number), 0))
+    events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])
     if below.windows is not None:
         told, folded = (from_rows(starting_within(Rows(to_rows(each)), below.windows).rows) for each in (told, folded))

@@ -95,7 +95,8 @@ function source(name) {
         "Until loss": state.until_loss?.warning,
       }),
     );
-    const wrong = [state.problem, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
+    const gaps = state.gaps.map((gap) => gap.warning);
+    const wrong = [state.problem, ...gaps, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
     const now = [...wrong, state.log.problem].join("\n");
     if (now === said) return;
     said = now;

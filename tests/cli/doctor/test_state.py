@@ -14,7 +14,7 @@ import pytest
 from cli.__main__ import main
 from cli.doctor import state as looks
 from infra import processes
-from ledger import archive, diffs, publications, releases, standing
+from ledger import archive, diffs, gaps, publications, releases, standing
 from ledger.diffs import ReleaseDiff
 from ledger.locks import Owner
 from ledger.positions import LOG_START
@@ -26,6 +26,7 @@ from tests.cli.doctor.looked import LATER, fine, wrong
 from tests.ledger.tiny import AT, at
 from tests.serving.world import NOON, SOURCE, World, hit, position
 from views import project
+from views.ranges import Ranges
 
 _HOLDER = """
 import fcntl, sys
@@ -151,6 +152,17 @@ def beside(world: World, stage: Stage) -> int:
 def test_an_import_that_was_cut_short_is_told(folder: Path, tables: Tables) -> None:
     archive.intend(tables, "numbers", start=LOG_START, end=at(5, 5), by=archive.IMPORT, at=AT)
     wrong(folder, "runs", looks.UNFINISHED_IMPORT)
+
+
+def test_a_gap_is_told_until_a_publication_is_built_in_spite_of_it(world: World, tmp_path: Path) -> None:
+    assert fine(tmp_path, "gaps") == "no loss was recorded"
+    gap = gaps.record(world.tables, SOURCE, Ranges.of({("T", 0): (0, 3)}), reason="the log began at 3", at=NOON)
+    found = wrong(tmp_path, "gaps", looks.GAP)
+    assert found.what == f"gap {gap.name} of source '{SOURCE}': 3 offsets are lost (the log began at 3)"
+    assert found.mend == f"`tandem recompute --accept-gap {gap.name}` counts without them"
+    built = replace(world.live, parent=world.live.number, kind="recompute", gaps=(gap.name,))
+    publications.publish(world.tables, lambda _: built)
+    assert fine(tmp_path, "gaps") == "every loss that was recorded is accepted"
 
 
 def test_an_import_before_anything_is_published_is_to_be_decoded(folder: Path, tables: Tables) -> None:

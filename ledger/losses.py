@@ -1,0 +1,52 @@
+"""What a source's log lost before it was archived: found by what was recorded of it, also where the archive never saw it.
+
+Every offset that was ever counted, or that the log had when somebody looked at it, is in the archive or lost. What a topic had
+deleted before anybody looked is no part of the log.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ledger import archive
+from ledger.commit_files import spans_of
+from ledger.positions import LOG_START, Position, upper
+from ledger.tables import Tables
+from views.ranges import Interval, Offsets, Partition, Ranges
+
+
+def first_offsets(
+    starts: Offsets, topics: Mapping[str, str], *, known: Offsets, names: Mapping[str, str]
+) -> dict[Partition, int]:
+    """The first offset that the log ever had of each partition that it has now.
+
+    `starts` are the first offsets that the topics, ids by name, have now; `known` are those that were recorded, and `names` the
+    recorded names of topics by id. A recorded one stays. A partition that was added to a known topic, or is of a topic made
+    anew under a known name, began at 0 and may have lost records unseen. Else the log begins where it starts now.
+    """
+    looked_at = {topic for topic, _ in known}
+    anew = {topic for name, topic in topics.items() if any(other != topic and names[other] == name for other in names)}
+    return {
+        (topic, number): known.get((topic, number), 0 if topic in looked_at or topic in anew else start)
+        for (topic, number), start in starts.items()
+    }
+
+
+def counted_of_former(tables: Tables, source: str, *, releases: Iterable[int], present: Collection[str]) -> Position:
+    """How far these releases' realtime tables reach in topics that are gone: proof of offsets that no log can tell of."""
+    if archive.topic_names(tables, source).keys() <= set(present):
+        return LOG_START
+    reached = upper(*(span.end for release in releases for span in spans_of(tables, release, source)))
+    return Position.of({(topic, number): end for (topic, number), end in reached.items() if topic not in present})
+
+
+def lost(starts: Offsets, *, firsts: Offsets, archived: Position, former: Position) -> Ranges:
+    """The offsets beyond what is `archived` that the log no longer has.
+
+    `starts` are the first offsets that the log has now, `firsts` those that it ever had; `former` says how far topics were
+    counted that are gone.
+    """
+    begins: dict[Partition, int] = {**starts, **former}
+    found: dict[Partition, Interval] = {}
+    for partition, end in begins.items():
+        start = archived.get(partition, firsts.get(partition, 0))
+        found[partition] = (min(start, end), end)
+    return Ranges.of(found)

@@ -1,0 +1,85 @@
+"""An archive on its way from one installation to another, in memory: export and import, but for their files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import batch.exporting
+import batch.importing
+from batch.table_file import Written
+from ledger.manifest import File, Stretch
+from ledger.tables import Tables
+from tests.simulation.numbers import SOURCE
+from tests.simulation.world import World, inside, stored, written
+from views.ranges import Interval, Partition, Ranges
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Records:
+    """In place of batch.records.Records: the rows of an archive, or of an export of it."""
+
+    rows: Sequence[Row]
+
+    @classmethod
+    def archived(cls, tables: Tables, source: str) -> "Records":
+        return cls(stored(tables.archive(source)))
+
+    def of(self, partition: Partition) -> "Records":
+        return Records([row for row in self.rows if (row["topic"], row["partition"]) == partition])
+
+    def read(self, partition: Partition, interval: Interval) -> list[Row]:
+        return [row for row in self.rows if inside(row, Ranges.of({partition: interval}))]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What an export holds."""
+
+    exported: Any
+    records: Records
+
+
+def export(world: World) -> Moved | None:
+    """What `tandem export` takes along; None if nothing is archived and decoded yet."""
+    end = batch.exporting._settled(world.tables, SOURCE)
+    if not end:
+        return None
+    exported = batch.exporting._export(world.tables, SOURCE, end, Path(), world.say)
+    return Moved(exported, Records(stored(world.tables.archive(SOURCE))))
+
+
+def take(world: World, moved: Moved) -> None:
+    """What `tandem import` does with it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch.importing, "_exported", lambda *_: moved.records)
+        new = batch.importing._new(world.tables, Path(), SOURCE, moved.exported)
+        batch.importing._import(world.tables, new, world.now)
+
+
+@contextmanager
+def without_files() -> Iterator[None]:
+    """Replace what reads and writes the files of exports."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (batch.exporting, batch.importing):
+            patch.setattr(module, "Records", Records)
+        patch.setattr(batch.exporting, "_intervals", lambda _, __, whole: [whole])
+        patch.setattr(batch.exporting, "_write", _stretch)
+        patch.setattr(batch.importing, "_write", _file)
+        patch.setattr(batch.importing, "first_difference", lambda mine, theirs: None if mine == theirs else 0)
+        yield
+
+
+def _stretch(there: Records, partition: Partition, interval: Interval, *_: object) -> Stretch:
+    rows = there.read(partition, interval)
+    return Stretch(*partition, *interval, len(rows), File("", 0, "") if rows else None)
+
+
+def _file(tables: Tables, new: Any, partition: Partition, interval: Interval) -> list[Written]:
+    rows = new.records.read(partition, interval)
+    return [written(tables.archive(SOURCE), list(rows))] if rows else []

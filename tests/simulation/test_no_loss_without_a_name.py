@@ -1,0 +1,73 @@
+"""Whatever the log loses between any two commands: what it ever had is in the archive or in a gap with one way on.
+
+`./tandem test -- tests/simulation/test_no_loss_without_a_name.py --seed 17 -n 0 -s` replays the commands of one seed.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.samples import LONGER
+from tests.simulation.losses import Losses
+from tests.simulation.moving import without_files
+from tests.simulation.world import surroundings
+
+SCHEDULES = 5000 if LONGER else 500
+STEPS = 30
+
+
+@pytest.fixture(autouse=True)
+def _surrounded() -> Iterator[None]:
+    with surroundings(), without_files():
+        yield
+
+
+def drawn(roll: random.Random) -> tuple[str, dict[str, Any]]:
+    """What happens next, to the log or by a command."""
+    partition, tenths = roll.randrange(4), roll.choice((10, 10, roll.randrange(11)))
+    records = [roll.random() < 0.8 for _ in range(roll.randint(1, 5))]
+    markers = [False] * roll.randint(1, 2)
+    kinds: tuple[tuple[float, str, dict[str, Any]], ...] = (
+        (6, "produce", {"partition": partition, "kinds": records}),
+        (1, "produce", {"partition": partition, "kinds": markers}),
+        (5, "retain", {"partition": partition, "tenths": tenths}),
+        (3, "archive", {"new_topic": roll.random() < 0.5}),
+        (4, "follow", {"tenths": roll.choices((10, 10, 5, 2), k=roll.randrange(4)), "loses": roll.choice((0, 0, 0, tenths))}),
+        (2, "recompute", {"accept": roll.random() < 0.5}),
+        (0.5, "add_partition", {}),
+        (0.5, "compact", {"partition": partition}),
+        (0.6, "make_anew", {"partitions": roll.randint(1, 3)}),
+        (0.5, "move", {}),
+    )
+    _, name, values = roll.choices(kinds, [weight for weight, _, _ in kinds])[0]
+    return name, values
+
+
+def run(seed: int) -> Losses:
+    """Raises AssertionError with the commands that came before."""
+    roll, one, done = random.Random(seed), Losses(), list[str]()
+    try:
+        for _ in range(roll.randint(6, STEPS)):
+            name, values = drawn(roll)
+            done.append(f"{name} {values}")
+            getattr(one, name)(**values)
+            one.judge()
+        done.append("settle")
+        one.settle()
+    except Exception as error:
+        told = "\n".join([f"seed {seed}: {error!r}", *done, *one.world.trace[-60:]])
+        raise AssertionError(told) from error
+    return one
+
+
+def test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap(request: pytest.FixtureRequest) -> None:
+    seed = request.config.getoption("--seed")
+    if seed is not None:
+        print("\n".join(run(seed).world.trace))  # noqa: T201  # what was asked for
+        return
+    named = 0
+    for seed in range(SCHEDULES):
+        named += len(run(seed).gaps)
+    assert named > SCHEDULES // 2, "the log hardly loses anything"
