@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
 from pyspark.sql import SparkSession
 
 from batch import archive, recompute
@@ -60,8 +59,7 @@ def ends(shop: Shop) -> dict[tuple[str, int], int]:
 
 def delete(shop: Shop, partition: int, *, below: int) -> None:
     """What retention does, at once."""
-    where = TopicPartition(shop.topic.name, partition, below)
-    shop.connection.admin.delete_records([where])[where].result(20)
+    kafka.delete_before(shop.connection, [shop.topic], {(shop.topic.id, partition): below})
 
 
 def recomputed(shop: Shop, *accepted: str) -> Publication:

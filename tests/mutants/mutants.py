@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 
 SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_what_the_log_holds"
+LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap"
 
 
 @dataclass(frozen=True)
@@ -264,6 +265,62 @@ MUTANTS = (
         "                if reader.key(place) == key:",
         "                if reader.key(place) is not None:",
         "tests/serving/memory/test_memory_equals_the_kernel.py::test_rows_by_key_by_range_and_all_are_the_kernels",
+    ),
+    Mutant(
+        "present-first",
+        "an archive run begins where a partition starts by now, which was empty when it was looked at",
+        "batch/archive.py",
+        "for partition, offset in {**known, **firsts}.items() if",
+        "for partition, offset in starts.items() if",
+        LOSSES,
+    ),
+    Mutant(
+        "later-first-wins",
+        "a first offset that is found later takes the place of an earlier one",
+        "ledger/archive.py",
+        "found[partition] = min(offset, found.get(partition, offset))",
+        "found[partition] = offset",
+        "tests/ledger/test_archive_ledger.py::test_a_later_look_does_not_move_a_first_offset",
+    ),
+    Mutant(
+        "looked-and-forgot",
+        "the speed layer counts without recording where the log began",
+        "speed/beginning.py",
+        "    archive.record_firsts(tables, source.name, firsts, at=at)\n",
+        "",
+        LOSSES,
+    ),
+    Mutant(
+        "first-as-if-new",
+        "the speed layer reads a partition that the archive has nothing of as if it had always begun where it starts by now",
+        "speed/beginning.py",
+        "firsts = first_offsets(lows, topics, known=known, names=recorded)",
+        "firsts = {p: known.get(p, 0) if p in held else low for p, low in lows.items()}",
+        LOSSES,
+    ),
+    Mutant(
+        "lost-unseen",
+        "what is lost of a partition that the archive has nothing of is not told",
+        "ledger/losses.py",
+        "    for partition, end in begins.items():\n",
+        "    for partition, end in ((p, e) for p, e in begins.items() if p in archived):\n",
+        LOSSES,
+    ),
+    Mutant(
+        "former-forgotten",
+        "what was counted of a topic that is gone is no part of the log any more",
+        "ledger/losses.py",
+        "    if archive.topic_names(tables, source).keys() <= set(present):",
+        "    if present:",
+        LOSSES,
+    ),
+    Mutant(
+        "gap-before-untold",
+        "a gap that begins before a range is not taken for one in it",
+        "ledger/gaps.py",
+        "            first < end.get(partition, 0) and to > start.get(partition, 0)",
+        "            start.get(partition, 0) <= first < end.get(partition, 0)",
+        "tests/ledger/test_losses.py::test_a_gap_touches_a_range_that_has_one_of_its_offsets",
     ),
 )
 

@@ -28,8 +28,13 @@ from views.ranges import Partition
 Place = tuple[Partition, int]
 """A partition and an offset in it."""
 
-_WITHOUT_LIMIT = {"cleanup.policy": "compact"}
-"""How long what is left is safe is another test's matter."""
+_TELLING: dict[str, Any] = {
+    "configurations": lambda *_: {SOURCE: {"cleanup.policy": "compact"}},
+    "records": lambda *_, **__: {},
+    "NoBroker": LogChanged,
+    "NoTopic": LogChanged,
+}
+"""What `status` asks a broker beside offsets: how long what is left is safe is another test's matter."""
 
 
 @dataclass
@@ -156,11 +161,8 @@ class Losses:
     def told(self) -> UntilLoss:
         """What `status`, `doctor` and the server tell of losses that no gap names yet."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(serving.unarchived, "kafka", SimpleNamespace(**vars(BROKER), NoBroker=LogChanged, NoTopic=LogChanged))
+            patch.setattr(serving.unarchived, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
             patch.setattr(serving.unarchived, "broker", SimpleNamespace(address=lambda _: None))
-            configurations = {SOURCE: _WITHOUT_LIMIT}
-            records = SimpleNamespace(configurations=lambda *_: configurations, records=lambda *_, **__: {})
-            patch.setattr(serving.unarchived, "kafka_records", records)
             chosen = settings(self.world)
             chosen.kafka = SimpleNamespace(warn_hours=1)
             source = self.world.working_tree().sources[SOURCE]
