@@ -244,11 +244,13 @@ def test_the_limits_of_a_type(type_: str) -> None:
 def test_results_of_several_pieces() -> None:
     drawn = {f"c{n}": [scalar(type_, texts[0]), scalar(type_, None)] for n, (type_, texts) in enumerate(TEXTS.items())}
     both = ", ".join(f"[{some[0].sql}, {some[1].sql}][1 + range % 2] AS {name}" for name, some in drawn.items())
-    table = result(f"SELECT {both}, [range] AS n FROM range({2 * database._PIECE + 1})")
+    of = "[range] AS n, array_value(range, 7) AS a, MAP {'k': range} AS m, {'s': [range]} AS s, union_value(u := range) AS u"
+    table = result(f"SELECT {both}, {of} FROM range({2 * database._PIECE + 1})")
     assert table["n"].num_chunks > 1
     read = pa.ipc.open_stream(rendered(Page(table, {"provenance": {}}, {}, rows_of=to_rows), ARROW)).read_all()
     for place in (0, 1, database._PIECE - 1, database._PIECE, 2 * database._PIECE):
-        wanted = {name: some[place % 2].value for name, some in drawn.items()} | {"n": [place]}
+        wanted = {name: some[place % 2].value for name, some in drawn.items()}
+        wanted |= {"n": [place], "a": [place, 7], "m": [["k", place]], "s": {"s": [place]}, "u": place}
         assert to_rows(table.slice(place, 1)) == to_rows(read.slice(place, 1)) == [wanted]
 
 
