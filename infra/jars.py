@@ -4,6 +4,7 @@ A line of the lock is `SHA-256  group/name-revision.jar`. The group `spark` hold
 package, `broker` all of Kafka's server.
 """
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +43,7 @@ def paths(group: Group, *, environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _fetch(here: Path, environ: Mapping[str, str]) -> None:
+    """Fetch them; an installed copy has no set-up that would then archive Spark's classes, so that is done here too."""
     found = java.find(environ)
     store = here.parent / "cacerts" if found.home == java.packaged_home(environ) else None
     sys.stderr.write(_FIRST_USE)
@@ -51,3 +53,12 @@ def _fetch(here: Path, environ: Mapping[str, str]) -> None:
         raise MissingJar(str(error)) from error
     except OSError as error:
         raise MissingJar(f"the jars cannot be written to {here}: {error.strerror}; set TANDEM_CACHE to another folder") from error
+    if not folders.CHECKOUT:
+        # It reports itself what failed; Spark starts without an archive too.
+        subprocess.run(
+            [sys.executable, "-m", "infra.classes"],
+            env=folders.child_environment(environ),
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+        )

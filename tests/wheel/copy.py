@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 NOBODY = 65534
-_OTHER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+# By a shell: what setpriv itself starts may still have root's capabilities, and reach what the user may not.
+_OTHER = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", "sh", "-c", 'exec "$@"', "sh")
 _OWN_SITE = Path(sysconfig.get_path("purelib"))
 
 
@@ -60,8 +62,8 @@ def build(out: Path) -> Path:
     return wheel
 
 
-def installed(wheel: Path, folder: Path, *, cache: Path | None, whole: bool = False) -> Copy:
-    """Install the wheel into a new environment: beside the packages of this one, or `whole`, with packages of its own.
+def installed(wheel: Path | None, folder: Path, *, cache: Path | None) -> Copy:
+    """Install the wheel into a new environment, beside the packages of this one; without a wheel this checkout and all it needs.
 
     `folder` must be one that others may enter. Without a `cache` the jars are fetched into the home.
     """
@@ -70,11 +72,10 @@ def installed(wheel: Path, folder: Path, *, cache: Path | None, whole: bool = Fa
     home.mkdir(parents=True)
     subprocess.run([python, "-m", "venv", "--without-pip", venv], check=True)
     (site,) = venv.glob("lib/python*/site-packages")
-    if not whole:
+    if wheel is not None:
         # The packages alone: what this environment has of scripts, and what is on the path of this process, is not there.
         (site / "packages.pth").write_text(f"{_readable(folder)}\n")
-    options = [] if whole else ["--no-deps", "--no-index"]
-    _install(venv, [*options, str(wheel)])
+    _install(venv, [str(ROOT)] if wheel is None else ["--no-deps", "--no-index", str(wheel)])
     for path in [site, *site.rglob("*")]:
         path.chmod(path.lstat().st_mode & ~0o222 | 0o444 if not path.is_symlink() else 0o777)
     if user:

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from infra.folders import EXAMPLES, ROOT
 from tests.wheel import copy
 from tests.wheel.copy import Copy
+from views.fingerprint import fingerprint
+from views.project import load
 
 PATIENCE_S = 120
 
@@ -72,10 +75,6 @@ def test_commands_that_need_the_repository_say_so(installed: Copy) -> None:
 
 
 def test_an_example_means_what_it_means_in_the_checkout(installed: Copy) -> None:
-    from infra.folders import EXAMPLES  # noqa: PLC0415
-    from views.fingerprint import fingerprint  # noqa: PLC0415
-    from views.project import load  # noqa: PLC0415
-
     found = json.loads(installed.run("tandem", "check", "--json"))
     assert Path(found["project"]).is_relative_to(installed.site)
     assert Path(found["settings"]["state"]).is_relative_to(installed.home)
@@ -104,9 +103,10 @@ def test_the_demo_is_exact(installed: Copy) -> None:
 @pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(3000)
-def test_all_of_it_from_an_empty_home(wheel: Path, open_folder: Path) -> None:
-    """Its own packages by the bounds of pyproject.toml, and jars that are fetched at first use."""
-    installed = copy.installed(wheel, open_folder / "whole", cache=None, whole=True)
+def test_all_of_it_from_an_empty_home(open_folder: Path) -> None:
+    """`pip install .`, as the README has it: packages by the bounds of pyproject.toml, and jars that are fetched at first use."""
+    assert "\n      pip install .\n" in (ROOT / "README.md").read_text("utf-8")
+    installed = copy.installed(None, open_folder / "whole", cache=None)
     read_only(installed)
     before = installed.files()
     used(installed)

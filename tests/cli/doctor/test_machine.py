@@ -25,8 +25,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_another_python_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.executable in fine(folder, "python")
-    monkeypatch.setattr(sys, "version_info", (3, 12, 1))
-    assert "the locked packages are for 3.11" in wrong(folder, "python").what
+    monkeypatch.setattr(sys, "version_info", (3, 14, 1))
+    assert "the locked packages are for 3.11, 3.12 and 3.13" in wrong(folder, "python").what
 
 
 def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
