@@ -168,7 +168,7 @@ def nested(inner: st.SearchStrategy[list[Drawn]]) -> st.SearchStrategy[list[Draw
     def struct(pair: tuple[list[Drawn], list[Drawn]]) -> list[Drawn]:
         type_ = f'STRUCT("a b" {pair[0][0].type}, "c""d" {pair[1][0].type})'
         found = [
-            Drawn(f'CAST({{\'a b\': {one.sql}, \'c"d\': {other.sql}}} AS {type_})', type_, {"a b": one.value, 'c"d': other.value})
+            Drawn(f"CAST({{'a b': {one.sql}, 'c\"d': {other.sql}}} AS {type_})", type_, {"a b": one.value, 'c"d': other.value})
             for one, other in zip(*pair, strict=True)
         ]
         return [*found[:2], Drawn(f"CAST(NULL AS {type_})", type_, None)]

@@ -1,5 +1,6 @@
 """Totals of integers and decimals are exact at any size, means are rounded once, and no sum overflows a state."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -76,6 +77,31 @@ def test_a_mean_that_double_arithmetic_would_round_twice() -> None:
     (row,) = answers(View(SAMPLES, measures={"mean": mean("i")}), *({"i": value} for value in values))
     assert row["mean"] == float(Fraction(sum(values), 3))
     assert row["mean"] not in (sum(map(float, values)) / 3, float(sum(values)) / 3)
+
+
+@pytest.mark.parametrize("value", [2.0**900, -(2.0**900), math.nextafter(2.0**900, 0), math.nextafter(2.0**900, math.inf)])
+def test_doubles_at_the_bound_from_which_on_they_are_added_up_apart(value: float) -> None:
+    """Each is in one of the two sums, and none is in neither."""
+    (row,) = answers(View(SAMPLES, measures={"sum": total("f"), "mean": mean("f")}), {"f": value}, {"f": 1.0})
+    assert (row["sum"], row["mean"]) == (value + 1.0, (value + 1.0) / 2)
+
+
+@share(40)
+@given(st.sampled_from([17, 18, 23, 30, 38]), st.lists(st.integers(-(2**52), 2**52), min_size=1, max_size=9))
+def test_means_of_small_decimals_with_many_digits(scale: int, units: list[int]) -> None:
+    """Sums that a double holds, by a count times a power of ten that none may hold: rounded once."""
+    values = [Decimal(unit).scaleb(-scale, WIDE) for unit in units]
+    view = View(SAMPLES, measures={"mean": mean(f"CAST(s AS DECIMAL(38, {scale}))")})
+    (row,) = answers(view, *({"s": f"{value:f}"} for value in values))
+    assert row["mean"] == float(Fraction(sum(units), len(units) * 10**scale))
+
+
+def test_a_mean_of_thousands_with_eighteen_digits() -> None:
+    """Their count times 10^18 is no double, though both are."""
+    view = View(SAMPLES, measures={"mean": mean("CAST(s AS DECIMAL(18, 18))")})
+    for total_ in (1, 7, 2**52 - 1):
+        (row,) = answers(view, *({"s": "0"} for _ in range(3000)), {"s": f"{Decimal(total_).scaleb(-18):f}"})
+        assert row["mean"] == float(Fraction(total_, 3001 * 10**18))
 
 
 def test_a_sum_of_doubles_comes_back_from_beyond_the_largest() -> None:

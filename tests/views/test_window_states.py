@@ -16,6 +16,8 @@ from views.ranges import EMPTY
 from views.source import Source
 from views.testing import answer
 from views.view import View, answer_schema
+from views.watermark import final_until
+from views.window_states import window_state
 from views.windows import (
     Window,
     all_time,
@@ -67,6 +69,20 @@ def test_a_window_of_time_is_open_then_on_time_then_final(window: Window, end: f
     assert labels(window, 5, watermark=end) == ["on_time"]
     assert labels(window, 5, watermark=end + grace + 10 - STEP) == ["on_time"]
     assert labels(window, 5, watermark=end + grace + 10) == ["final"]
+
+
+def test_one_row_says_what_a_list_says() -> None:
+    """At each bound, and a microsecond to either side of it: a row that is asked for alone has the label of the list."""
+    of = view(tumbling(seconds=30))
+    found = set()
+    for bound in (us(30), us(40)):
+        for watermark in (bound - 1, bound, bound + 1):
+            arranged = arrange(of, partial(of, table([{"at": START}]), EMPTY).states)
+            (listed,) = present_arranged(of, arranged, watermark)["window_state"].to_pylist()
+            assert window_state(us(30), watermark, final_until(SOURCE, watermark)) == listed
+            found.add(listed)
+    assert found == {"open", "on_time", "final"}
+    assert window_state(None, us(99), us(99)) == window_state(us(30), None, None) == "open"
 
 
 def test_overlapping_windows_have_each_their_own() -> None:

@@ -6,12 +6,15 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.samples import SAMPLES, Sample
 from views.errors import DefinitionError
 from views.fingerprint import fingerprint
-from views.kernel import merge, partial, settle
+from views.kernel import Partial, merge, partial, present, settle
 from views.measures import count, distinct, set_of, total
 from views.ranges import EMPTY
 from views.source import Source
@@ -168,6 +171,31 @@ def test_settled_states_are_one_row_per_window(window: Window) -> None:
     settled = settle(several, whole.states)
     assert settled.num_rows == (3 if window == every_events(10) else 1)
     assert settled.schema == state_schema(several)
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 12), min_size=1, max_size=12),
+    st.lists(st.integers(0, 12), max_size=2),
+    st.sampled_from(["i", "i / 10.0", "CAST(i AS DECIMAL(9, 1)) / 10"]),
+)
+def test_a_cut_anywhere_moves_no_window_of_values_that_moved(numbers: list[int | None], cuts: list[int], value: str) -> None:
+    """What is below the cut is settled: the window that goes on must know its first value, be it the least or not."""
+    by = Decimal(5) if value == "i" else Decimal("0.5")
+    moved = view(delta(value, by=by))
+    events = events_table(SAMPLES, [at(second, i=number) for second, number in enumerate(numbers)])
+    whole = answer_rows(moved, partial(moved, events, EMPTY).states)
+    states, begin = [], 0
+    for end in [*sorted(min(cut, len(numbers)) for cut in cuts), len(numbers)]:
+        part = partial(moved, events.slice(begin, end - begin), EMPTY).states
+        states, begin = [*states, part], end
+        if end < len(numbers):
+            states = [settle(moved, merge(moved, [Partial(one) for one in states]).states)]
+    assert answer_rows(moved, merge(moved, [Partial(one) for one in states]).states) == whole
+
+
+def answer_rows(of: View, states: pa.Table) -> list[tuple[object, ...]]:
+    """What the states come to, but for labels."""
+    return [(row["window_start"], row["window_end"], row["n"]) for row in present(of, Partial(states)).to_pylist()]
 
 
 def test_the_last_n_events_keep_no_more_than_n_states() -> None:
