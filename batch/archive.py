@@ -4,11 +4,12 @@ A run's range is in the ledger before anything is written, and each of the three
 run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch import commits, copying, decoding
+from batch import commits, copying, decoding, jobs
 from batch.lineage import archiving
 from batch.session import Lock, Run
 from batch.slices import cut, even_rows
@@ -16,6 +17,7 @@ from batch.spans import EVENTS, RECORDS, rows_within, spans
 from infra import broker, kafka, spark
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
+from infra.spark_failures import broker_away
 from ledger import archive, delta, first, gaps, losses, releases
 from ledger.counts import Counts, plus
 from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
@@ -34,6 +36,8 @@ APPEND_TIME: Final = "_append_time"
 
 _SLICE_ROWS: Final = 1_000_000
 _FEW_ROWS: Final = 50_000
+_BROKER_WAIT_S: Final = 120
+_COPY_PAUSES_S: Final = (1, 5, 15, 60)
 
 
 class ImportUnfinished(TandemError):
@@ -92,7 +96,9 @@ def run(
     live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
     # Before Spark is started: a broker that is not there is told at once.
-    connection = kafka.connect(broker.address(batch.settings))
+    # A broker that is frozen for a while is waited for; one that refuses connections is told at once.
+    address = broker.address(batch.settings)
+    connection = kafka.connect(replace(address, timeout_s=max(address.timeout_s, _BROKER_WAIT_S)))
     sources = project.load_files(release.files).sources
     logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
     for lock in locks:
@@ -186,8 +192,18 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
         }
     )
     batch.say(f"{log.source.name}: copying {there.length} offsets")
-    options = spark.kafka_options(batch.settings, log.connection.address.bootstrap)
-    copying.copy(batch.session, options, log.topics, there, tables=batch.tables, source=log.source.name, run=run.number)
+    options, name = spark.kafka_options(batch.settings, log.connection.address.bootstrap), log.source.name
+    for pause in (*_COPY_PAUSES_S, None):
+        try:
+            copying.copy(batch.session, options, log.topics, there, tables=batch.tables, source=name, run=run.number)
+        except jobs.TaskFailed as failed:
+            # One commit holds all of it, so nothing of what failed is there.
+            if pause is None or failed.__cause__ is None or not broker_away(failed.__cause__):
+                raise
+            batch.say(f"{failed}; trying again in {pause} s")
+            time.sleep(pause)
+        else:
+            return
 
 
 def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:

@@ -57,7 +57,10 @@ def run(
     if str(file) != "-" and not follow:
         _refuse_no_file(file)
     address = broker.address(settings)
-    found = kafka.topic(kafka.connect(address), to_topic)
+    connection = kafka.connect(address)
+    found = kafka.topic(connection, to_topic)
+    if to.key is not None:
+        kafka.refuse_crc32(connection, {to_topic: to.name})
     if not kafka.bulk_installed():
         call.say(kafka.SLOWER)
     with (

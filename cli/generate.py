@@ -63,7 +63,9 @@ def run(
     source = sources[generator.source]
     to, start = topic_of(source, topic), _time(base)
     address = broker.address(call.settings())
-    found = kafka.topic(kafka.connect(address), to)
+    connection = kafka.connect(address)
+    found = kafka.topic(connection, to)
+    kafka.refuse_crc32(connection, {to: source.name})
     if not kafka.bulk_installed():
         call.say(kafka.SLOWER)
     counted = empty_truth(generator, found.id, found.partitions) if truth is not None else None

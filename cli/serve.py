@@ -5,6 +5,7 @@ import os
 import secrets
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +15,11 @@ import typer
 from cli import signals
 from cli.call import Call
 from cli.part_log import part_log
-from infra import folders
+from cli.published import published
+from infra import broker, folders, kafka
 from infra.logs import telling
+from infra.settings import Settings
+from ledger.tables import Tables
 from serving.access import tokens
 from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights
@@ -49,6 +53,7 @@ def run(
     if (tls_cert is None) != (tls_key is None):
         raise CannotServe("--tls-cert and --tls-key go together: a certificate is of no use without its key")
     tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
+    _refuse_crc32(settings)
     bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
         address = running.address_of(bound, tls=tls)
@@ -72,6 +77,16 @@ def run(
 def _tandem(call: Call) -> Tandem:
     """This very command, for what operators ask for: the same interpreter and copy, whatever PATH and folder are."""
     return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
+
+
+def _refuse_crc32(settings: Settings) -> None:
+    """Refuse topics that events could not go into; where no broker answers yet, the first event for a topic finds out."""
+    project = published(Tables(settings.state))
+    sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
+    keyed = {topic: one.name for one in sources for topic in one.topics}
+    if keyed:
+        with suppress(kafka.NoBroker):
+            kafka.refuse_crc32(kafka.connect(broker.address(settings)), keyed)
 
 
 def _now() -> datetime:

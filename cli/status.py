@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from cli import parts
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
@@ -22,6 +24,7 @@ from serving.reader import Reader
 from serving.snapshot import Snapshot, Tail, provenance_of
 from serving.standing import Archived, archived, standing
 from serving.unarchived import unarchived
+from speed import progress
 from views.counted import counted
 from views.source import Source
 from views.view import View
@@ -41,6 +44,7 @@ def run(call: Call) -> Output:
     `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
     not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says
     why, while the broker does not tell.
+    `waiting` are the sources for which the speed layer waits for a broker that does not answer, since when and why.
     `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
     null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one. `gaps` are the losses that
     `archive` has recorded, each with its name, and a `warning` that says how to go on until a recompute has accepted it.
@@ -58,7 +62,9 @@ def run(call: Call) -> Output:
 
 def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
     """What there is to say of what runs and of what is published, which the reader reads; without one nothing is."""
-    found = {"project": str(call.project), "state": settings.state, **parts.document(settings)}
+    running = progress.read(settings.folder)
+    waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
+    found = {"project": str(call.project), "state": settings.state, **parts.document(settings), "waiting": waiting}
     if reader is None:
         defined = call.definitions().sources.values()
         ends = log_ends(settings, defined)
@@ -190,6 +196,10 @@ def _shown(document: dict[str, Any]) -> str:
         if source["until_loss"] and source["until_loss"]["warning"]
     ]
     problems += [gap["warning"] for source in document["sources"].values() for gap in source["gaps"] if gap["warning"]]
+    problems += [
+        f"{one['source']}: the speed layer has waited for the broker since {one['since']}: {one['why']}"
+        for one in document["waiting"]
+    ]
     number = document["publication"]
     published = [f"publication {number} of release {document['release']}"] if number else []
     for one in document["standing"]:

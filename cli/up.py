@@ -34,7 +34,9 @@ def run(
             broker.start(settings, environ=call.environ)
         topics = list(dict.fromkeys(topic for source in sources for topic in source.topics))
         own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
-        kafka.create(kafka.connect(broker.address(settings)), topics, settings, own_time=own_time)
+        connection = kafka.connect(broker.address(settings))
+        kafka.create(connection, topics, settings, own_time=own_time)
+        kafka.refuse_crc32(connection, {topic: one.name for one in sources if one.key is not None for topic in one.topics})
         if not processes.running(state, parts.SPEED):
             call.say("starting the speed layer")
             parts.start(call, settings, parts.SPEED)

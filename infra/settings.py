@@ -84,6 +84,9 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         32
     )
     ready_s: Annotated[Positive, Meta(description="Seconds that a started process may take until it is ready.")] = 300
+    broker_wait_s: Annotated[
+        Positive, Meta(description="Seconds for which a broker that does not answer is waited for before the speed layer ends.")
+    ] = 600
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -25,7 +27,7 @@ from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
 from infra.settings import Settings
-from infra.spark_failures import SPARK_ERRORS, sentence
+from infra.spark_failures import SPARK_ERRORS, java_ended, sentence
 from views.errors import TandemError
 from views.ranges import Offsets
 
@@ -47,6 +49,12 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
 _LOOK_S: Final = 5.0
+_CULPRIT_LINES: Final = 3
+_NOISE: Final = re.compile(
+    r"(?i)warn(ing)?\b|\[[^]]*\]\[(warning|info)|note:|picked up |using spark's default|setting default log level|"
+    r"to adjust logging level|openjdk .* warning|java hotspot.* warning|at [\w.$/@<>]+\(|\.\.\. \d+ more|"
+    r"\d\d:\d\d:\d\d\S* (warn|info)\b"
+)
 
 
 class NoSession(TandemError):
@@ -90,7 +98,7 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
             output = {} if debug else {"stdout": sink, "stderr": sink}
             gateway = launch_gateway(configured, output)  # type: ignore[no-untyped-call]  # PySpark has no types for it
         except PySparkRuntimeError:
-            said = "" if debug else f"; its last words: {_last_line(log, start)}"
+            said = "" if debug else f": {_culprit(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
     if not debug:
         _keep_bounded(log, bounds(settings.logs))
@@ -99,6 +107,11 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
         context = SparkContext(conf=configured, gateway=gateway)
     except SPARK_ERRORS as error:
         raise NoSession(f"Spark did not start: {sentence(error)}") from error
+    except (Py4JError, OSError, EOFError) as error:
+        if not java_ended(error):
+            raise
+        said = "" if debug else f": {_culprit(log, start)}"
+        raise NoSession(f"Java ended while Spark started on {found.home}{said}") from error
     if threading.current_thread() is threading.main_thread():
         # Spark takes the handler of Ctrl-C for itself.
         signal.signal(signal.SIGINT, interrupted)
@@ -246,11 +259,15 @@ def _set_environment(settings: Settings, found: java.Java) -> None:
     os.environ.update(folders.child_environment(os.environ))
 
 
-def _last_line(log: Path, start: int) -> str:
+def _culprit(log: Path, start: int) -> str:
+    """What a JVM that ended printed of the reason: its first lines that are neither warnings, notes nor a stack."""
     with log.open("rb") as file:
         file.seek(start)
-        lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return spoken(lines[-1].strip()) if lines else "none"
+        printed = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
+    errors = [spoken(line) for line in printed if line and not _NOISE.match(line)]
+    if not errors:
+        return f"it printed no error before it ended; it may have been killed, as for want of memory; its log is {log}"
+    return "; ".join(errors[:_CULPRIT_LINES])
 
 
 def _ship(context: SparkContext, folder: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from infra.kafka import java_errors
 from views.errors import TandemError
 
 _PYTHON = "Traceback (most recent call last):"
@@ -31,15 +32,24 @@ def worded(error: BaseException, what: str) -> TandemError | None:
     return None
 
 
+def broker_away(error: BaseException) -> bool:
+    """Whether Spark failed because of a broker that may answer the next time."""
+    return isinstance(error, SPARK_ERRORS) and java_errors.heals(_text(error))
+
+
 def sentence(error: BaseException) -> str:
     """The root cause of what Spark raised, without a stack."""
-    text = getattr(error, "_stackTrace", None) or str(error)
+    text = _text(error)
     if _PYTHON in text:
         return _raised_in_python(text.splitlines())
     causes = _CAUSE.findall(text)
     text = _CALLED.sub("", text)
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
     return _without_package(causes[-1].strip() if causes else first)
+
+
+def _text(error: BaseException) -> str:
+    return getattr(error, "_stackTrace", None) or str(error)
 
 
 def java_ended(error: BaseException) -> bool:

@@ -14,7 +14,7 @@ from infra import kafka
 from infra.lineage.runs import Reporter
 from infra.settings import Settings
 from infra.spark import kafka_options
-from infra.spark_failures import worded
+from infra.spark_failures import broker_away, sentence, worded
 from ledger import archive
 from ledger.fetched import LogChanged
 from ledger.follower import Follower
@@ -44,7 +44,7 @@ class Surroundings:
 
     `connection` and `options` reach the log, `checkpoints` is a folder of this process, `now` is the clock. `warn` tells the
     user a sentence, `reporter` tells runs to whoever keeps lineage; `stopping` says that the layer is to end, which ends a long
-    catching up early.
+    catching up early. `recorder` keeps what status says of micro-batches and of sources that wait.
     """
 
     spark: SparkSession
@@ -57,6 +57,7 @@ class Surroundings:
     warn: Callable[[str], None]
     reporter: Reporter
     stopping: Callable[[], bool]
+    recorder: progress.Recorder
 
     @property
     def options(self) -> dict[str, str]:
@@ -106,12 +107,18 @@ class Follow:
         )
 
     def check(self) -> None:
-        """Begin anew where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence."""
+        """Begin anew where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence.
+
+        NoBroker is raised for what a later `begin` may find healed, BrokerRefused for what it will not.
+        """
         if self._streaming is None or self._query is None or self._streaming.isActive:
             return
         error = self._query.error or self._streaming.exception() or TandemError("the query stopped by itself")
         if not isinstance(error, TandemError):
-            error = self._log_fault(self._query.log) or error
+            fault = self._log_fault(self._query.log)
+            if fault is None and broker_away(error):
+                raise kafka.NoBroker(f"source '{self.source.name}' could not be read: {sentence(error)}") from error
+            error = fault or error
         if not isinstance(error, NotContiguous) and not (isinstance(error, LogChanged) and self._same_topics(self._query.log)):
             raise worded(error, f"a micro-batch of source '{self.source.name}' failed and is not committed") or error
         self._say_again(error)

@@ -69,9 +69,10 @@ def run(
     checkpoints = own_folder(settings.folder)
     spark = session()
     folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)
-    listen(spark, Recorder(settings.folder, os.getpid(), folded.add))
+    recorder = Recorder(settings.folder, os.getpid(), folded.add)
+    listen(spark, recorder)
     with reporting(settings, now=now, warn=warn) as reporter:
-        around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, reporter, stop.is_set)
+        around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, reporter, stop.is_set, recorder)
         _follow_all(around, stop, say=say, ready=ready)
 
 

@@ -1,5 +1,6 @@
 """What Spark says of its micro-batches, summed up in a file for whoever measures: it is replaced after each of them."""
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,12 +38,22 @@ class Folded(NamedTuple):
     seconds: float
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """A source that is not followed for the moment, since when, and why."""
+
+    release: int
+    source: str
+    since: str
+    why: str
+
+
 class Progress(msgspec.Struct, frozen=True):
     """Of all that a process has followed; `began` tells it from another one that has its pid."""
 
     pid: int
     began: str
     sources: tuple[MicroBatches, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
 
 def file(state: Path) -> Path:
@@ -75,7 +86,9 @@ class Recorder:
     pid: int
     folded: Callable[[Folded], object] = lambda _: None
     _sources: dict[tuple[int, str], MicroBatches] = field(default_factory=dict)
+    _waiting: dict[tuple[int, str], Waiting] = field(default_factory=dict)
     _began: str = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self._began = processes.start_time(self.pid)
@@ -86,16 +99,31 @@ class Recorder:
         if told.name is None or not told.numInputRows:
             return
         release, source, _ = told.name.split()
-        one = self._sources.setdefault((int(release), source), MicroBatches(int(release), source))
-        one.triggers += 1
-        for phase, milliseconds in told.durationMs.items():
-            if phase != _WHOLE:
-                one.seconds[phase] = one.seconds.get(phase, 0.0) + milliseconds / 1000
-        self._write()
+        with self._lock:
+            one = self._sources.setdefault((int(release), source), MicroBatches(int(release), source))
+            one.triggers += 1
+            for phase, milliseconds in told.durationMs.items():
+                if phase != _WHOLE:
+                    one.seconds[phase] = one.seconds.get(phase, 0.0) + milliseconds / 1000
+            self._write()
         self.folded(Folded(one.release, source, told.numInputRows, told.durationMs.get(_WHOLE, 0) / 1000))
 
+    def waits(self, waiting: Waiting) -> None:
+        """A source waits from now on, or for another reason than before."""
+        with self._lock:
+            self._waiting[waiting.release, waiting.source] = waiting
+            self._write()
+
+    def goes_on(self, release: int, source: str) -> None:
+        """A source is followed again."""
+        with self._lock:
+            if self._waiting.pop((release, source), None) is not None:
+                self._write()
+
     def _write(self) -> None:
-        content = msgspec.json.encode(Progress(self.pid, self._began, tuple(self._sources.values())))
+        content = msgspec.json.encode(
+            Progress(self.pid, self._began, tuple(self._sources.values()), tuple(self._waiting.values()))
+        )
         path = file(self.state)
         new = path.with_suffix(".progress.new")
         with suppress(OSError):  # a full disk is told where data is written: figures alone must not end a layer

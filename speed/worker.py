@@ -4,11 +4,13 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import Final
 
+from infra.kafka import NoBroker
 from infra.logs.telling import bound
 from ledger.publications import Publication
 from ledger.releases import Release
 from speed.follow import Follow, Surroundings, follow
 from speed.lineage import following
+from speed.waiting import Wait
 from views.project import load_files
 
 _LOOK_S: Final = 0.2
@@ -67,11 +69,20 @@ class Worker:
             around.spark.sparkContext.setLocalProperty(_POOL, f"release {self.release.number}")
             project = load_files(self.release.files)
             views = {name: view for name, view in project.views.items() if view.source.name == self.source}
-            self._follow = follow(around, self.release, project.sources[self.source], views, self.state)
+            source = project.sources[self.source]
+            wait = Wait(around, self.release.number, source, self._stop)
+            found = wait.through(lambda: follow(around, self.release, source, views, self.state))
+            if found is None:
+                return
+            self._follow = found
             self._running.set()
             with following(self._follow) as told:
                 while not self._stop.wait(_LOOK_S):
-                    self._follow.check()
+                    try:
+                        self._follow.check()
+                    except NoBroker as error:
+                        wait.until_there(error)
+                        wait.through(self._follow.begin)
                     if told is not None:
                         told.running()
         except BaseException as error:  # noqa: BLE001 - the layer raises it, or says so

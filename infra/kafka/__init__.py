@@ -7,6 +7,7 @@ installed. Callers know this package's names alone.
 from infra.kafka.address import Address, address
 from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
+from infra.kafka.placement import OtherPartitioner, refuse_crc32
 from infra.kafka.python_client import Connection, connect
 from infra.kafka.python_offsets import delete_before, ends, newest_timestamps, since, starts
 from infra.kafka.python_records import records
@@ -27,6 +28,7 @@ __all__ = [
     "NoTopic",
     "NotAppended",
     "NotSent",
+    "OtherPartitioner",
     "Outcome",
     "Record",
     "Sender",
@@ -43,6 +45,7 @@ __all__ = [
     "ends",
     "newest_timestamps",
     "records",
+    "refuse_crc32",
     "replicas",
     "sender",
     "since",

@@ -36,6 +36,7 @@ _NAMES: Final = {
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
 }
+_REQUEST_S: Final = 15
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 _DENIED: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, AuthorizationError, IncompatibleBrokerVersion)
@@ -101,7 +102,8 @@ def configuration(address: Address) -> dict[str, Any]:
     return {
         "bootstrap_servers": [server.strip() for server in address.bootstrap.split(",")],
         "bootstrap_timeout_ms": address.timeout_s * 1000,
-        "request_timeout_ms": address.timeout_s * 1000,
+        # A question that gets lost is asked again within its time.
+        "request_timeout_ms": min(address.timeout_s, _REQUEST_S) * 1000,
         "reconnect_backoff_max_ms": int(_LONGEST_PAUSE_S * 1000),
         # A connection that has as many under way refuses the next one; threads share one.
         "max_in_flight_requests_per_connection": 1000,

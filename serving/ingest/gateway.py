@@ -58,6 +58,7 @@ class Gateway:
     _works: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _appender: Appender | None = field(default=None, init=False, repr=False)  # of the thread that works
     _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
+    _looked_at: set[str] = field(default_factory=set, init=False, repr=False)  # ids of topics whose keys are where they belong
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -92,11 +93,14 @@ class Gateway:
         assert self._works is not None, "asked before it was opened"
         return await asyncio.get_running_loop().run_in_executor(self._works, function)
 
-    async def topic(self, name: str) -> kafka.Topic:
-        """The topic as it is now, or was a second ago. Raises NoBroker, NoTopic."""
+    async def topic(self, name: str, *, keyed_by: str | None = None) -> kafka.Topic:
+        """The topic as it is now, or was a second ago; `keyed_by` is the source that keys its records, if one does.
+
+        Raises NoBroker, NoTopic, OtherPartitioner.
+        """
         if name not in self._topics:
             self._topics[name] = Recent(_KNOWN_S, self.clock)
-        return await self._topics[name].get(partial(self._described, name))
+        return await self._topics[name].get(partial(self._described, name, keyed_by))
 
     async def append(self, room: Room, topic: str, records: Sequence[Record]) -> Sequence[Outcome]:
         """What became of the records, one at the least: each is acknowledged by all replicas, or given up. Raises NoBroker."""
@@ -129,12 +133,16 @@ class Gateway:
             del self._rooms[room]
             self._resize(room, 0)
 
-    def _described(self, name: str) -> kafka.Topic:
+    def _described(self, name: str, keyed_by: str | None) -> kafka.Topic:
         # In a thread of its own for each topic: two may connect at once, and one of them in vain.
         address, connection = self._address(), self._connection
         if connection is None or connection.address != address:
             connection = self._connection = kafka.connect(address)
-        return kafka.topic(connection, name)
+        found = kafka.topic(connection, name)
+        if keyed_by is not None and found.id not in self._looked_at:
+            kafka.refuse_crc32(connection, {name: keyed_by})
+            self._looked_at.add(found.id)
+        return found
 
     def _current(self) -> Appender:
         """One for the broker's address as it is now: the embedded broker may have come back at another."""

@@ -1,10 +1,15 @@
 """Spark's failures in one sentence, from what Spark really prints."""
 
+import zipfile
+from typing import Any
+
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
-from infra.spark_failures import java_ended, sentence, worded
+from infra import jars
+from infra.kafka import java_errors
+from infra.spark_failures import broker_away, java_ended, sentence, worded
 from views.errors import TandemError
 
 
@@ -30,6 +35,29 @@ def test_of_java_the_root_cause_is_told(spark: SparkSession) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011
         spark.range(3).selectExpr("1 / (id - id)").collect()
     assert sentence(caught.value).startswith("SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.")
+
+
+@pytest.mark.spark
+def test_what_kafka_marks_as_retriable_is_waited_for(spark: SparkSession) -> None:
+    """Every error of the jar that Spark reads with, raised in Java, and each as the innermost of several."""
+    jvm: Any = spark._jvm
+    (jar,) = [path for path in jars.paths("spark") if path.name.startswith("kafka-clients")]
+    package = "org/apache/kafka/common/errors/"
+    names = [name.removeprefix(package).removesuffix(".class") for name in zipfile.ZipFile(jar).namelist() if package in name]
+    retriable = jvm.java.lang.Class.forName("org.apache.kafka.common.errors.RetriableException")
+    found = {
+        name: bool(retriable.isAssignableFrom(jvm.java.lang.Class.forName(f"org.apache.kafka.common.errors.{name}")))
+        for name in names
+        if name.endswith("Exception")
+    }
+    assert {name for name, heals in found.items() if heals} == java_errors.RETRIABLE
+    for name, heals in found.items():
+        innermost = f"Caused by: org.apache.kafka.common.errors.{name}: why"
+        outer = "org.apache.spark.SparkException: Job aborted: org.apache.kafka.common.errors.TimeoutException: x"
+        assert java_errors.heals(f"{outer}\n{innermost}") == heals
+    assert java_errors.heals("java.util.concurrent.TimeoutException: Cannot fetch record for offset 7 in 30000 milliseconds")
+    assert not java_errors.heals("java.util.concurrent.TimeoutException: something else")
+    assert not broker_away(ValueError("org.apache.kafka.common.errors.TimeoutException"))
 
 
 def test_a_dead_java_is_told_apart() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from infra.kafka import Appended, NoBroker, NoTopic, Outcome, Topic
+from infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
 from ledger.positions import Position
 from serving.http import models
 from serving.http.documented import problems
@@ -91,7 +91,8 @@ async def _written(server: Server, room: Room, target: Target, given: list[bytes
     at = server.now()
     try:
         records = await server.gateway.work(lambda: written.records_of(target, given, at=at))
-        topic = await server.gateway.topic(target.topic)
+        keyed_by = None if target.source.key is None else target.source.name
+        topic = await server.gateway.topic(target.topic, keyed_by=keyed_by)
         outcomes = await server.gateway.append(room, topic.name, records)
     except written.NoEvents as error:
         server.metrics.ingest.refused("undecodable")
@@ -100,6 +101,9 @@ async def _written(server: Server, room: Room, target: Target, given: list[bytes
     except written.TooLarge as error:
         server.metrics.ingest.refused("too_large")
         raise Problem(413, str(error)) from error
+    except OtherPartitioner as error:
+        server.metrics.ingest.refused("other_partitioner")
+        raise Problem(503, f"{error}; nothing is written") from error
     except (NoBroker, NoTopic) as error:
         server.metrics.ingest.refused("no_broker")
         raise Problem(503, f"{error}; nothing is written") from error

@@ -1,0 +1,53 @@
+"""Whether the keys of a topic's records are placed as this platform's producers place them.
+
+Older versions placed keys by CRC-32. One key in two partitions has no order, so nobody adds to such a topic: it is found by its
+newest records and not by a note somewhere, so a topic that others fill by CRC-32 is found too.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from zlib import crc32
+
+from infra.kafka.partitioner import partition_of
+from infra.kafka.python_client import Connection
+from infra.kafka.python_offsets import ends, starts
+from infra.kafka.python_records import records
+from infra.kafka.python_topics import describe
+from views.errors import TandemError
+
+_SAMPLE: Final = 100
+"""Newest offsets of each partition that are looked at."""
+
+
+class OtherPartitioner(TandemError):
+    """A topic whose keys are in other partitions than new records of the same keys would be."""
+
+
+def refuse_crc32(connection: Connection, names: Mapping[str, str]) -> None:
+    """Raise OtherPartitioner for a topic with keys placed by CRC-32; `names` of topics give the source that keys its records.
+
+    A topic that does not exist has no records. Raises NoBroker.
+    """
+    found = list(describe(connection, names).values())
+    lows, ends_now = starts(connection, found), ends(connection, found)
+    newest = {place: max(lows[place], end - _SAMPLE) for place, end in ends_now.items() if lows[place] < end}
+    sampled = records(connection, found, newest, most=_SAMPLE)
+    for topic in found:
+        keys = [(number, one.key) for (of, number), held in sampled.items() if of == topic.id for one in held if one.key]
+        if placed_by_crc32(keys, topic.partitions):
+            raise OtherPartitioner(
+                f"topic '{topic.name}' of source '{names[topic.name]}' has its keys where CRC-32 places them, as earlier "
+                "versions of Tandem did: new records go by murmur2, so a key would be in two partitions and lose its order; "
+                "name a new topic in the source and feed it again, or take `key` out of the source if only others write to "
+                "the topic"
+            )
+
+
+def placed_by_crc32(keys: Iterable[tuple[int, bytes]], partitions: int) -> bool:
+    """Whether partitions and their keys, none of them empty, show CRC-32: it explains all of them, and murmur2 does not."""
+    other = False
+    for number, key in keys:
+        if crc32(key) % partitions != number:
+            return False
+        other = other or partition_of(key, partitions) != number
+    return other

@@ -1,0 +1,66 @@
+"""Waiting for a broker that does not answer: with back-off, in status, and not for ever."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Final, TypeVar
+
+from infra import kafka
+from speed.follow import Surroundings
+from speed.progress import Waiting
+from views.source import Source
+
+_T = TypeVar("_T")
+
+_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 15.0
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How a source of a release waits for its broker, until `stop` is set."""
+
+    around: Surroundings
+    release: int
+    source: Source
+    stop: Event
+
+    def through(self, step: Callable[[], _T]) -> _T | None:
+        """What a step gives once the broker answers, None where it is to stop before. The step may be taken several times.
+
+        Raises NoBroker when `speed.broker_wait_s` are over, at once BrokerRefused, and what else the step raises.
+        """
+        while not self.stop.is_set():
+            try:
+                found = step()
+            except kafka.NoBroker as error:
+                self.until_there(error)
+            else:
+                return found
+        return None
+
+    def until_there(self, error: kafka.NoBroker) -> None:
+        """Return when the broker answers for the source's topics again, or the wait is to stop.
+
+        Raises BrokerRefused, and NoBroker when `speed.broker_wait_s` are over; NoTopic.
+        """
+        began, pause = time.monotonic(), _PAUSE_S
+        since, seconds = self.around.now().isoformat(timespec="seconds"), self.around.settings.speed.broker_wait_s
+        self.around.warn(f"source '{self.source.name}': {error}; waiting for the broker, for {seconds} s at the most")
+        try:
+            while not self.stop.is_set():
+                if isinstance(error, kafka.BrokerRefused) or time.monotonic() - began > seconds:
+                    raise error
+                self.around.recorder.waits(Waiting(self.release, self.source.name, since, str(error)))
+                self.stop.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                try:
+                    kafka.topics(self.around.connection, self.source.topics)
+                except kafka.NoBroker as still:
+                    error = still
+                else:
+                    self.around.warn(f"source '{self.source.name}': the broker answers again")
+                    return
+        finally:
+            self.around.recorder.goes_on(self.release, self.source.name)

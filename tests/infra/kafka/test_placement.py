@@ -1,0 +1,123 @@
+"""Keys are where every Kafka client puts them, and a topic whose keys are elsewhere takes no more of them."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from zlib import crc32
+
+import pytest
+from confluent_kafka import Producer
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from cli.__main__ import main
+from examples.truth import murmur2
+from infra import kafka
+from infra.kafka.partitioner import partition_of
+from infra.kafka.placement import placed_by_crc32
+from infra.spark import kafka_options
+from ledger import first
+from ledger.tables import Tables
+from tests.infra.kafka.clients import CLIENTS
+from tests.infra.kafka.java import Java
+from tests.stack import consumed, new_topic, stack_settings
+from views.project import load
+
+KEYED = """
+from datetime import datetime
+from views import Event, Source, View, count
+
+class Line(Event):
+    id: str
+    at: datetime
+
+lines = Source(topic="{topic}", event=Line, event_time="at", key="id")
+hits = View(source=lines, measures={{"n": count()}})
+SOURCES = (lines,)
+VIEWS = (hits,)
+"""
+KEYS = st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=50)
+
+
+@given(KEYS, st.integers(1, 9))
+def test_what_crc32_explains_and_murmur2_does_not_is_crc32(keys: list[bytes], partitions: int) -> None:
+    by_crc32 = [(crc32(key) % partitions, key) for key in keys]
+    by_murmur2 = [((murmur2(key) & 0x7FFFFFFF) % partitions, key) for key in keys]
+    assert placed_by_crc32(by_crc32, partitions) == (set(by_crc32) != set(by_murmur2))
+    assert not placed_by_crc32(by_murmur2, partitions)
+    both = [*by_crc32, *by_murmur2]
+    assert not placed_by_crc32(both, partitions)
+
+
+@given(st.binary(max_size=40), st.integers(1, 100))
+def test_the_examples_own_murmur2_agrees(key: bytes, partitions: int) -> None:
+    assert partition_of(key, partitions) == (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def thousand() -> list[bytes]:
+    """The empty key, every length from 1 to 8, any bytes."""
+    dice, found = Random(7), {b""}
+    while len(found) < 1000:
+        found.add(dice.randbytes(1 + len(found) % 8))
+    return sorted(found)
+
+
+def placed(connection: kafka.Connection, topic: kafka.Topic) -> dict[bytes | None, set[int]]:
+    """The partitions of each key."""
+    found: dict[bytes | None, set[int]] = {}
+    for record in consumed(connection, topic):
+        found.setdefault(record.key, set()).add(record.partition)
+    return found
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+def test_java_spark_and_both_clients_place_a_thousand_keys_alike(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A null key belongs nowhere; it arrives as null, and not as the empty key."""
+    keys = thousand()
+    by_java, by_spark = new_topic(broker, partitions=7), new_topic(broker, partitions=7)
+    Java(spark, broker).produce(by_java, [(key, b"v") for key in keys])
+    expected = placed(broker, by_java)
+    assert expected == {key: {(murmur2(key) & 0x7FFFFFFF) % 7} for key in keys}
+    for client in CLIENTS:
+        topic = new_topic(broker, partitions=7)
+        with client.sender(broker.address) as sender:
+            for key in [*keys, None]:
+                sender.send(topic.name, b"v", key)
+        found = placed(broker, topic)
+        assert len(found.pop(None)) == 1, client.name
+        assert found == expected, client.name
+    options = kafka_options(stack_settings(broker, tmp_path), broker.address.bootstrap)
+    frame = spark.createDataFrame([(bytearray(key), bytearray(b"v")) for key in keys], "key binary, value binary")
+    frame.write.format("kafka").options(**options).option("topic", by_spark.name).save()
+    assert placed(broker, by_spark) == expected
+
+
+@pytest.mark.broker
+def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
+    broker: kafka.Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = new_topic(broker)
+    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    (tmp_path / "definitions.py").write_text(KEYED.format(topic=topic.name))
+    (tmp_path / "lines.txt").write_bytes(b"".join(b'{"id": "%d", "at": "2026-11-01T08:00:00Z"}\n' % n for n in range(30)))
+    feed = ["feed", str(tmp_path / "lines.txt"), "--source", "lines", "--project", str(tmp_path)]
+    assert main(feed) == 0
+    assert main(feed) == 0
+    capsys.readouterr()
+    old = kafka.create(broker, [f"{topic.name}-old"], stack_settings(broker, tmp_path))[f"{topic.name}-old"]
+    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "partitioner": "consistent_random"})
+    for number in range(30):
+        producer.produce(old.name, b'{"id": "%d"}' % number, b"%d" % number)
+    assert producer.flush(20) == 0
+    (tmp_path / "definitions.py").write_text(KEYED.format(topic=old.name))
+    first.live(Tables(str(tmp_path / ".tandem")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
+    for command in (feed, ["up", "--project", str(tmp_path)], ["serve", "--port", "0", "--project", str(tmp_path)]):
+        assert main(command) == 1
+        said = capsys.readouterr().err
+        assert f"topic '{old.name}' of source 'lines' has its keys where CRC-32 places them" in said
+        assert "name a new topic in the source and feed it again" in said
+    assert sum(kafka.ends(broker, [old]).values()) == 30

@@ -1,0 +1,64 @@
+"""Which of the client's errors are waited for: all that it marks as retriable, but that a topic is gone."""
+
+from dataclasses import replace
+
+import pytest
+from kafka import errors
+
+from infra import kafka
+from infra.kafka.errors import heals, reason
+from infra.kafka.python_client import ask
+
+KINDS = sorted(
+    (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.KafkaError)),
+    key=lambda kind: kind.__name__,
+)
+ALWAYS = ("FencedLeaderEpoch", "NotLeaderForPartition", "LeaderNotAvailable", "CoordinatorNotAvailable", "RequestTimedOut")
+
+
+class Silent:
+    """A connection of which only the address is used."""
+
+    address = kafka.Address("a:1", {}, 1)
+
+
+def made(kind: type[errors.KafkaError]) -> errors.KafkaError:
+    return kind({}, "why") if kind is errors.LogTruncationError else kind("why")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_retriable_error_is_asked_again_and_no_other(kind: type[errors.KafkaError]) -> None:
+    asked = 0
+
+    def question() -> str:
+        nonlocal asked
+        asked += 1
+        if asked < 3:
+            raise made(kind)
+        return "answer"
+
+    if kind.retriable and kind is not errors.UnknownTopicOrPartitionError:
+        assert ask(Silent(), "it", question) == "answer"  # type: ignore[arg-type]
+        assert asked == 3
+    else:
+        with pytest.raises(kafka.NoBroker, match=r"^it at a:1: "):
+            ask(Silent(), "it", question)  # type: ignore[arg-type]
+        assert asked == 1
+
+
+def test_those_of_a_broker_that_was_frozen_are_among_them() -> None:
+    kinds = {kind.__name__.removesuffix("Error"): kind for kind in KINDS}
+    assert all(heals(kinds[name]()) for name in ALWAYS)
+
+
+def test_waiting_ends_and_says_why() -> None:
+    connection = Silent()
+    connection.address = replace(connection.address, timeout_s=0)
+
+    def question() -> str:
+        raise errors.FencedLeaderEpochError
+
+    with pytest.raises(kafka.NoBroker, match="did not answer in 0 s: fenced leader epoch") as raised:
+        ask(connection, "it", question)  # type: ignore[arg-type]
+    assert not isinstance(raised.value, kafka.BrokerRefused)
+    assert reason(errors.MessageSizeTooLargeError()) == "message size too large"
