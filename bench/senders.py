@@ -1,0 +1,48 @@
+"""What sending a record costs by each client behind the port: `python -m bench.senders`, with an embedded broker."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from infra import broker, kafka, processes
+from infra.kafka.bulk import BulkSender
+from infra.kafka.python_sender import PythonSender
+from infra.settings import Kafka, Settings
+
+RECORDS = 200_000
+ROUNDS = 3
+BYTES = 200
+
+
+def measured(address: kafka.Address, make: Callable[..., kafka.Sender], records: int) -> tuple[float, float]:
+    """Records a second, and microseconds of this process's CPU for each."""
+    value, began, used = os.urandom(BYTES // 2).hex().encode(), time.monotonic(), time.process_time()
+    with make(address, most_bytes=kafka.MOST_BYTES) as sender:
+        for number in range(records):
+            sender.send("bench", value, b"user-%d" % (number % 1000))
+    seconds, cpu = time.monotonic() - began, time.process_time() - used
+    assert sender.acknowledged == records
+    return records / seconds, cpu / records * 1e6
+
+
+def main() -> None:
+    """Print a line for each client and round, by turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(state=folder, kafka=Kafka(memory="512m", timeout_s=20))
+        with processes.starting(Path(folder)):
+            process = broker.start(settings, environ=dict(os.environ))
+        try:
+            address = broker.address(settings)
+            kafka.create(kafka.connect(address), ["bench"], settings)
+            for _ in range(ROUNDS):
+                for name, make in (("librdkafka", BulkSender), ("kafka-python", PythonSender)):
+                    rate, cpu = measured(address, make, RECORDS)
+                    print(f"{name:<14}{rate:>10,.0f} records/s {cpu:>8.1f} µs of CPU a record")
+        finally:
+            processes.stop(Path(folder), process, seconds=20)
+
+
+if __name__ == "__main__":
+    main()
