@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from kafka.admin import KafkaAdminClient
@@ -45,18 +45,20 @@ _IO_THREAD: Final = "kafka-io-"
 """How the client calls its threads."""
 
 
+class Open:
+    """Held by a connection and its copies. The client itself will not do: requests that ended long ago still refer to it."""
+
+
 @dataclass(frozen=True)
 class Connection:
     """An open connection to a broker; keep it for as long as questions are asked, each then costs a millisecond or two.
 
-    Any number of threads may ask. It is closed when nothing refers to it any more.
+    Any number of threads may ask. It is closed when neither it nor a copy of it is referred to any more.
     """
 
     address: Address
     admin: KafkaAdminClient
-
-    def __post_init__(self) -> None:
-        weakref.finalize(self, _close, self.admin)
+    open: "Open" = field(repr=False)
 
 
 def connect(address: Address) -> Connection:
@@ -66,7 +68,9 @@ def connect(address: Address) -> Connection:
         raise NoBroker(f"no Kafka broker at {address.bootstrap}: {refusals[0]}")
     with opening(address) as options:
         admin = KafkaAdminClient(**options)
-    return Connection(address, admin)
+    opened = Open()
+    weakref.finalize(opened, _close, admin)
+    return Connection(address, admin, opened)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -169,6 +170,14 @@ def reconnected(broker: kafka.Connection, client: Client, times: int) -> None:
 
 def test_reconnecting_leaves_no_thread_and_no_connection_behind(broker: kafka.Connection, client: Client) -> None:
     reconnected(broker, client, 25)
+
+
+def test_a_copy_of_a_connection_does_not_close_it(broker: kafka.Connection) -> None:
+    topic = new_topic(broker)
+    other = replace(broker, address=replace(broker.address, timeout_s=7))
+    assert kafka.topic(other, topic.name) == topic
+    del other
+    assert kafka.topic(broker, topic.name) == topic
 
 
 @pytest.mark.slow
