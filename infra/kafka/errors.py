@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from kafka.errors import KafkaError, UnknownTopicOrPartitionError
+from kafka.errors import KafkaError, UnknownBrokerIdError, UnknownTopicOrPartitionError
 
 from views.errors import TandemError
 
@@ -28,9 +28,13 @@ _GONE: Final = UnknownTopicOrPartitionError
 """The client would ask again for a topic that was deleted; whoever asks here has just seen it."""
 
 
+_LEADERLESS: Final = UnknownBrokerIdError
+"""What the client raises, and does not mark as retriable, where nobody leads a partition yet: after a pause of the broker."""
+
+
 def heals(error: KafkaError) -> bool:
-    """Whether the same question may be answered when it is asked again: what the client marks as retriable."""
-    return bool(error.retriable) and not isinstance(error, _GONE)
+    """Whether the same question may be answered when it is asked again: what the client marks as retriable, about."""
+    return isinstance(error, _LEADERLESS) or (bool(error.retriable) and not isinstance(error, _GONE))
 
 
 def reason(error: BaseException) -> str:

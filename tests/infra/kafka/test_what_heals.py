@@ -1,4 +1,4 @@
-"""Which of the client's errors are waited for: all that it marks as retriable, but that a topic is gone."""
+"""Which of the client's errors are waited for: all that it marks as retriable, but that a topic is gone, and a partition without a leader."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_a_retriable_error_is_asked_again_and_no_other(kind: type[errors.KafkaEr
             raise made(kind)
         return "answer"
 
-    if kind.retriable and kind is not errors.UnknownTopicOrPartitionError:
+    if kind is errors.UnknownBrokerIdError or (kind.retriable and kind is not errors.UnknownTopicOrPartitionError):
         assert ask(Silent(), "it", question) == "answer"  # type: ignore[arg-type]
         assert asked == 3
     else:
