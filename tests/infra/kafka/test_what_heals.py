@@ -1,4 +1,4 @@
-"""Which of the client's errors are waited for: all that it marks as retriable, but that a topic is gone, and a partition without a leader."""
+"""Which of the client's errors are waited for: all that it marks as retriable but a topic that is gone; and no leader."""
 
 from dataclasses import replace
 
