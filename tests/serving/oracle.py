@@ -31,8 +31,8 @@ def _text(time: datetime) -> str:
 
 
 def unlabelled(rows: Iterable[Row]) -> list[Row]:
-    """Rows without the labels of their windows, which depend on the micro-batches."""
-    return [{name: value for name, value in row.items() if name != "window_state"} for row in rows]
+    """Rows without the labels of their windows and of themselves, which depend on the micro-batches."""
+    return [{name: value for name, value in row.items() if name not in ("window_state", "_exactness")} for row in rows]
 
 
 def per_page(values: Iterable[bytes]) -> list[Row]:

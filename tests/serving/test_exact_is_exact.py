@@ -314,6 +314,8 @@ def test_an_answer_without_a_row_of_the_tail_is_exact_by_every_way(half: Dedupli
                     json={"keys": [{"page": page}], "from": start.isoformat(), "to": end.isoformat(), "measures": ["n"]},
                 ),
             }
+            assert paths["row"].content == paths["row of files"].content, "the way of one row at once has the bytes of the other"
+            assert paths["row"].headers["etag"] == paths["row of files"].headers["etag"]
             rows = {way: answer.json()["provenance"]["exactness"]["every"] for way, answer in paths.items()}
             assert rows == {way: [] for way in paths}
             found = {way: _rows_label(answer.json()["provenance"]["exactness"]) for way, answer in paths.items()}
