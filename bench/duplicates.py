@@ -100,8 +100,8 @@ def horizon(identities: int) -> Figure:
     dice, held, start = np.random.default_rng(1), Horizon(1), _Start.now()
     for _ in range(0, identities, _PIECE):
         keys = np.frombuffer(dice.bytes(KEY_WIDTH * _PIECE), KEY)
-        held = held.extended(Identities(keys, np.zeros(_PIECE, np.int64)))
-    return start.figure("horizon", identities, sum(run.keys.nbytes + run.times.nbytes for run in held.runs))
+        held = held.extended(Identities(keys, np.zeros(_PIECE, np.int64)), at=0, caught_up=0)
+    return start.figure("horizon", identities, sum(run.keys.nbytes + run.numbers.nbytes + run.stamps.nbytes for run in held.runs))
 
 
 def hashes(events: int) -> Figure:

@@ -26,6 +26,7 @@ from serving.standing import Archived, archived, standing
 from serving.unarchived import unarchived
 from speed import progress
 from views.counted import counted
+from views.rows import utc_text
 from views.source import Source
 from views.view import View
 
@@ -41,9 +42,10 @@ def run(call: Call) -> Output:
     tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
     that answers had labelled final. `exactness` says how exact a view's merged rows are, and why. `standing` are the releases
     that are kept up beside the live one, and how far their realtime views are behind it; of one that failed lately it says why.
-    `positions` are where merged answers stand; `behind_bridge` says that the speed layer went on beyond a stretch that it did
-    not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem` says
-    why, while the broker does not tell.
+    `positions` are where merged answers stand; `identities_since` is since when duplicates are known, where `speed.identities_mb`
+    is too small for the source's horizon, else null; `behind_bridge` says that the speed layer went on beyond a stretch that it
+    did not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem`
+    says why, while the broker does not tell.
     `waiting` are the sources for which the speed layer waits for a broker that does not answer, since when and why.
     `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
     null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one. `gaps` are the losses that
@@ -123,6 +125,7 @@ def _source(
         "log_end": None if end.position is None else end.position.to_json(),
         "log_end_problem": end.problem,
         "behind_bridge": tail.behind_bridge,
+        "identities_since": None if tail.identities_since is None else utc_text(tail.identities_since),
         "problem": tail.problem,
         "gaps": list(gaps),
     }
@@ -189,6 +192,12 @@ def _shown(document: dict[str, Any]) -> str:
         f"{name}: answers stand still until a recompute publishes what the speed layer went past"
         for name, source in document["sources"].items()
         if source["behind_bridge"]
+    ]
+    problems += [
+        f"{name}: duplicates of events counted before {source['identities_since']} count until the next recompute; "
+        "raise speed.identities_mb or shorten the source's horizon"
+        for name, source in document["sources"].items()
+        if source["identities_since"]
     ]
     problems += [
         f"{name}: {source['until_loss']['warning']}"

@@ -152,6 +152,7 @@ def _verify(
         into=into,
         end=cut,
         most=batch.settings.speed.max_events,
+        identities_mb=batch.settings.speed.identities_mb,
         by=batch.by,
         now=batch.now,
     )

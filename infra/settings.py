@@ -87,6 +87,13 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker_wait_s: Annotated[
         Positive, Meta(description="Seconds for which a broker that does not answer is waited for before the speed layer ends.")
     ] = 600
+    identities_mb: Annotated[
+        Positive,
+        Meta(
+            description="Most megabytes of identities of one source, at 96 bytes each; beyond that the oldest are evicted, "
+            "and status and answers report since when duplicates are known."
+        ),
+    ] = 1024
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -34,6 +34,8 @@ SCHEMA: Final = pa.schema(
         ("after_final", pa.int64()),
         ("at", pa.timestamp("us", "UTC")),
         ("by", pa.string()),
+        ("caught_up", pa.timestamp("us", "UTC")),
+        ("identities_since", pa.timestamp("us", "UTC")),
         ("partial", pa.binary()),
     ]
 )
@@ -94,6 +96,8 @@ def read_commit(handle: DeltaTable, path: str) -> Commit:
         partials={row["fingerprint"]: row["partial"] for row in views},
         at=first["at"],
         by=first["by"],
+        caught_up=first["caught_up"],
+        identities_since=first["identities_since"],
     )
 
 
@@ -116,6 +120,8 @@ def to_rows(commit: Commit) -> pa.Table:
         "after_final": [commit.after_final.get(name or "", 0) for name in fingerprints],
         "at": [commit.at] * number,
         "by": [commit.by] * number,
+        "caught_up": [commit.caught_up] * number,
+        "identities_since": [commit.identities_since] * number,
         "partial": [commit.partials.get(name or "") for name in fingerprints],
     }
     return pa.Table.from_pydict(columns, SCHEMA)

@@ -55,7 +55,9 @@ class Commit(Span):
     times of the range by partition, and `newest` is the append time of its newest event. `watermark` is how far event time
     has come at its end, in microseconds since 1970, None without events; `after_final` counts, by fingerprint, the events
     that came into windows that were final at its start, where it is not 0. `at` is the time of the commit and `by` says who
-    made it.
+    made it. All that the log had received until `caught_up` lies below the commit's end; None while nobody knows. Copies of
+    events counted before `identities_since` were not recognized, because their identities had been evicted for lack of memory;
+    None where none had.
     """
 
     counts: Counts = NOTHING
@@ -67,3 +69,5 @@ class Commit(Span):
     partials: Mapping[str, bytes] = field(default_factory=dict, hash=False)
     at: datetime | None = None
     by: str = ""
+    caught_up: datetime | None = None
+    identities_since: datetime | None = None

@@ -42,7 +42,10 @@ def plan(
 
 
 def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
-    """One commit in place of neighbours, given in order: same range, same contributions, the newest epoch."""
+    """One commit in place of neighbours, given in order: same range, same contributions, the newest epoch.
+
+    It counts as made at the latest of their times, so that its identities are kept at least as long as each of theirs.
+    """
     folds = [commit for commit in commits if not commit.mark]
     if not folds:
         return max(commits, key=lambda commit: commit.epoch)
@@ -66,8 +69,10 @@ def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
         watermark=later(*(commit.watermark for commit in folds)),
         after_final=add(*(commit.after_final for commit in folds)),
         partials={view: merge(view, [commit.partials[view] for commit in folds]) for view in folds[0].partials},
-        at=folds[-1].at,
+        at=max((commit.at for commit in folds if commit.at), default=None),
         by=folds[-1].by,
+        caught_up=next((commit.caught_up for commit in reversed(folds) if commit.caught_up), None),
+        identities_since=max((commit.identities_since for commit in folds if commit.identities_since), default=None),
     )
 
 

@@ -52,6 +52,14 @@ class Tail:
         """The watermark at `end`, as far as the commits know it, in microseconds since 1970."""
         return later(*(commit.watermark for commit in self.commits))
 
+    @property
+    def identities_since(self) -> datetime | None:
+        """Events counted before that time had duplicates in `[cut, end)` that nobody could recognize, for lack of memory.
+
+        None where no identity that the horizon asks for had been evicted.
+        """
+        return max((commit.identities_since for commit in self.commits if commit.identities_since), default=None)
+
     def after_final(self, fingerprint: str) -> int:
         """How many events of a view came into windows that had been labelled final, of those in `[cut, end)`."""
         return sum(commit.after_final.get(fingerprint, 0) for commit in self.commits)
@@ -149,7 +157,8 @@ def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: i
     if view.source.identity and tail is not None and tail.end != tail.cut:
         # Where windows follow the order of partitions, it matters in which of them the copy lies that counts.
         placed = bind(view).placement.in_order and len(tail.end) > 1
-        (every if placed else marked).append(exactness.late_duplicate(view.source.horizon, repaired))
+        since = tail.identities_since
+        (every if placed else marked).append(exactness.late_duplicate(view.source.horizon, repaired, since))
         differing = tail.counts.duplicates if placed else tail.counts.conflicts
         if differing and len(tail.end) > 1:
             every.append(exactness.conflicting_duplicate(differing))

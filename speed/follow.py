@@ -26,6 +26,7 @@ from ledger.standing import Followed
 from ledger.tables import Tables
 from speed import progress, records
 from speed.beginning import Beginning, beginning, steps
+from speed.counted import counted
 from speed.fold import Task
 from speed.log import Log
 from speed.query import Query
@@ -151,22 +152,17 @@ class Follow:
         """Load what was counted below the table's end and is not known here: at the start, and behind a bridge."""
         around, tail, name = self.around, self.tail, self.source.name
         commits = Follower(around.tables, self.release.number, name).poll()
-        # Of what is known to lie below the end only: with too late a time the horizon would lack identities.
-        runs = {run.number for run in archive.runs(around.tables, name) if run.end.at_or_below(tail.writer.end)}
-        summaries = archive.summaries(around.tables, name, self.release.sources[name])
-        times = [each.newest for each in commits]
-        times += [each.newest for each in summaries if each.run in runs]
-        if tail.live.cuts.get(name, tail.writer.end).at_or_below(tail.writer.end):
-            times.append(tail.live.newest.get(name))
+        known = counted(around.tables, self.release, name, tail.writer.end, now=around.now())
+        tail.caught_up = known.caught_up
         tail.horizon = seen(
             around.spark,
             around.tables,
             around.options,
             self.source,
             tail.task,
-            start=tail.writer.end,
+            known=known,
             beginning=begun,
-            newest=max((time for time in times if time), default=None),
+            identities_mb=around.settings.speed.identities_mb,
         )
         tail.maxima = newest(each.maxima for each in commits)
         tail.watermark = later(*(each.watermark for each in commits))

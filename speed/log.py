@@ -24,8 +24,8 @@ class Log:
         """The topics that have the names now. Raises NoBroker, NoTopic."""
         return kafka.topics(self.connection, [topic.name for topic in self.topics])
 
-    def require(self, start: Position, firsts: Offsets) -> None:
-        """Refuse unless the topics still are these, and still have what lies from `start` on.
+    def require(self, start: Position, firsts: Offsets) -> Position:
+        """Where the log ends; refuses unless the topics still are these, and still have what lies from `start` on.
 
         `firsts` are the first offsets of partitions that `start` lacks. What was read before this passes was there while it
         was read. Raises LogChanged, NoBroker, NoTopic.
@@ -34,3 +34,4 @@ class Log:
         now = self.now()
         lows, ends = kafka.starts(self.connection, now), kafka.ends(self.connection, now)
         refuse_changed_log(planned, firsts=lows, ends=ends)
+        return Position.of(ends)

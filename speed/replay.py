@@ -1,9 +1,9 @@
 """The archive through the speed path once more, micro-batch after micro-batch, into a realtime table that nobody serves."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from math import ceil
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -15,10 +15,10 @@ from ledger.realtime import Writer
 from ledger.releases import Release
 from ledger.tables import Tables
 from speed import records
+from speed.counted import Stretch, counted, divided, together
 from speed.fold import Task
 from speed.seen import unseen
 from speed.tail import Tail
-from views.ranges import Offsets
 from views.source import Source
 from views.view import View
 
@@ -43,13 +43,15 @@ def replay(
     into: Tables,
     end: Position,
     most: int,
+    identities_mb: int,
     by: str,
     now: Callable[[], datetime],
 ) -> Replayed:
     """Fold the archive from its start to `end` as the speed layer folds the log, and commit to a realtime table under `into`.
 
-    `views` are the source's by name. A micro-batch has about `most` events. Copies that lie further apart than the source's
-    horizon count, as they do in the log's tail. Raises what `Tail.extend` raises.
+    `views` are the source's by name. A micro-batch has about `most` events. The times of the commits that counted the log, and
+    below them those of archive runs, decide which copies lie further apart than the source's horizon: these count, as they do
+    in the log's tail. Raises what `Tail.extend` raises.
     """
     fingerprints = {name: release.views[name] for name in views}
     generations, firsts = archive.generations(tables, source.name), archive.firsts(tables, source.name)
@@ -62,25 +64,25 @@ def replay(
         live=replace(live, maxima={}, watermarks={}),
         by=by,
         now=now,
-        horizon=unseen(source),
+        horizon=unseen(source, identities_mb),
         firsts=firsts,
     )
     batches, counts = 0, NOTHING
     rejected: dict[str, dict[str, int]] = {}
-    for position in _steps(end, firsts, most=max(1, most // (source.many or 1))):
-        found = records.of_archive(spark, tables, source, ranges(tail.writer.end, position, firsts))
-        commit = tail.extend(found, position, still_there=lambda: None)
+    known, at_once = counted(tables, release, source.name, end, now=now()), max(1, most // (source.many or 1))
+    for group in together(divided(known.stretches, firsts, most=at_once), firsts, most=at_once):
+        last = group[-1]
+        covered = ranges(tail.writer.end, last.end, firsts)
+        if not covered.length:  # all that was ever there is lost
+            continue
+        found = records.of_archive(spark, tables, source, covered)
+        tail.now = partial(_time, last)
+        tail.caught_up = next((one.caught_up for one in reversed(group) if one.caught_up), tail.caught_up)
+        commit = tail.extend(found, last.end, still_there=lambda: None)
         batches, counts = batches + 1, plus(counts, commit.counts)
         rejected |= {name: add(rejected.get(name, {}), reasons) for name, reasons in commit.rejected.items()}
     return Replayed(batches, counts, rejected)
 
 
-def _steps(end: Position, firsts: Offsets, *, most: int) -> Iterator[Position]:
-    """Positions up to the end, about `most` offsets apart, on which all partitions advance alike, as they did in time."""
-    reached = starts = {partition: min(firsts.get(partition, 0), offset) for partition, offset in end.items()}
-    number = ceil(sum(offset - starts[partition] for partition, offset in end.items()) / most)
-    for step in range(1, number + 1):
-        position = {p: starts[p] + (offset - starts[p]) * step // number for p, offset in end.items()}
-        if position != reached:  # several partitions of a few records each may have to wait for the next step together
-            reached = position
-            yield Position.of(position)
+def _time(of: Stretch) -> datetime:
+    return of.at

@@ -1,31 +1,53 @@
 """The identities that were counted shortly before a position: what a speed layer knows again when it starts."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 
 from infra import kafka
 from ledger.positions import Position, ranges
 from ledger.tables import Tables
 from speed import records
 from speed.beginning import Beginning
+from speed.counted import Counted, Stretch, divided, together
 from speed.fold import SCHEMA, Task, identify
-from speed.horizon import Horizon
+from speed.horizon import BYTES, Horizon, recalled
 from speed.identities import joined, values
-from views.ranges import EMPTY
+from speed.identity_runs import Numbers
+from speed.times import MICROSECOND, microseconds
+from views.ranges import EMPTY, Offsets
 from views.source import Source
 from views.wire import from_ipc
 
-_MICROSECOND = timedelta(microseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AT_ONCE: Final = 1_000_000
+"""Offsets whose identities are loaded at once."""
 
 
-def unseen(source: Source) -> Horizon:
+def unseen(source: Source, identities_mb: int) -> Horizon:
     """The horizon of a source at the log's start: nothing was counted yet."""
-    return Horizon(source.horizon // _MICROSECOND if source.identity else 0)
+    return Horizon(source.horizon // MICROSECOND if source.identity else 0, most(identities_mb))
+
+
+def most(identities_mb: int) -> int:
+    """How many identities so many megabytes hold."""
+    return identities_mb * 1_000_000 // BYTES
+
+
+def begun(source: Source, stretches: Sequence[Stretch], known: Counted, identities_mb: int) -> Horizon:
+    """The horizon behind these stretches, which are numbered from 0 on, before their identities are there."""
+    empty = unseen(source, identities_mb)
+    return recalled(
+        empty.span,
+        empty.most,
+        times=[microseconds(one.at) for one in stretches],
+        caught_up=None if known.caught_up is None else microseconds(known.caught_up),
+        newest=None if known.newest is None else microseconds(known.newest),
+    )
 
 
 def seen(
@@ -35,30 +57,64 @@ def seen(
     source: Source,
     task: Task,
     *,
-    start: Position,
+    known: Counted,
     beginning: Beginning,
-    newest: datetime | None,
+    identities_mb: int,
 ) -> Horizon:
-    """The horizon at `start`: the keys of the records that the log received at most `source.horizon` before `newest`.
+    """The horizon behind what is known to be counted: the identities of all its stretches that the source's horizon asks for.
 
-    `newest` is an append time that no event below `start` is known to exceed by much: an earlier one loads more than is
-    needed, never less. None: all below `start` are loaded. Reads Kafka, and the archive for what Kafka no longer has.
+    Reads Kafka, and the archive for what Kafka no longer has, the newest first and no more than the bound lets it keep.
     """
-    horizon = unseen(source)
-    if not horizon.span:
-        return horizon
-    since, log = _EPOCH if newest is None else newest - source.horizon, beginning.log
-    lows = kafka.starts(log.connection, log.topics)
-    froms = {p: min(offset, beginning.starts[p]) for p, offset in kafka.since(log.connection, log.topics, since).items()}
-    found: list[DataFrame] = []
-    if any(froms[partition] < end for partition, end in beginning.starts.items()):
-        found.append(records.of_log(spark, options, log.topics, source, starts=froms, ends=beginning.starts))
-    # Where the log's first record is within the span, what came before it may be too.
-    cut = Position.of({p: min(at, lows.get(p, at)) for p, at in start.items() if froms.get(p, 0) <= lows.get(p, at)})
-    archived = ranges(Position.of({p: min(beginning.firsts.get(p, 0), at) for p, at in cut.items()}), cut)
-    if archived != EMPTY:
-        found.append(records.of_archive(spark, tables, source, archived).where(col("timestamp") >= since))
-    for frame in found:
-        rows = frame.mapInArrow(partial(identify, task), SCHEMA).toArrow()
-        horizon = horizon.extended(values(joined([from_ipc(row) for row in rows["share"].to_pylist()])))
+    if not source.identity or not source.horizon:
+        return unseen(source, identities_mb)
+    stretches = list(divided(known.within(source.horizon), beginning.firsts, most=_AT_ONCE))
+    horizon = begun(source, stretches, known, identities_mb)
+    reading = _Reading(spark, tables, options, source, beginning, kafka.starts(beginning.log.connection, beginning.log.topics))
+    number = len(stretches)
+    for group in reversed(list(together(stretches, beginning.firsts, most=_AT_ONCE))):
+        if horizon.most is not None and horizon.size >= horizon.most:
+            return replace(horizon, known=number)
+        number -= len(group)
+        for frame in _records(reading, group[0].start, group[-1].end):
+            rows = frame.mapInArrow(partial(identify, task), SCHEMA).toArrow()
+            found = joined([from_ipc(row) for row in rows["share"].to_pylist()])
+            horizon = horizon.with_identities(values(found), numbered(found, group, first=number))
     return horizon
+
+
+def numbered(found: pa.Table, group: Sequence[Stretch], *, first: int) -> Numbers:
+    """The number of the stretch that each row lies in, of rows that lie in these; `first` is that of the first one."""
+    numbers = np.zeros(found.num_rows, np.int32)
+    topics, partitions = found["_topic_id"].cast(pa.string()).to_numpy(), found["_partition"].to_numpy()
+    for topic, partition in group[-1].end:
+        here = (topics == topic) & (partitions == partition)
+        ends = np.array([one.end.get((topic, partition), 0) for one in group])
+        numbers[here] = first + np.searchsorted(ends, found["_offset"].to_numpy()[here], side="right")
+    return numbers
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What records are read with and of; `lows` are the first offsets that the log still has."""
+
+    spark: SparkSession
+    tables: Tables
+    options: Mapping[str, str]
+    source: Source
+    beginning: Beginning
+    lows: Offsets
+
+
+def _records(reading: _Reading, start: Position, end: Position) -> Iterator[DataFrame]:
+    """The records of `[start, end)`: of the log, and of the archive where the log no longer has them."""
+    firsts, lows, topics = reading.beginning.firsts, reading.lows, reading.beginning.log.topics
+    ends = {p: max(end.get(p, 0), low) for p, low in lows.items()}
+    starts = {p: min(max(start.get(p, firsts.get(p, 0)), low), ends[p]) for p, low in lows.items()}
+    if starts != ends:
+        yield records.of_log(reading.spark, reading.options, topics, reading.source, starts=starts, ends=ends)
+    # Generations of the topic before this one are in the archive only.
+    gone = Position.of({p: min(at, lows.get(p, at)) for p, at in end.items()})
+    before = Position.of({p: min(start.get(p, firsts.get(p, 0)), at) for p, at in gone.items()})
+    archived = ranges(before, gone)
+    if archived != EMPTY:
+        yield records.of_archive(reading.spark, reading.tables, reading.source, archived)

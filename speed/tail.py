@@ -12,7 +12,10 @@ from ledger.publications import Publication
 from ledger.realtime import Writer
 from speed.fold import Task
 from speed.horizon import Horizon
+from speed.identities import Identities
+from speed.log_ends import End, LogEnds
 from speed.micro_batch import fold_records
+from speed.times import microseconds, time_of
 from views.ranges import Offsets
 from views.source import Source
 from views.view import View
@@ -25,7 +28,8 @@ class Tail:
 
     `views` are the source's by fingerprint. `firsts` are the first offsets of partitions that the table's end lacks, where
     they are not 0. `maxima` and `watermark` say how far its commits have come, as far as `live`, a publication of the release,
-    does not know it already; a newer one may take its place at any time. `now` is the clock.
+    does not know it already; a newer one may take its place at any time. `now` is the clock: its times alone, and where the
+    log ended at them, decide how long an identity is kept. `caught_up` is when all that the log had received was counted.
     """
 
     task: Task
@@ -39,12 +43,15 @@ class Tail:
     firsts: Offsets = field(default_factory=dict)
     maxima: Maxima = field(default_factory=dict)
     watermark: int | None = None
+    caught_up: datetime | None = None
     known: Position | None = None
     """Where the horizon stands: it holds what was counted below. Not the table's end once another run has bridged the log."""
+    ends: LogEnds = field(default_factory=LogEnds, repr=False)
 
-    def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], object]) -> Commit:
+    def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
         """Fold the records from the table's end to `end` and commit them, once `still_there` has not raised after the fetch.
 
+        `still_there` gives where the log ends then, None where that is not asked.
         Raises Fenced, NotContiguous (the writer then stands at the table's new end), Unwritable, Torn, what
         `still_there` raises and what Spark raises; nothing is committed then.
         """
@@ -54,7 +61,10 @@ class Tail:
         reached = later(self.watermark, live.watermarks.get(name))
         task = replace(self.task, maxima=maxima, watermark=reached)
         folded = fold_records(records, task, self.views, covered, self.horizon)
-        still_there()
+        asked = self.now()
+        there = still_there()
+        newly = None if there is None else self.ends.caught_up(End(asked, there), end)
+        caught_up = newly or self.caught_up
         maxima = newest([maxima, folded.maxima])
         reached = later(reached, watermark(maxima, self.source.idle))
         commit = Commit(
@@ -71,8 +81,16 @@ class Tail:
             partials=folded.partials,
             at=self.now(),
             by=self.by,
+            caught_up=caught_up,
+            identities_since=None if self.horizon.since is None else time_of(self.horizon.since),
         )
         self.writer.append(commit)
-        self.horizon, self.known = self.horizon.extended(folded.identities), end
+        self._remember(commit, folded.identities)
         self.maxima, self.watermark = maxima, reached
         return commit
+
+    def _remember(self, commit: Commit, identities: Identities) -> None:
+        assert commit.at is not None  # every commit of a tail has a time
+        self.caught_up, self.known = commit.caught_up, commit.end
+        caught_up = None if commit.caught_up is None else microseconds(commit.caught_up)
+        self.horizon = self.horizon.extended(identities, at=microseconds(commit.at), caught_up=caught_up)

@@ -14,11 +14,12 @@ of this row, which it names, and those of its column. No reason means exact.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from views.measures.measure import Approximation
+from views.rows import utc_text
 from views.view import View, bind
 
 Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]
@@ -117,17 +118,24 @@ def together(views: Mapping[str, Exactness]) -> dict[str, Any]:
     return {"label": label, "says": "; ".join(inexact) or "exact"}
 
 
-def late_duplicate(horizon: timedelta, repaired: int | None) -> Reason:
+def late_duplicate(horizon: timedelta, repaired: int | None, since: datetime | None = None) -> Reason:
     """Of rows that the realtime part of an answer touches, of a source whose events have an identity.
 
-    `repaired` is how many such duplicates the last recompute found, None where nobody can tell.
+    `repaired` is how many such duplicates the last recompute found, None where nobody can tell. Duplicates of events counted
+    before `since` are unknown too, because memory was short; None where it was not.
     """
     found = "" if repaired is None else f" (the last recompute found {repaired})"
+    told = None if since is None else utc_text(since)
+    unknown = "" if told is None else f", or of an event counted before {told}: speed.identities_mb is too small for the horizon"
     return Reason(
         "late_duplicate",
         "exact_unless_duplicate",
-        f"exact unless a duplicate arrived later than {span(horizon)} after the first copy{found}",
-        {"horizon_s": horizon.total_seconds(), "repaired": repaired},
+        f"exact unless a duplicate arrived later than {span(horizon)} after the first copy{found}{unknown}",
+        {
+            "horizon_s": horizon.total_seconds(),
+            "repaired": repaired,
+            "identities_since": told,
+        },
     )
 
 

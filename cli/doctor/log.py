@@ -74,7 +74,7 @@ SHORT: Final = Problem(
 FUTURE_RECORD: Final = Problem(
     "warn",
     "a topic's newest record is from the future: its producer's clock, or the broker's, is ahead of this machine's",
-    "set the clocks of the broker and of whoever writes to {topic} by NTP; watermark and horizon follow such times",
+    "set the clocks of the broker and of whoever writes to {topic} by NTP; the watermark follows such times",
 )
 FUTURE: Final = Problem(
     "fail",

@@ -9,7 +9,7 @@ from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
 from infra.kafka.placement import OtherPartitioner, refuse_crc32
 from infra.kafka.python_client import Connection, connect
-from infra.kafka.python_offsets import delete_before, ends, newest_timestamps, since, starts
+from infra.kafka.python_offsets import delete_before, ends, newest_timestamps, starts
 from infra.kafka.python_records import records
 from infra.kafka.python_topics import configurations, create, describe, replicas, topic, topics
 from infra.kafka.record import Record
@@ -48,7 +48,6 @@ __all__ = [
     "refuse_crc32",
     "replicas",
     "sender",
-    "since",
     "starts",
     "topic",
     "topics",

@@ -1,7 +1,6 @@
-"""The log's offsets by kafka-python: starts, ends, those of a time, and the newest timestamps."""
+"""The log's offsets by kafka-python: starts, ends, and the newest timestamps."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from kafka import IsolationLevel, TopicPartition
 from kafka.admin import OffsetSpec
@@ -19,14 +18,6 @@ def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:
 def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
     """The offset after the last that a reader of committed records may read, of each partition."""
     return _offsets(connection, topics, OffsetSpec.LATEST)
-
-
-def since(connection: Connection, topics: Iterable[Topic], at: datetime) -> Offsets:
-    """The offset of each partition's first record with a timestamp at or after `at`; the partition's end if it has none."""
-    wanted = list(topics)
-    found = _offsets(connection, wanted, int(at.timestamp() * 1000))
-    nowhere = {partition for partition, offset in found.items() if offset < 0}
-    return {**found, **{p: end for p, end in ends(connection, wanted).items() if p in nowhere}} if nowhere else found
 
 
 def newest_timestamps(connection: Connection, topics: Iterable[Topic]) -> dict[str, int]:

@@ -82,6 +82,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
         newest=_newest(snapshot, name),
         watermark=written(snapshot.watermark(name)),
         behind_bridge=tail.behind_bridge,
+        identities_since=None if tail.identities_since is None else utc_text(tail.identities_since),
         problem=tail.problem,
         log=LogState(
             end=None if end.position is None else end.position.to_json(),

@@ -234,6 +234,9 @@ class SourceState(BaseModel):
     newest: str | None
     watermark: str | None
     behind_bridge: bool
+    identities_since: str | None = Field(
+        description="Since when duplicates are known, where speed.identities_mb is too small for the horizon; else null."
+    )
     problem: str | None
     log: LogState
     archive: ArchiveState | None

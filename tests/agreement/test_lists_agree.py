@@ -146,11 +146,11 @@ def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole(log: Log, da
         if not pieces:
             whole = pa.concat_tables(shares)
             kept = _without_copies(whole)
-            horizon = horizon.extended(values(identities(READINGS, whole)))
+            horizon = horizon.extended(values(identities(READINGS, whole)), at=0, caught_up=0)
         else:
             judged = copies([identities(READINGS, each) for each in shares], horizon)
             kept = pa.concat_tables([without(unique(READINGS, each).events, judged.drops) for each in shares])
-            horizon = horizon.extended(judged.added)
+            horizon = horizon.extended(judged.added, at=0, caught_up=0)
         pieces.append(kept)
     assert sum(piece.num_rows for piece in pieces) == len(oracle)
     for name, view in VIEWS.items():

@@ -61,7 +61,8 @@ class Losses:
         log, number = self.world.log, self._number(partition)
         for real in kinds:
             offset = len(log.partitions[number])
-            event = Event(offset % MINUTES, 1 + self.world.number(), int(self.world.now().timestamp() * 1_000_000))
+            identity, appended = self.world.number(), int(self.world.now().timestamp() * 1_000_000)
+            event = Event(offset % MINUTES, 1 + identity, appended, identity)
             log.partitions[number].append(event if real else None)
             if real and self.looked:
                 self.ever[(log.topic, number), offset] = event
@@ -117,7 +118,7 @@ class Losses:
         moved = moving.export(self.world)
         if moved is None:
             return
-        self.world = World(log=self.world.log)
+        self.world = World(log=self.world.log, numbers=self.world.numbers)
         Present.enter(self.world)
         moving.take(self.world, moved)
         ends = {partition: intervals[-1][1] for partition, intervals in moved.exported.ranges.intervals}

@@ -7,7 +7,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from ledger.positions import Position
+from speed.identities import KEY, Identities, Keys
 from views import project
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import Project
@@ -23,12 +26,13 @@ from views import Event, Source, View, count, total, tumbling
 
 
 class Number(Event):
+    id: int
     at: datetime
     value: int
     {field}
 
 
-numbers = Source(topic="numbers", event=Number, event_time="at")
+numbers = Source(topic="numbers", event=Number, event_time="at", identity=("id",))
 MEASURES = {{"n": count(), "total": total("value")}}
 every = View(source=numbers, window=tumbling(minutes=1), measures=MEASURES)
 chosen = View(source=numbers, where="value >= {least}", window=tumbling(minutes=1), measures=MEASURES)
@@ -48,11 +52,15 @@ States = Mapping[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Event:
-    """What a record holds: the minute that it falls into and its value, and when it was appended, in microseconds."""
+    """What a record holds: the minute that it falls into, its value and identity; its timestamp, in microseconds.
+
+    Copies have equal minutes and values, and timestamps of their own.
+    """
 
     minute: int
     value: int
     appended: int
+    id: int
 
     @property
     def at(self) -> datetime:
@@ -103,9 +111,9 @@ class Log:
 
 
 def states(events: Iterable[Event], least: int | None) -> States:
-    """What the events of at least this value come to, of all of them if that is None."""
+    """What the events of at least this value come to, of all of them if that is None; each identity counts once."""
     found: dict[int, tuple[int, int]] = {}
-    for event in events:
+    for event in {event.id: event for event in events}.values():
         if least is None or event.value >= least:
             n, total = found.get(event.minute, (0, 0))
             found[event.minute] = (n + 1, total + event.value)
@@ -119,6 +127,16 @@ def united(several: Iterable[States]) -> States:
             before = found.get(minute, (0, 0))
             found[minute] = (before[0] + n, before[1] + total)
     return found
+
+
+def keys(ids: Iterable[int]) -> Keys:
+    """The keys by which a speed layer tells these identities from others."""
+    return np.array([number.to_bytes(16, "big") + b"content." for number in ids], KEY)
+
+
+def identities(events: Sequence[Event]) -> Identities:
+    """What a micro-batch that counts these events hands on to the next ones."""
+    return Identities(keys(event.id for event in events), np.array([event.appended for event in events], np.int64))
 
 
 def encode(of: States) -> bytes:

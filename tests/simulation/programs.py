@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import numpy as np
+
 import batch.apply
 import batch.archive
 import batch.maintain
@@ -26,12 +28,16 @@ from serving.outcome import Failed
 from serving.past import Past
 from serving.snapshot import Snapshot, Tail
 from speed.beginning import beginning, steps
+from speed.counted import Counted, counted, divided
+from speed.horizon import Horizon
+from speed.seen import begun
 from speed.tail import Tail as Writing
 from speed.upkeep import tend
-from tests.simulation.numbers import SOURCE, Found, States, decode, least_by_fingerprint, states, united
+from tests.simulation.numbers import SOURCE, Found, States, decode, identities, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Run, World, found_in, inside, of_parts, settings, sleep, stored
 from views import project
 from views.ranges import Ranges
+from views.source import Source
 from views.watermark import later, newest
 
 
@@ -80,12 +86,15 @@ def maintain(world: World) -> None:
 Ahead = Callable[[Position], Position]
 
 
-@dataclass(frozen=True)
-class Horizon:
-    """These events have no identity: nothing is remembered."""
-
-    def extended(self, _: object) -> "Horizon":
-        return self
+def _recalled(world: World, source: Source, known: Counted) -> Horizon:
+    """In place of Spark's jobs that load identities: `speed.seen`."""
+    stretches = list(divided(known.within(source.horizon), {}, most=3))
+    horizon = begun(source, stretches, known, 1)
+    for number, one in reversed(list(enumerate(stretches))):
+        events = [event for _, _, event in world.log.within(ranges(one.start, one.end))]
+        if events:
+            horizon = horizon.with_identities(identities(events), np.full(len(events), number, np.int32))
+    return horizon
 
 
 def speed(
@@ -105,9 +114,16 @@ def speed(
     writer = Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
     world.say(f"claims release {release.number} with epoch {writer.epoch} at {writer.end}")
     views = {release.views[name]: view for name, view in definitions.views.items()}
-    tail = Writing(_Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now, Horizon())
+    tail = Writing(_Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now)
+
+    def look() -> Position:
+        world.schedule.change_over()
+        return world.log.end
+
     for number in range(micro_batches):
         if tail.known != writer.end:
+            known = counted(tables, release, SOURCE, writer.end, now=world.now())
+            tail.horizon, tail.caught_up = _recalled(world, tail.source, known), known.caught_up
             commits = Follower(tables, release.number, SOURCE).poll()
             tail.maxima = newest(each.maxima for each in commits)
             tail.watermark = later(*(each.watermark for each in commits))
@@ -115,14 +131,14 @@ def speed(
         end = ahead(writer.end)
         if end != writer.end:
             with suppress(NotContiguous):
-                tail.extend(world.log, end, still_there=world.schedule.change_over)
+                tail.extend(world.log, end, still_there=look)
                 world.say(f"counts up to {end}")
         if number % upkeep_every == upkeep_every - 1:
             tend(writer, tables, release, SOURCE, views, followed=followed, keep=world.keep, at=world.now())
-            known = {each.release: each for each in followed.states(world.now())}
-            if release.number not in known:
+            states = {each.release: each for each in followed.states(world.now())}
+            if release.number not in states:
                 return
-            tail.live = known[release.number]
+            tail.live = states[release.number]
 
 
 def commits(world: World) -> Sequence[Commit]:
@@ -152,17 +168,22 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
     release = releases.load(tables, state.release)
     definitions = project.load_files(release.files)
     source, writer = definitions.sources[SOURCE], Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
-    begun = beginning(tables, source, writer.end, BROKER.connect(None), at=world.now())
+    there = beginning(tables, source, writer.end, BROKER.connect(None), at=world.now())
     views = {release.views[name]: view for name, view in definitions.views.items()}
-    tail = Writing(_Task(), source, views, writer, state, "speed", world.now, Horizon(), firsts=begun.firsts)
-    for position in steps(writer.end, begun.archived, begun.firsts, most=3):
-        if ranges(writer.end, position, begun.firsts).length:
+    tail = Writing(_Task(), source, views, writer, state, "speed", world.now, firsts=there.firsts)
+    for position in steps(writer.end, there.archived, there.firsts, most=3):
+        if ranges(writer.end, position, there.firsts).length:
             tail.extend(Copied(tables), position, still_there=lambda: None)
     for end in ends:
         start = writer.end
         reached = upper(start, end(start))
         if reached != start:
-            tail.extend(world.log, reached, still_there=lambda start=start: (meanwhile(), begun.log.require(start, tail.firsts)))
+
+            def look(start: Position = start) -> Position:
+                meanwhile()
+                return there.log.require(start, tail.firsts)
+
+            tail.extend(world.log, reached, still_there=look)
             world.say(f"counts up to {reached}")
 
 
@@ -241,7 +262,7 @@ def _answers(world: World, state: Publication, tail: Tail) -> None:
     for view in state.views:
         realtime = [decode(commit.partials[state.views[view].fingerprint]) for commit in tail.commits]
         _equal(world, view, state, united([_below(world, state, view), *realtime]), tail.end)
-    events = len(world.log.below(tail.end))
+    events = len({event.id for event in world.log.below(tail.end)})
     counted = state.counts[SOURCE].events if SOURCE in state.counts else 0
     assert counted + tail.counts.events == events, f"{counted} + {tail.counts.events} events are told of {events}"
 

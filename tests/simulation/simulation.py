@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 
@@ -30,6 +30,10 @@ from tests.simulation.world import Present, World
 from views.errors import DefinitionError
 
 STEPS = 14
+_WRONG = (0, 0, 0, 0, -600, -3600, 3600, 50 * 60, -40 * 86_400, 40 * 86_400)
+"""By how many seconds the clock of a record's producer is wrong."""
+_WITHIN = timedelta(minutes=9, seconds=30)
+"""How long after an event its copies come; the horizon of the source is ten minutes."""
 _PASTS = range(-12, 0)
 """Seeds of the schedules that others begin from."""
 _READERS = 2
@@ -194,17 +198,27 @@ class Simulation(Io):
 
     def _produce(self) -> None:
         log, roll = self.world.log, self.roll
-        appended = int(self.world.now().timestamp() * 1_000_000)
         for _ in range(roll.randint(1, 4)):
-            event = Event(roll.randrange(MINUTES), roll.randint(1, 9), appended)
+            event = self._event()
             log.partitions[roll.choice((0, 0, 1))].append(None if self._chance() < 0.1 else event)
         if self._chance() < 0.05:
-            log.partitions[2].append(Event(roll.randrange(MINUTES), roll.randint(1, 9), appended))
+            log.partitions[2].append(self._event())
+
+    def _event(self) -> Event:
+        """A new event, or a copy of one that the log has received within the horizon; the producer's clock may be wrong."""
+        now, roll, world = self.world.now(), self.roll, self.world
+        stamp = int((now + timedelta(seconds=roll.choice(_WRONG))).timestamp() * 1_000_000)
+        world.received = [(event, time) for event, time in world.received if time > now - _WITHIN]
+        if world.received and self._chance() < 0.3:
+            return replace(roll.choice(world.received)[0], appended=stamp)
+        event = Event(roll.randrange(MINUTES), roll.randint(1, 9), stamp, world.number())
+        world.received.append((event, now))
+        return event
 
     def _time_goes_by(self) -> None:
         """Only when nobody is in the middle of something: no reader takes as long as files are kept."""
         if not self.world.schedule.running:
-            self.world.time += timedelta(minutes=self.roll.choice((1, 30, 90, 3000)))
+            self.world.time += timedelta(minutes=self.roll.choice((1, 5, 9, 30, 90, 3000)))
 
     def _edit(self) -> None:
         """Fields are added to events, not taken away."""

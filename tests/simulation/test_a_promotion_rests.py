@@ -56,7 +56,7 @@ class Directed(Simulation):
         world = self.world
         for number in range(6):
             appended = int(world.now().timestamp() * 1_000_000)
-            world.log.partitions[number % 2].append(Event(number % MINUTES, 1 + number, appended))
+            world.log.partitions[number % 2].append(Event(number % MINUTES, 1 + number, appended, world.number()))
         self._at_the_end(
             lambda: programs.speed(world, micro_batches=1, which=which, ahead=lambda _: world.log.end, upkeep_every=1)
         )

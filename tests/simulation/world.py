@@ -52,8 +52,9 @@ from ledger.counts import Counts
 from ledger.delta import Freed
 from ledger.parts import files_of, starting_within, still_live
 from ledger.place import Place
-from ledger.positions import ranges
+from ledger.positions import Position, ranges
 from ledger.tables import Tables
+from speed.horizon import Horizon
 from speed.micro_batch import Folded
 from tests.simulation import numbers
 from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
@@ -95,10 +96,14 @@ class World:
     locks: dict[str, Process] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
     numbers: int = 0
+    received: list[tuple[Event, datetime]] = field(default_factory=list)
+    """The newest events that are no copies, and when the log received them."""
 
     def copy(self) -> "World":
         """The same tables and log, to go on from; no process runs."""
-        return replace(self, store=self.store.copy(), schedule=Schedule(), log=self.log.copy(), locks={}, trace=[])
+        return replace(
+            self, store=self.store.copy(), schedule=Schedule(), log=self.log.copy(), locks={}, trace=[], received=[*self.received]
+        )
 
     def now(self) -> datetime:
         """The clock, which goes on whenever it is read."""
@@ -314,7 +319,7 @@ def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
 
 def found_in(row: Mapping[str, Any]) -> Found:
     """The event of a row of the archive."""
-    return (row["topic"], row["partition"]), row["offset"], Event(row["minute"], row["value"], row["appended"])
+    return (row["topic"], row["partition"]), row["offset"], Event(row["minute"], row["value"], row["appended"], row["id"])
 
 
 def _absent(place: Place, files: object, partition: Partition, interval: Interval) -> list[Interval]:
@@ -339,10 +344,12 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     tables, name = run.tables, below.source.name
     covered = ranges(below.start, below.cut, archive.firsts(tables, name))
     rows = [row for row in stored(tables.events(name, below.release.sources[name])) if inside(row, covered)]
-    found = [found_in(row) for row in rows]
+    known = _ids_below(tables.events(name, below.release.sources[name]), below.start)
+    found = [one for one in map(found_in, rows) if one[2].id not in known]
     within = [event for _, _, event in found if below.windows is None or below.windows[0] <= event.at < below.windows[1]]
     files = []
-    counts = Counts(len(within), holes=covered.length - len(rows))
+    events = len({event.id for event in within})
+    counts = Counts(events, duplicates=len(rows) - events, holes=covered.length - len(rows))
     if below.windows is None:
         batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
     for view, merged in below.views.items():
@@ -401,21 +408,28 @@ def _hold(path: Path, *_: object, **__: object) -> None:
     world().hold(path.name.removesuffix(".lock"))
 
 
-def _fold_records(records: Log, task: object, views: Mapping[str, object], covered: Ranges, horizon: object) -> Folded:
+def _fold_records(records: Log, task: object, views: Mapping[str, object], covered: Ranges, horizon: Horizon) -> Folded:
     """In place of a micro-batch's Spark job."""
     found = list(records.within(covered))
-    events = [event for _, _, event in found]
+    once = {event.id: event for _, _, event in reversed(found)}
+    known = horizon.holds(numbers.keys(once)) if once else ()
+    events = [event for event, counted in zip(once.values(), known, strict=True) if not counted]
     least, maxima = numbers.least_by_fingerprint(), numbers.maxima(found)
     appended = max((newest.append_time for newest in maxima.values()), default=None)
     return Folded(
-        counts=Counts(len(events), holes=covered.length - len(events)),
+        counts=Counts(len(events), duplicates=len(found) - len(events), holes=covered.length - len(found)),
         rejected={},
         after_final={},
         maxima=maxima,
         newest=None if appended is None else datetime.fromtimestamp(appended / 1_000_000, UTC),
         partials={fingerprint: encode(states(events, least[fingerprint])) for fingerprint in views},
-        identities=None,
+        identities=numbers.identities(events),
     )
+
+
+def _ids_below(address: str, position: Position) -> set[int]:
+    """The identities of all events below a position."""
+    return {row["id"] for row in stored(address) if row["offset"] < position.get((row["topic"], row["partition"]), 0)}
 
 
 def _merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:

@@ -67,7 +67,7 @@ def test_within_the_horizon_any_split_counts_the_same(
             return [share_of(task, part) for part in tasks(tables, cut)]
 
         folded = fold_shares(run, task, {"f": VIEW}, ranges, horizon)
-        horizon = horizon.extended(folded.identities)
+        horizon = horizon.extended(folded.identities, at=0, caught_up=0)
         counted.update(events=folded.counts.events, duplicates=folded.counts.duplicates, conflicts=folded.counts.conflicts)
         states.append(Partial(from_ipc(folded.partials["f"]), EMPTY, {}))
         ends = [end + len(values) for end, values in zip(ends, chunks, strict=True)]
@@ -83,5 +83,5 @@ def again(task: Task, tables: Sequence[pa.Table]) -> Horizon:
     """What a layer that starts loads of the log so far."""
     horizon = Horizon(600_000_000)
     for table in tables:
-        horizon = horizon.extended(values(identities(SALES, decode(SALES, table).events, task.generations)))
+        horizon = horizon.extended(values(identities(SALES, decode(SALES, table).events, task.generations)), at=0, caught_up=0)
     return horizon

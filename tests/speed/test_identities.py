@@ -144,7 +144,7 @@ runs = st.lists(st.tuples(st.sets(st.integers(0, 200), max_size=8), st.integers(
 
 @given(runs)
 def test_the_horizon_holds_what_was_counted_within_its_span(added: list[tuple[set[int], int]]) -> None:
-    """Against a plain dictionary of the time at which each identity was last added."""
+    """Against a plain dictionary of the time at which each identity was last added; hostile clocks have tests of their own."""
     horizon, last, now = Horizon(SPAN), {}, 0
     for numbers, pause in added:
         now += pause
@@ -154,20 +154,24 @@ def test_the_horizon_holds_what_was_counted_within_its_span(added: list[tuple[se
         for number, new in zip(sorted(numbers), fresh, strict=True):
             assert new or number in last
             assert not new or now - last.get(number, now - SPAN - 1) > SPAN
-        horizon = horizon.extended(Identities(keys[fresh], np.full(int(fresh.sum()), now)))
+        horizon = horizon.extended(Identities(keys[fresh], np.full(int(fresh.sum()), now)), at=now, caught_up=now)
         last |= {number: now for number, new in zip(sorted(numbers), fresh, strict=True) if new}
     held = sum(len(run.keys) for run in horizon.runs)
     assert len(horizon.runs) <= 1 + np.log2(1 + held)
 
 
 def test_an_identity_is_held_to_the_end_of_its_span() -> None:
-    def at(number: int, time: int) -> Identities:
-        return Identities(np.array([number.to_bytes(16, "big") + b"content."], KEY), np.array([time]))
-
-    horizon = Horizon(SPAN).extended(at(1, 0)).extended(at(2, SPAN))
-    assert horizon.holds(at(1, 0).keys).all()
+    """By the time of its commit, to the microsecond; by its timestamp, to the second."""
+    span, begin = 600_000_000, 10**15
+    first, second = (np.array([name.ljust(16) + b"content."], KEY) for name in (b"first", b"second"))
+    for stamped, at, further in ((begin - 2 * span, begin, 1), (begin, begin + 5, 1_000_000)):
+        horizon = Horizon(span).extended(Identities(first, np.array([stamped])), at=at, caught_up=at)
+        for more, held in ((0, True), (further, False)):
+            late = begin + span + more
+            after = horizon.extended(Identities(second, np.array([late])), at=late + at - begin, caught_up=late + at - begin)
+            assert after.holds(first).all() == held
 
 
 def test_a_horizon_of_no_span_holds_nothing() -> None:
     found = values(identities(MOVES, table(move(0))))
-    assert Horizon(0).extended(found) == Horizon(0)
+    assert Horizon(0).extended(found, at=0, caught_up=0).holds(found.keys).tolist() == [False]

@@ -229,15 +229,20 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
         assert answered(settings) == per_minute(range(20))
         assert sum(commit.counts.events for commit in commits(settings, 2)) == 0
 
+        # A timestamp of today among those of two hours ago evicts nothing; the layer's own time does.
         produce(broker, topic, some([20]))
+        send([7, 2], release=2)
+        assert answered(settings) == per_minute(range(21))
+        layer.ahead = timedelta(minutes=11)
+        produce(broker, topic, some(range(21, 121)))
         wait_until_folded(settings, broker, topic, release=2)
         produce(broker, topic, some(range(10)))
         wait_until_folded(settings, broker, topic, release=2)
-        assert sum(n for n, _ in answered(settings).values()) == 21 + 10
+        assert sum(n for n, _ in answered(settings).values()) == 121 + 10
         live = recompute()
         assert live.repaired == {"sales": 10}
-        assert (live.counts["sales"].events, live.counts["sales"].conflicts) == (21, conflicts)
-        assert answered(settings) == per_minute(range(21))
+        assert (live.counts["sales"].events, live.counts["sales"].conflicts) == (121, conflicts)
+        assert answered(settings) == per_minute(range(121))
 
 
 def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:

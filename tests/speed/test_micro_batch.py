@@ -83,11 +83,11 @@ def test_copies_are_dropped_across_tasks_and_micro_batches(spark: SparkSession, 
     folded = fold_records(records(spark, *first), task, views, spanning(*first), horizon)
     assert (folded.counts.events, folded.counts.duplicates) == (3, 2)
     assert [row["n"] for row in answers(project, folded, "per_shop", "f2")] == [3]
-    horizon = horizon.extended(folded.identities)
+    horizon = horizon.extended(folded.identities, at=0, caught_up=0)
     second = [[sale(3), sale(4), sale(3)], [sale(4)]]
     folded = fold_records(records(spark, *second, first=3), task, views, spanning(*second, first=3), horizon)
     assert (folded.counts.events, folded.counts.duplicates) == (1, 3)
-    assert not horizon.extended(folded.identities).holds(np.array([b"x" * 16])).any()
+    assert not horizon.extended(folded.identities, at=0, caught_up=0).holds(np.array([b"x" * 16])).any()
 
 
 @pytest.mark.spark
@@ -107,7 +107,7 @@ def test_copies_inside_one_value_are_dropped_by_their_index(spark: SparkSession)
         ([[several(3, 5, 5)], [several(6, 4), several(5, 6, 7)]], 2, 3, 5, 0),
     ):
         folded = fold_records(records(spark, *partitions, first=first), task, views, spanning(*partitions, first=first), horizon)
-        horizon = horizon.extended(folded.identities)
+        horizon = horizon.extended(folded.identities, at=0, caught_up=0)
         counts = folded.counts
         assert (counts.events, counts.duplicates, counts.holes) == (counted, dropped, 0)
         assert counts.quarantined == ({"length": too_long} if too_long else {})

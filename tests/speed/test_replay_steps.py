@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.positions import LOG_START, Position, ranges
-from speed.replay import _steps
+from speed.counted import evenly
 
 partitions = st.dictionaries(st.tuples(st.sampled_from("ST"), st.integers(0, 2)), st.integers(0, 500), max_size=4)
 
@@ -15,7 +15,7 @@ def test_the_steps_tile_the_log(ends: dict[tuple[str, int], int], firsts: dict[t
     end, start = Position.of(ends), LOG_START
     lengths = {p: offset - min(firsts.get(p, 0), offset) for p, offset in end.items()}
     covered = []
-    for position in _steps(end, firsts, most=most):
+    for position in evenly(LOG_START, end, firsts, most=most):
         covered.append(ranges(start, position, firsts))
         assert 0 < covered[-1].length <= most + len(lengths)
         gone = {p: position.get(p, 0) - min(firsts.get(p, 0), offset) for p, offset in end.items()}

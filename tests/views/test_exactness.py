@@ -1,6 +1,6 @@
 """How exact a value is, is decided once: by the reasons of every row, of its row and of its column; the weakest one counts."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import get_args
 
@@ -75,7 +75,13 @@ def test_the_words_name_the_horizon_and_what_the_last_recompute_found() -> None:
         "says": "exact unless a duplicate arrived later than 1 h after the first copy",
         "horizon_s": 3600.0,
         "repaired": None,
+        "identities_since": None,
     }
+    short = late_duplicate(HOUR, None, datetime(2026, 11, 1, 12, 30, tzinfo=UTC))
+    assert short.figures["identities_since"] == "2026-11-01T12:30:00Z"
+    assert short.says.endswith(
+        ", or of an event counted before 2026-11-01T12:30:00Z: speed.identities_mb is too small for the horizon"
+    )
     columns = {"visitors": (ESTIMATE,)}
     assert Exactness().says == "exact"
     assert Exactness(columns=columns).says == "exact; visitors: estimate, ±1 %"

@@ -1,0 +1,387 @@
+"""Whatever producers stamp and however the layer's clock goes: copies that the log received within the horizon are known.
+
+The law of ARCHITECTURE.md ("Identity") against plain Python: no numpy, no runs, no eviction by levels.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ledger.archive import Run
+from ledger.commits import Commit
+from ledger.compaction import expired, merged, plan
+from ledger.positions import LOG_START, Position, ranges
+from speed.counted import Counted, Stretch, divided, of_ledger, together
+from speed.horizon import Horizon, recalled
+from speed.identities import KEY, Identities
+from speed.log_ends import End, LogEnds
+from speed.times import microseconds
+
+SECOND = 1_000_000
+SPAN = 600 * SECOND
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+BEGIN = microseconds(START)
+HOUR, DAY = 3600, 86_400
+
+# Producers: right, ten minutes slow, event time of long ago, an hour ahead, what a broker without a bound takes.
+OFF = (0, 0, 0, -600, -HOUR, HOUR, 50 * 60, -40 * DAY, 40 * DAY)
+"""By how many seconds a timestamp may be wrong."""
+
+
+def keys(numbers: Iterable[int]) -> np.ndarray:
+    return np.array([number.to_bytes(16, "big") + b"content." for number in numbers], KEY)
+
+
+def stamped(events: Sequence[tuple[int, int]]) -> Identities:
+    return Identities(keys(number for number, _ in events), np.array([stamp for _, stamp in events], np.int64))
+
+
+@dataclass
+class Plain:
+    """The law in a few lines: what each identity was counted at, and stamped."""
+
+    counted: dict[int, tuple[int, int]] = field(default_factory=dict)
+    newest_commit: int = -(2**62)
+    newest_stamp: int = -(2**62)
+
+    def extend(self, events: Sequence[tuple[int, int]], at: int) -> None:
+        self.newest_commit = max(self.newest_commit, at)
+        for number, stamp in events:
+            self.newest_stamp = max(self.newest_stamp, min(stamp, at))
+            self.counted[number] = at, min(stamp, at)
+
+    def kept(self) -> list[int]:
+        """Within the horizon of the newest of its kind: commit or timestamp."""
+        return [
+            number
+            for number, (at, stamp) in self.counted.items()
+            if at >= self.newest_commit - SPAN or stamp >= self.newest_stamp - SPAN
+        ]
+
+
+batches = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(OFF), max_size=6),  # events, by how wrong their timestamps are
+        st.sampled_from((0, 1, 60, 300, 599, 601, HOUR, 5 * HOUR)),  # seconds since the commit before
+        st.sampled_from((0, 0, 0, 0, -HOUR, -30, HOUR)),  # by how much the layer's clock is wrong
+        st.booleans(),  # whether the layer reached the log's end
+    ),
+    max_size=30,
+)
+
+
+@given(batches)
+def test_what_the_law_keeps_is_held(drawn: list[tuple[list[int], int, int, bool]]) -> None:
+    """Each identity is new; the plain model says which are kept, whatever the clocks of producers and layer say."""
+    horizon, plain, now, number, caught_up = Horizon(SPAN), Plain(), BEGIN, 0, None
+    for wrong, pause, clock, drained in drawn:
+        now += pause * SECOND
+        at = now + clock * SECOND
+        events = [(number + place, now + off * SECOND) for place, off in enumerate(wrong)]
+        number += len(events)
+        caught_up = at if drained else caught_up
+        horizon = horizon.extended(stamped(events), at=at, caught_up=caught_up)
+        plain.extend(events, at)
+        assert horizon.holds(keys(plain.kept())).all()
+
+
+def moment(micros: int) -> datetime:
+    return START + timedelta(microseconds=micros - BEGIN)
+
+
+def place(offset: int) -> Position:
+    return Position.of({("T", 0): offset})
+
+
+def compact(commits: list[Commit]) -> None:
+    for group in plan(commits, live=LOG_START, fanout=2):
+        first = commits.index(group[0])
+        commits[first : first + len(group)] = [merged(group, lambda _, partials: b"".join(partials))]
+
+
+def horizon_of(known: Counted, stretches: Sequence[Stretch]) -> Horizon:
+    """What `speed.seen` begins with."""
+    return recalled(
+        SPAN,
+        None,
+        times=[microseconds(one.at) for one in stretches],
+        caught_up=None if known.caught_up is None else microseconds(known.caught_up),
+        newest=None if known.newest is None else microseconds(known.newest),
+    )
+
+
+@dataclass
+class Layer:
+    """A layer in true time: what arrives, in how large micro-batches it is counted, and when it restarts or compacts."""
+
+    log: list[tuple[int, int]] = field(default_factory=list)
+    arrived: dict[int, int] = field(default_factory=dict)
+    horizon: Horizon = field(default_factory=lambda: Horizon(SPAN))
+    ends: LogEnds = field(default_factory=LogEnds)
+    caught_up: datetime | None = None
+    reached: int = 0
+    counts: dict[int, list[int]] = field(default_factory=dict)
+    """Of each event counted, when the log had received it."""
+    received: list[int] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+
+    def receive(self, number: int, at: int, off: int) -> None:
+        self.log.append((number, at + off * SECOND))
+        self.received.append(at)
+
+    def commit(self, at: int, most: int) -> None:
+        """One micro-batch."""
+        batch = list(enumerate(self.log[self.reached : self.reached + most], self.reached))
+        numbers = [number for _, (number, _) in batch]
+        fresh = {number for number, held in zip(numbers, self.holds(numbers), strict=True) if not held}
+        added = []
+        for where, (number, stamp) in batch:
+            if number in fresh:
+                fresh.remove(number)
+                self.counts.setdefault(number, []).append(self.received[where])
+                added.append((number, stamp))
+        self.reached += len(batch)
+        self.caught_up = self.ends.caught_up(End(moment(at), place(len(self.log))), place(self.reached)) or self.caught_up
+        known = None if self.caught_up is None else microseconds(self.caught_up)
+        self.horizon = self.horizon.extended(stamped(added), at=at, caught_up=known)
+        if batch:
+            newest = max((moment(stamp) for _, stamp in added), default=None)
+            start = self.commits[-1].end if self.commits else LOG_START
+            told = {"at": moment(at), "newest": newest, "caught_up": self.caught_up}
+            self.commits.append(Commit(start, place(self.reached), 1, "fold", **told))
+
+    def compact(self) -> None:
+        compact(self.commits)
+
+    def restart(self, now: int) -> None:
+        """Another process, which knows what is stored."""
+        known = of_ledger(self.commits, [], {}, place(self.reached), now=moment(now))
+        stretches = known.within(timedelta(microseconds=SPAN))
+        self.ends, self.caught_up, self.horizon = LogEnds(), known.caught_up, horizon_of(known, stretches)
+        for number, one in enumerate(stretches):
+            there = self.log[one.start.get(("T", 0), 0) : one.end["T", 0]]
+            self.horizon = self.horizon.with_identities(stamped(there), np.full(len(there), number, np.int32))
+
+    def holds(self, numbers: Sequence[int]) -> list[bool]:
+        return self.horizon.holds(keys(numbers)).tolist() if numbers else []
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("receive"), st.integers(0, 5), st.sampled_from(OFF)),
+        st.tuples(st.just("wait"), st.sampled_from((1, 200, 550, 599, 700, 7 * HOUR)), st.just(0)),
+        st.tuples(st.just("commit"), st.integers(1, 4), st.just(0)),
+        st.tuples(st.sampled_from(("restart", "compact")), st.just(0), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+@example(  # the layer stood still, and catches up by two micro-batches: the first has a record that is stamped ahead
+    [
+        ("receive", 0, 0), ("commit", 1, 0), ("wait", 60, 0), ("receive", 1, 50 * 60), ("receive", 0, 0),
+        ("wait", 7 * HOUR, 0), ("commit", 1, 0), ("commit", 1, 0),
+    ]
+)  # fmt: skip
+@example(  # the same, but another process catches up, and both timestamps are of long ago
+    [
+        ("receive", 0, -HOUR), ("commit", 1, 0), ("wait", 60, 0), ("receive", 1, 0), ("receive", 0, -HOUR),
+        ("wait", 7 * HOUR, 0), ("commit", 1, 0), ("restart", 0, 0), ("commit", 1, 0),
+    ]
+)  # fmt: skip
+@example(  # compaction makes one commit of an old one and a young one
+    [
+        ("receive", 0, 0), ("commit", 1, 0), ("wait", 599, 0), ("receive", 1, -HOUR), ("commit", 1, 0), ("compact", 0, 0),
+        ("wait", 200, 0), ("receive", 2, 0), ("commit", 1, 0), ("restart", 0, 0), ("receive", 1, 0), ("commit", 1, 0),
+    ]
+)  # fmt: skip
+@given(steps)
+def test_a_copy_received_within_the_horizon_never_counts(drawn: list[tuple[str, int, int]]) -> None:
+    """However late the layer is, and whatever is stamped: two events of one identity that count lie further apart."""
+    layer, now = Layer(), BEGIN
+    for what, number, off in drawn:
+        now += SECOND
+        if what == "receive":
+            layer.receive(number, now, off)
+        elif what == "commit":
+            layer.commit(now, number)
+        elif what == "restart":
+            layer.restart(now)
+        elif what == "compact":
+            layer.compact()
+        else:
+            now += number * SECOND
+    layer.commit(now + SECOND, len(layer.log))
+    for times in layer.counts.values():
+        assert all(later - earlier > SPAN for earlier, later in pairwise(times))
+
+
+@pytest.mark.parametrize("off", [HOUR, 50 * 60, -HOUR, -600, 40 * DAY, -40 * DAY])
+def test_one_wrong_clock_among_20_000_records_changes_nothing(off: int) -> None:
+    """A hundred events, 10 000 others, the record with the wrong clock, 10 000 others, and the same hundred again."""
+    horizon, now = Horizon(SPAN), BEGIN
+    hundred = [(number, BEGIN) for number in range(100)]
+
+    def extended(events: list[tuple[int, int]]) -> Horizon:
+        return horizon.extended(stamped(events), at=now, caught_up=now)
+
+    horizon = extended(hundred)
+    for start in range(1000, 11_000, 500):
+        now += SECOND
+        horizon = extended([(number, now) for number in range(start, start + 500)])
+    horizon = extended([(999, now + off * SECOND)])
+    for start in range(11_000, 21_000, 500):
+        now += SECOND
+        horizon = extended([(number, now) for number in range(start, start + 500)])
+    assert horizon.holds(keys(range(100))).all()
+    now += 20 * 60 * SECOND
+    for number in range(30_000, 30_040):  # what has left the horizon goes as runs are merged
+        now += SECOND
+        horizon = extended([(number * 1000 + more, now) for more in range(1000)])
+    assert not horizon.holds(keys(range(100))).any()
+
+
+@given(batches, st.integers(2, 30))
+def test_memory_is_bounded_and_the_oldest_go(drawn: list[tuple[list[int], int, int, bool]], most: int) -> None:
+    """What the law keeps of the commits since `since` is held; there are at most `most` identities, or one commit's."""
+    horizon, plain, now, number, commits = Horizon(SPAN, most), Plain(), BEGIN, 0, []
+    for wrong, pause, clock, _ in drawn:
+        now += pause * SECOND
+        at = now + clock * SECOND
+        events = [(number + place, now + off * SECOND) for place, off in enumerate(wrong)]
+        number += len(events)
+        horizon = horizon.extended(stamped(events), at=at, caught_up=at)
+        plain.extend(events, at)
+        commits.append((max([at, *(time for time, _ in commits)]), {of for of, _ in events}))
+        assert horizon.size <= max(most, len(events))
+        since = horizon.since
+        young = [of for of in plain.kept() if since is None or any(of in those and time > since for time, those in commits)]
+        assert horizon.holds(keys(young)).all()
+        if since is None:
+            assert horizon.holds(keys(plain.kept())).all()
+        else:
+            assert horizon.size < len(plain.counted)
+
+
+@dataclass
+class Ledger:
+    """Commits and runs over a log of two partitions, each event with its partition and offset."""
+
+    commits: list[Commit] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    newest: dict[int, datetime | None] = field(default_factory=dict)
+    places: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Of each identity its partition, offset and timestamp."""
+
+    @property
+    def end(self) -> Position:
+        return self.commits[-1].end if self.commits else LOG_START
+
+    def commit(self, wrong: Sequence[int], now: int, made: int, *, bridge: bool) -> list[tuple[int, int]]:
+        """A commit of events with these wrong timestamps, by turns in both partitions; it always ends at the log's end."""
+        ends, events = dict(self.end.items()), []
+        for off in wrong:
+            number = len(self.places)
+            partition = number % 2
+            offset = ends.get(("T", partition), 0)
+            ends["T", partition] = offset + 1
+            self.places[number] = partition, offset, now + off * SECOND
+            events.append((number, now + off * SECOND))
+        if events:
+            newest = moment(max(stamp for _, stamp in events))
+            told = {"at": moment(made)} if bridge else {"at": moment(made), "newest": newest, "caught_up": moment(made)}
+            self.commits.append(Commit(self.end, Position.of(ends), 1, "bridge" if bridge else "fold", **told))
+        return events
+
+    def archive(self, now: int) -> None:
+        start = self.runs[-1].end if self.runs else LOG_START
+        if start != self.end:
+            number = len(self.runs) + 1
+            self.runs.append(Run(number, start, self.end, {}, moment(now), "archive"))
+            within = [moment(stamp) for p, offset, stamp in self.places.values() if start.get(("T", p), 0) <= offset]
+            self.newest[number] = max(within, default=None)
+
+    def tend(self, cut: int) -> None:
+        """Compact; let go what lies below a cut that is archived."""
+        compact(self.commits)
+        below = self.runs[min(cut, len(self.runs)) - 1].end if self.runs else LOG_START
+        gone = expired(self.commits, [below])
+        self.commits = [one for one in self.commits if one not in gone]
+
+    def recalled(self, now: int, most: int) -> Horizon:
+        """What a layer loads that starts now: `speed.seen` without Spark."""
+        known = of_ledger(self.commits, self.runs, self.newest, self.end, now=moment(now))
+        stretches = list(divided(known.within(timedelta(microseconds=SPAN)), {}, most=most))
+        found = horizon_of(known, stretches)
+        for number, one in enumerate(stretches):
+            there = [(of, stamp) for of, (p, o, stamp) in self.places.items() if lies(one, p, o)]
+            found = found.with_identities(stamped(there), np.full(len(there), number, np.int32))
+        return found
+
+
+def lies(one: Stretch, partition: int, offset: int) -> bool:
+    return one.start.get(("T", partition), 0) <= offset < one.end.get(("T", partition), 0)
+
+
+schedules = st.lists(
+    st.tuples(
+        st.sampled_from(("fold", "fold", "fold", "fold", "bridge", "archive", "tend", "restart")),
+        st.lists(st.sampled_from(OFF), max_size=4),
+        st.sampled_from((0, 1, 60, 300, 599, 601, HOUR, 5 * HOUR)),
+        st.sampled_from((0, 0, 0, -HOUR, -30, HOUR)),
+    ),
+    max_size=30,
+)
+
+
+@given(schedules, st.integers(1, 5))
+def test_a_restart_loads_what_the_law_keeps(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
+    """Over compaction, commits that are gone, bridges and clocks that are set back: by positions of commits and runs alone."""
+    ledger, plain, now, horizon = Ledger(), Plain(), BEGIN, Horizon(SPAN)
+    for what, wrong, pause, clock in drawn:
+        now += pause * SECOND
+        made = now + clock * SECOND
+        if what == "archive":
+            ledger.archive(now)
+        elif what == "tend":
+            ledger.tend(len(wrong))
+        elif what in ("fold", "bridge"):
+            events = ledger.commit(wrong, now, made, bridge=what == "bridge")
+            if what == "fold":
+                horizon = horizon.extended(stamped(events), at=made, caught_up=made)
+                plain.extend(events, made)
+            else:
+                # What a bridge went past was counted by a batch; the law speaks of commits, of which it is one.
+                plain.counted |= {number: (made, made) for number, _ in events}
+                horizon = ledger.recalled(made, most)
+        if what == "restart":
+            horizon = ledger.recalled(now, most)
+        assert horizon.holds(keys(plain.kept())).all()
+
+
+@given(schedules, st.integers(1, 7))
+def test_stretches_tile_what_is_counted(drawn: list[tuple[str, list[int], int, int]], most: int) -> None:
+    """However they are divided and grouped; the times never descend."""
+    ledger, now = Ledger(), BEGIN
+    for what, wrong, pause, clock in drawn:
+        now += pause * SECOND
+        if what == "archive":
+            ledger.archive(now)
+        elif what == "tend":
+            ledger.tend(len(wrong))
+        else:
+            ledger.commit(wrong, now, now + clock * SECOND, bridge=what == "bridge")
+    known = of_ledger(ledger.commits, ledger.runs, ledger.newest, ledger.end, now=moment(now))
+    groups = list(together(divided(known.stretches, {}, most=most), {}, most=most))
+    flat = [one for group in groups for one in group]
+    assert [one.start for one in flat] == [LOG_START, *(one.end for one in flat)][: len(flat)]
+    assert (flat[-1].end if flat else LOG_START) == ledger.end
+    assert all(one.at <= other.at for one, other in pairwise(flat))
+    for group in groups:
+        assert ranges(group[0].start, group[-1].end).length <= most + 2
