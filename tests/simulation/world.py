@@ -45,7 +45,7 @@ from batch.estimating import Expected
 from batch.folding import VERSION, Built
 from batch.served import Served
 from batch.table_file import Written
-from infra.kafka import Topic
+from infra.kafka import Address, Topic
 from infra.settings import Batch, Keep, Lineage
 from ledger import archive, delta
 from ledger.counts import Counts
@@ -209,7 +209,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.releases, "decoder_fingerprint", numbers.known_fingerprint)
 
         patch.setattr(batch.archive, "kafka", BROKER)
-        patch.setattr(batch.archive, "broker", SimpleNamespace(address=lambda _: None))
+        patch.setattr(batch.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
         patch.setattr(batch.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
         patch.setattr(batch.archive, "copying", SimpleNamespace(copy=_copy, lost=batch.copying.lost))
         patch.setattr(batch.copying, "_absent", _absent)
