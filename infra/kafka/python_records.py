@@ -21,7 +21,7 @@ _POLL_MS: Final = 100
 def records(connection: Connection, topics: Iterable[Topic], starts: Offsets, *, most: int) -> dict[Partition, list[Record]]:
     """The first committed records of each of these partitions from an offset on: `most`, or as many as there are.
 
-    Raises NoBroker if none answers in time.
+    Raises NoBroker if nothing comes for the address's time.
     """
     described = list(topics)
     ids = {topic.name: topic.id for topic in described}
@@ -51,7 +51,10 @@ def records(connection: Connection, topics: Iterable[Topic], starts: Offsets, *,
             consumer.seek(place, starts[partition])
         deadline = time.monotonic() + connection.address.timeout_s
         while left:
-            for place, batch in consumer.poll(_POLL_MS).items():
+            told = consumer.poll(_POLL_MS)
+            if told:
+                deadline = time.monotonic() + connection.address.timeout_s
+            for place, batch in told.items():
                 held = found[left[place]] if place in left else []
                 held += map(_record, batch[: most - len(held)])
             for place, partition in list(left.items()):
