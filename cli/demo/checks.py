@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from views.errors import TandemError
+from views.exactness import MARK
 from views.view import View, approximations
 from views.windows.placement import WINDOW_STATE
 
@@ -77,8 +78,8 @@ def _answers(view: View, rows: Sequence[Row] | None, measures: Sequence[str]) ->
 
 def _cells(view: View, rows: Sequence[Row], measures: Sequence[str]) -> Iterator[tuple[tuple[str, str], Any]]:
     for row in rows:
-        # A truth knows no micro-batches, so it cannot know the label of a window.
-        told = {name: value for name, value in row.items() if name not in (*view.measures, WINDOW_STATE.name)}
+        # A truth knows no micro-batches, so it cannot know the label of a window, nor what may keep a row from being exact.
+        told = {name: value for name, value in row.items() if name not in (*view.measures, WINDOW_STATE.name, MARK)}
         place = json.dumps(told, sort_keys=True)
         for measure in measures:
             if measure not in row:

@@ -35,6 +35,11 @@ def test_equal_rows_in_any_order_agree() -> None:
     assert checked(TRUTH[::-1]) == (2, 0)
 
 
+def test_labels_that_a_truth_cannot_know_make_no_difference() -> None:
+    labelled = [one | {"window_state": "final", "_exactness": ["late_duplicate"]} for one in TRUTH]
+    assert checked(labelled) == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
