@@ -141,6 +141,9 @@ def _beginning(batch: Run, live: Publication, before: Release, release: Release)
     same = {name for name, decoder in release.sources.items() if before.sources.get(name) == decoder}
     # Records become other events: what was counted of them below the cut says nothing.
     anew = {name for name in release.sources if name not in same and live.cut(name).offsets}
+    old, new = (project.load_files(one.files).sources for one in (before, release))
+    # By another bound other events are ahead: how far event time has come is found out anew.
+    timed = {name for name in same if old[name].clock_skew == new[name].clock_skew}
     views = {
         name: live.views[name] if name in live.views and live.views[name].fingerprint == fingerprint else BatchView(fingerprint)
         for name, fingerprint in release.views.items()
@@ -162,8 +165,8 @@ def _beginning(batch: Run, live: Publication, before: Release, release: Release)
         counts=of(live.counts, same),
         rejected=of(live.rejected, shared),
         newest=of(live.newest, same),
-        maxima=of(live.maxima, same),
-        watermarks=of(live.watermarks, same),
+        maxima=of(live.maxima, timed),
+        watermarks=of(live.watermarks, timed),
         after_final=of(live.after_final, shared),
         gaps=live.gaps,
     )

@@ -7,10 +7,10 @@ become one.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 
 from batch.records import Records
 from infra import broker, kafka
@@ -24,8 +24,6 @@ from views.errors import TandemError
 from views.ranges import Interval, Partition
 from views.source import Source
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 _ROWS: Final = 10_000
 # The broker alone says how large a record may be.
 _MOST_BYTES: Final = 1_000_000_000
@@ -55,7 +53,10 @@ class _Log:
         """The records of the partitions of this number, one after the other."""
         for partition, interval in self.parts[number]:
             for table in self.there.of(partition).read(partition, interval, rows=_ROWS):
-                yield from map(_record, table.select(["timestamp", "key", "value", "headers"]).to_pylist())
+                # As numbers: a producer's clock may have left the years that a datetime has.
+                stamps = table["timestamp"].cast(pa.int64())
+                rows = table.select(["key", "value", "headers"]).append_column("timestamp", stamps)
+                yield from map(_record, rows.to_pylist())
 
 
 def run(settings: Settings, source: Source, to: str, start: Position, *, say: Callable[[str], None]) -> Replayed:
@@ -141,7 +142,7 @@ def _refuse_others(connection: kafka.Connection, topic: kafka.Topic, number: int
 
 
 def _record(row: Mapping[str, Any]) -> Record:
-    milliseconds = (row["timestamp"] - _EPOCH) // _MILLISECOND
+    milliseconds = row["timestamp"] // 1000
     if milliseconds == 0:
         raise NotReplayed("a record has the timestamp 1970-01-01T00:00:00Z, which a Kafka client takes for none and replaces")
     headers = tuple((header["key"], header["value"]) for header in row["headers"] or ())

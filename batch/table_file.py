@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from ledger.place import Place
+from views.event import TIMESTAMP
+from views.instant import FIRST, LAST
 
 GROUP_ROWS: Final = 1 << 17
 """Rows of a row group: what a reader takes at once."""
@@ -64,6 +66,7 @@ class TableFile:
     _path: str = ""
     _rows: int = 0
     _bounds: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    _unbounded: set[str] = field(default_factory=set)
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; their order is kept."""
@@ -72,7 +75,7 @@ class TableFile:
         if self._writer is None:
             self._writer = self._open()
         for name in self.bounded:
-            self._widen(name, pc.min_max(rows[name]).as_py())
+            self._widen(name, rows[name])
         self._writer.write_table(rows.select(self.schema.names).cast(self.schema), row_group_size=GROUP_ROWS)
         self._rows += rows.num_rows
 
@@ -86,8 +89,11 @@ class TableFile:
             places.open_output_stream(self._path), self.schema, compression="zstd", compression_level=1, write_page_checksum=True
         )
 
-    def _widen(self, name: str, seen: dict[str, Any]) -> None:
-        if seen["min"] is not None:
+    def _widen(self, name: str, rows: pa.ChunkedArray) -> None:
+        seen = _bounds(rows)
+        if seen is None:
+            self._unbounded.add(name)
+        elif seen["min"] is not None:
             low, high = self._bounds.get(name, (seen["min"], seen["max"]))
             self._bounds[name] = (min(low, seen["min"]), max(high, seen["max"]))
 
@@ -100,10 +106,24 @@ class TableFile:
         self._writer.close()
         if kind is None:
             info = self.place.file_system().get_file_info([self._path])[0]
-            bounds = {n: b for n, b in self._bounds.items() if not (isinstance(b[0], str) and max(map(len, b)) > _SHORT)}
+            bounds = {
+                name: both
+                for name, both in self._bounds.items()
+                if name not in self._unbounded and not (isinstance(both[0], str) and max(map(len, both)) > _SHORT)
+            }
             self.written = Written(
                 self._path, info.size, self._rows, bounds, self.partition_values, (info.mtime_ns or 0) // 1_000_000
             )
+
+
+def _bounds(rows: pa.ChunkedArray) -> dict[str, Any] | None:
+    """The least and the greatest value; None if one of them is a time that Delta's statistics cannot write."""
+    if rows.type == TIMESTAMP:
+        known = pc.min_max(rows.cast(pa.int64())).as_py()
+        if known["min"] is not None and not FIRST <= known["min"] <= known["max"] <= LAST:
+            return None
+    found: dict[str, Any] = pc.min_max(rows).as_py()
+    return found
 
 
 def _json(value: Any) -> Any:

@@ -105,7 +105,7 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
         late = f"; {whence.after_final} of the view's events came into windows that were final" if whence.after_final else ""
         yield f"event time has come to {written(whence.watermark)}{late}"
     if whence.ahead:
-        yield f"{whence.ahead} events of the source are ahead of their records' timestamps; they count, and move no watermark"
+        yield f"ahead of their records' timestamps: {whence.ahead} of the source's events; they count, and move no watermark"
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
     yield from (gap.way_on for gap in whence.gaps if gap.name not in whence.accepted)

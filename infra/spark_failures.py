@@ -12,6 +12,7 @@ from views.errors import TandemError
 _PYTHON = "Traceback (most recent call last):"
 _CAUSE = re.compile(r"^\s*Caused by: (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"^An error occurred while calling .*\n:? ?")
+_TIMESTAMP = re.compile(r"Record at topic (\S+) partition (\d+) offset (\d+) has timestamp value (\d+) that overflows")
 _OURS = ("views.", "ledger.", "infra.", "batch.", "speed.")
 
 
@@ -42,6 +43,13 @@ def sentence(error: BaseException) -> str:
     text = _text(error)
     if _PYTHON in text:
         return _raised_in_python(text.splitlines())
+    if timed := _TIMESTAMP.search(text):
+        topic, partition, offset, milliseconds = timed.groups()
+        return (
+            f"the record at offset {offset} of partition {partition} of topic '{topic}' has the timestamp {milliseconds} ms, "
+            "beyond the year 294247, which Spark cannot read; have the broker delete the partition's records up to it, and bound "
+            "the topic's `message.timestamp.after.max.ms`"
+        )
     causes = _CAUSE.findall(text)
     text = _CALLED.sub("", text)
     first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -39,8 +39,8 @@ def labels_below(
     """What the parent, a state of the same release, says, and what the commits from its cut up to this one add.
 
     `views` are the fingerprints of the source's views by name; one that the parent does not have starts at 0. `maxima` are
-    those of all events below the cut: they tell the watermark where no commits lead up to it. It is never less than the
-    parent's. Raises Unreadable.
+    those of all events below the cut: they tell the watermark where no commits lead up to it, and where these and the parent
+    have none. It is never less than the parent's. Raises Unreadable.
     """
     reached = watermark(maxima, idle)
     if parent is None or source not in parent.cuts:
@@ -49,7 +49,8 @@ def labels_below(
     passed = [commit for commit in found if commit.end.at_or_below(cut)]
     end = passed[-1].end if passed else parent.cuts[source]
     led_up = end == cut and all(commit.kind == "fold" for commit in passed)
-    reached = later(parent.watermarks.get(source), *(commit.watermark for commit in passed), None if led_up else reached)
+    known = later(parent.watermarks.get(source), *(commit.watermark for commit in passed))
+    reached = known if led_up and known is not None else later(known, reached)
     before = parent.counts[source].late if source in parent.counts else 0
     return Labels(
         late=before + sum(commit.counts.late for commit in passed),

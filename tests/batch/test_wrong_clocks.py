@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch import archive, recompute
+from batch.planning import Request
 from cli.__main__ import main
 from infra import kafka
 from ledger import publications
@@ -18,7 +19,7 @@ from serving.outcome import given
 from serving.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, wait_until_folded
-from tests.stack import create_as, new_topic
+from tests.stack import consumed, create_as, new_topic
 
 pytestmark = pytest.mark.broker
 
@@ -131,6 +132,33 @@ def test_one_far_event_leaves_all_others_as_they_were(
     assert first.counts["sales"].ahead == 2
 
 
+def test_a_release_with_another_bound_finds_the_watermark_anew(shop: Shop) -> None:
+    """As where one far event has moved it before there was a bound: until then it stays where answers have said."""
+    far, now = datetime.now(UTC) + timedelta(days=400), datetime.now(UTC)
+    unbounded = DEFINITIONS.replace("import datetime", "import datetime, timedelta").replace(
+        'name="sales"', 'name="sales", clock_skew=timedelta.max'
+    )
+    shop.define(unbounded)
+    shop.sell({0: [sale(1, now), sale(2, far)], 1: [sale(3, now)]})
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    shop.sell({1: [sale(4, far)]})
+    archive.run(shop.run("archive"), shop.project)
+    moved = recompute.run(shop.run("recompute"), shop.project).publication
+    assert moved.watermarks == {"sales": instant_of(far)}
+    assert moved.counts["sales"].ahead == 0
+    shop.define(DEFINITIONS)
+    live = shop.promote()
+    assert (live.release, live.watermarks, live.maxima) == (2, {}, {})
+    healed = recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).publication
+    assert healed.watermarks == {"sales": instant_of(now)}
+    assert healed.counts["sales"].ahead == 2
+
+
+def instant_of(time: datetime) -> int:
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 STAMPS: Sequence[timedelta | int] = (
     timedelta(),
     timedelta(minutes=50),
@@ -188,3 +216,16 @@ def test_whatever_timestamps_a_broker_lets_in_every_command_goes_on(
     told = capsys.readouterr().out
     assert "message.timestamp.after.max.ms" in told
     assert publications.latest(shop.tables) == live
+
+    # Whoever copies the archive, too.
+    copy = f"{shop.topic.name}-again"
+    assert main(["replay", "sales", "--to", copy, "--project", str(shop.folder)]) == 0, capsys.readouterr()
+    assert [one.timestamp for one in consumed(broker, kafka.topic(broker, copy))] == [
+        one.timestamp for one in consumed(broker, shop.topic)
+    ]
+    exported, moved = tmp_path / "exported", tmp_path / "moved"
+    assert main(["export", "--all", str(exported), "--project", str(shop.folder)]) == 0, capsys.readouterr()
+    moved.mkdir()
+    Shop.open(broker, shop.topic, moved).define(DEFINITIONS)
+    assert main(["import", str(exported), "--project", str(moved)]) == 0, capsys.readouterr()
+    assert main(["archive", "--project", str(moved)]) == 0, capsys.readouterr()

@@ -26,7 +26,9 @@ class Hit(Event):
     bytes: int
 
 
-hits = Source(topic="hits", event=Hit, event_time="at", identity=("id",), horizon=timedelta(minutes=5))
+hits = Source(
+    topic="hits", event=Hit, event_time="at", identity=("id",), horizon=timedelta(minutes=5), clock_skew=timedelta(minutes=7)
+)
 hops = View(
     hits,
     where="bytes > 0",
@@ -101,6 +103,7 @@ def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Pa
     assert (found["publication"], found["batch"], found["speed"], found["serving"]) == (None, None, None, None)
     logical = found["logical"]
     assert logical["unique"] == {"by": ["id", "at"], "horizon_s": 300}
+    assert logical["label"] == {"lateness_s": 10, "idle_s": 60, "clock_skew_s": 420}
     assert logical["where"] == "bytes > 0"
     assert logical["window"]["slice_s"] == 60
     assert logical["arrange"] == ["window"]
@@ -118,7 +121,13 @@ def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Pa
     assert main(["explain", "hundreds", "--project", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "settle     in batch, of all below the cut: one row for each page, topic_id, partition, window_number" in shown
+    assert "label      late: 10 s behind its partition; ahead: 420 s after its record" in shown
     assert "nothing is published yet" in shown
+    assert main(["check", "--project", str(tmp_path)]) == 0
+    told = "late: 10 s behind its partition; idle: 60 s behind the newest; ahead: 420 s after its record"
+    assert told in capsys.readouterr().out
+    assert main(["check", "--project", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sources"]["hits"]["clock_skew_s"] == 420
 
 
 @pytest.mark.parametrize("view", ["per_page", "ever", "inverse"])

@@ -192,3 +192,19 @@ def test_quarantine_lists_position_reason_detail_and_first_bytes(world: World, c
     (_, line) = shown(world, capsys, "quarantine")
     assert "T/0:30" in line
     assert "\x1b" not in line  # a terminal must not obey what a record says
+
+
+def test_events_ahead_of_their_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By status and beside answers, once there are any."""
+    world = World(tmp_path)
+    for minute, told in ((0, 0), (300, 1)):
+        world.append(0, hit("/", 1, minute=minute))
+        world.trigger()
+        assert main(["status", "--json", "--project", str(tmp_path)]) == 0
+        assert json.loads(capsys.readouterr().out)["sources"]["hits"]["ahead"] == told
+        assert main(["status", "--project", str(tmp_path)]) == 0
+        assert (" ahead " in capsys.readouterr().out) == bool(told)
+        assert main(["query", "ever", "--project", str(tmp_path)]) == 0
+        shown = capsys.readouterr().out
+        assert ("ahead of their records' timestamps: 1 of the source's events" in shown) == bool(told)
+        assert "event time has come to 2026-11-01T12:00:00Z" in shown

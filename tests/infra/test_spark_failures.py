@@ -60,6 +60,22 @@ def test_what_kafka_marks_as_retriable_is_waited_for(spark: SparkSession) -> Non
     assert not broker_away(ValueError("org.apache.kafka.common.errors.TimeoutException"))
 
 
+def test_a_timestamp_that_spark_cannot_read_is_told_with_its_record() -> None:
+    """As Spark 4.2 writes it, for nanoseconds that a producer has taken for milliseconds."""
+    printed = (
+        "org.apache.spark.SparkException: Job aborted due to stage failure\n"
+        "Caused by: org.apache.spark.sql.kafka010.KafkaIllegalStateException: Record at topic sales partition 2 offset 7 has "
+        "timestamp value 9300000000000000 that overflows when converting to Spark's microsecond-precision TimestampType.\n"
+        "\tat org.apache.spark.sql.kafka010.KafkaExceptions$.kafkaMalformedRecordTimestamp(KafkaExceptions.scala:188)\n"
+        "Caused by: java.lang.ArithmeticException: long overflow\n"
+    )
+    assert sentence(RuntimeError(printed)) == (
+        "the record at offset 7 of partition 2 of topic 'sales' has the timestamp 9300000000000000 ms, beyond the year 294247, "
+        "which Spark cannot read; have the broker delete the partition's records up to it, and bound the topic's "
+        "`message.timestamp.after.max.ms`"
+    )
+
+
 def test_a_dead_java_is_told_apart() -> None:
     assert java_ended(Py4JNetworkError("Error while sending or receiving"))
     assert java_ended(ConnectionRefusedError(111, "refused"))

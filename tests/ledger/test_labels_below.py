@@ -77,6 +77,13 @@ def test_without_commits_up_to_the_cut_the_maxima_tell_the_watermark(tables: Tab
     assert below(tables, parent, at(4, 4), time=60).watermark == 70
 
 
+def test_where_nobody_has_said_a_watermark_the_maxima_tell_it(tables: Tables) -> None:
+    """As in a release that began without, under another bound on clocks, recomputed at the cut where it began."""
+    parent = replace(first(tables), cuts={SOURCE: at(4, 4)})
+    assert below(tables, parent, at(4, 4), time=80).watermark == 80
+    assert below(tables, replace(parent, watermarks={SOURCE: 70}), at(4, 4), time=80).watermark == 70
+
+
 def test_the_watermark_is_never_less_than_the_parents(tables: Tables) -> None:
     parent = replace(first(tables), watermarks={SOURCE: 100})
     assert below(tables, parent, at(4, 4), time=80).watermark == 100

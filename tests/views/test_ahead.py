@@ -141,13 +141,13 @@ def test_without_the_events_that_are_ahead_the_others_have_the_same_labels(log: 
 
 def test_one_far_event_moves_nothing_and_the_next_one_does() -> None:
     """The event that would have made the windows of this minute final, and honest events late, for years."""
-    before = [Told(0, 0, NOW, NOW), Told(1, 1, NOW, NOW)]
-    far = Told(0, 2, NOW + timedelta(days=365), NOW)
-    after = [Told(0, 3, NOW + timedelta(seconds=5), NOW), Told(1, 4, NOW + timedelta(seconds=5), NOW)]
+    before = [Told(0, 0, NOW, NOW)]
+    far = Told(0, 1, NOW + timedelta(days=365), NOW)
+    soon = NOW + timedelta(seconds=5)
+    after = [Told(0, 2, soon, NOW)]
     assert watermark(maxima_of(TICKS, table([*before, far])), IDLE) == of(NOW)
-    assert late(TICKS, table([*before, far, *after])) == Late(
-        0, {("T", number): of(NOW + timedelta(seconds=5)) for number in (0, 1)}
-    )
+    assert watermark(maxima_of(TICKS, table([*before, far, *after])), IDLE) == of(soon)
+    assert late(TICKS, table([*before, far, *after])) == Late(0, {("T", 0): of(soon)})
     assert newest_append(table([far])) == of(NOW)
 
 
