@@ -26,7 +26,7 @@ from ledger.positions import LOG_START
 from ledger.publications import Publication
 from ledger.releases import Release
 from views import project
-from views.changes import Fingerprints, compare
+from views.changes import Fingerprints, compare, continued
 from views.diff import Diff, to_json
 from views.errors import TandemError
 from views.evolution import refuse_breaks
@@ -58,13 +58,17 @@ class Terms:
 
 @dataclass(frozen=True)
 class Applied:
-    """The release that is ready now, what became of every view, and how its answers differ; none if nothing is to apply."""
+    """The release that is ready now, what became of every view, and how its answers differ; none if nothing is to apply.
+
+    `written` is how many bytes of view data this run wrote.
+    """
 
     live: Publication
     release: int | None = None
     status: Mapping[str, Status] = field(default_factory=dict, hash=False)
     diff: ReleaseDiff | None = None
     lags: Mapping[str, int] = field(default_factory=dict, hash=False)
+    written: int = 0
 
 
 def run(batch: Run, working_tree: Callable[[], Project], terms: Terms, *, sleep: Callable[[float], None] = time.sleep) -> Applied:
@@ -91,12 +95,12 @@ def run(batch: Run, working_tree: Callable[[], Project], terms: Terms, *, sleep:
     over = {one.number for one in releases.every(tables)} - usable
     release = releases.adopt(tables, wanted, by=batch.by, at=batch.now(), over=over)
     _retire_unpromoted(batch, release)
-    diff = kept_diffs.of_release(tables, release.number)
+    diff, written = kept_diffs.of_release(tables, release.number), 0
     if diff is None:
-        state = _build(batch, live, before, release, terms)
+        state, written = _build(batch, live, before, release, terms)
         diff = _compare(batch, (before, live), (release, state))
     lags = _caught_up(batch, release.number, terms.max_lag, sleep)
-    return Applied(live, release.number, _status(before, release), diff, lags)
+    return Applied(live, release.number, _status(before, release), diff, lags, written)
 
 
 def _retire_unpromoted(batch: Run, wanted: Release) -> None:
@@ -110,8 +114,8 @@ def _retire_unpromoted(batch: Run, wanted: Release) -> None:
             standing.record(tables, "retired", replace(one.state, by=batch.by, at=batch.now(), why=why))
 
 
-def _build(batch: Run, live: Publication, before: Release, release: Release, terms: Terms) -> Publication:
-    """Let the release begin at the live cut, and build what the live one does not have there."""
+def _build(batch: Run, live: Publication, before: Release, release: Release, terms: Terms) -> tuple[Publication, int]:
+    """Let the release begin at the live cut, and build what the live one does not have there; the bytes of it."""
     tables, definitions = batch.tables, project.load_files(release.files)
     found = accepted_gaps(tables, live, definitions.sources, terms.accepted)
     base = _beginning(batch, live, before, release)
@@ -131,27 +135,24 @@ def _build(batch: Run, live: Publication, before: Release, release: Release, ter
     built = build_all(work, steps)
     commit(work, built)
     state = candidate(work, built, base)
-    return standing.record(
-        tables, "built", replace(state, kind="apply", gaps=tuple(dict.fromkeys((*state.gaps, *shorter))))
-    ).state
+    gaps = tuple(dict.fromkeys((*state.gaps, *shorter)))
+    stands = standing.record(tables, "built", replace(state, kind="apply", gaps=gaps))
+    return stands.state, sum(one.done.written for one in built)
 
 
 def _beginning(batch: Run, live: Publication, before: Release, release: Release) -> Publication:
     """The state that the release begins with: what it shares with the live one, and what begins at the log's start."""
-    same = {name for name, decoder in release.sources.items() if before.sources.get(name) == decoder}
+    same = {name: name for name, decoder in release.sources.items() if before.sources.get(name) == decoder}
     # Records become other events: what was counted of them below the cut says nothing.
     anew = {name for name in release.sources if name not in same and live.cut(name).offsets}
     old, new = (project.load_files(one.files).sources for one in (before, release))
     # By another bound other events are ahead: how far event time has come is found out anew.
-    timed = {name for name in same if old[name].clock_skew == new[name].clock_skew}
-    views = {
-        name: live.views[name] if name in live.views and live.views[name].fingerprint == fingerprint else BatchView(fingerprint)
-        for name, fingerprint in release.views.items()
-    }
-    shared = {name for name, view in views.items() if live.views.get(name) == view}
+    timed = {name: name for name in same if old[name].clock_skew == new[name].clock_skew}
+    shared = continued({name: view.fingerprint for name, view in live.views.items()}, release.views)
+    views = {name: _batch_view(live, release, name, shared.get(name)) for name in release.views}
 
-    def of(mapping: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-        return {name: value for name, value in mapping.items() if name in names}
+    def of(mapping: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+        return {name: mapping[was] for name, was in names.items() if was in mapping}
 
     return Publication(
         number=0,
@@ -172,11 +173,21 @@ def _beginning(batch: Run, live: Publication, before: Release, release: Release)
     )
 
 
+def _batch_view(live: Publication, release: Release, name: str, was: str | None) -> BatchView:
+    """The batch view that a view begins with: that of the live view which it continues, in the table that this has."""
+    fingerprint = release.views[name]
+    if was is not None:
+        there = live.views[was]
+        return there if was == name else replace(there, at=there.at or f"{was}/{fingerprint}")
+    taken = f"{name}/{fingerprint}" in {view.at for view in live.views.values()}
+    return BatchView(fingerprint, at=f"{name}.{release.number}/{fingerprint}" if taken else "")
+
+
 def _steps(live: Publication, base: Publication, definitions: Project) -> Iterator[Step]:
     """What is folded: of every source that has a cut, the views that the live release does not have."""
     for source in definitions.sources:
         of = [name for name, view in definitions.views.items() if view.source.name == source]
-        views = [name for name in of if base.views[name] != live.views.get(name)]
+        views = [name for name in of if not base.views[name].parts]
         if live.cut(source).offsets and (views or source not in base.cuts):
             yield Step(source, "full", LOG_START, live.cut(source), dict.fromkeys(views, ()))
 

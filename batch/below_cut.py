@@ -19,7 +19,7 @@ from ledger import archive, delta
 from ledger.commit_files import read_spans
 from ledger.counts import Counts, add
 from ledger.fetched import Unclosed
-from ledger.parts import Part, Windows, files_of
+from ledger.parts import BatchView, Part, Windows, files_of
 from ledger.place import Place
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
@@ -55,7 +55,7 @@ class Below:
     `views` has, for each view that is built, the newest of its parts, whose states are merged with what is folded. Without a
     `version` nothing is built. With `windows` only windows that start in these bounds are. Of views that `gained` measures only
     these are folded. What is folded is compared with what was `served`, and both with what was `replayed`: a realtime table of
-    the same release that reaches the cut.
+    the same release that reaches the cut. `live` has the batch views that there are, whose tables are read and written.
     """
 
     release: Release
@@ -69,6 +69,7 @@ class Below:
     served: Served | None = None
     replayed: Tables | None = None
     gained: Mapping[str, Gained] = field(default_factory=dict, hash=False)
+    live: Mapping[str, BatchView] = field(default_factory=dict, hash=False)
 
     @property
     def pairs(self) -> tuple[folding.Pair, ...]:
@@ -130,7 +131,7 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
             f"{found.contested} with another content"
         )
     places = {view: Place.of(tables, _address(batch, below, view)) for view in below.views}
-    gained = {view: tables.view(view, one.there.fingerprint) for view, one in below.gained.items()}
+    gained = {view: one.there.address(tables, view) for view, one in below.gained.items()}
     stored = [file for view, merged in below.views.items() for file in _parts(batch, view, _address(batch, below, view), merged)]
     for view, address in gained.items():
         stored += _parts(batch, view, address, below.gained[view].there.parts)
@@ -263,7 +264,7 @@ def _duplicates(batch: Run, below: Below, events: _Events, parts: list[Slice], s
 
 def _address(batch: Run, below: Below, view: str) -> str:
     """Of the table that is being built."""
-    return batch.tables.view(view, below.release.views[view])
+    return below.live.get(view, BatchView(below.release.views[view])).address(batch.tables, view)
 
 
 def _parts(batch: Run, view: str, address: str, merged: tuple[Part, ...]) -> Iterator[folding.Stored]:

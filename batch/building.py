@@ -62,7 +62,7 @@ class Work:
 class Done:
     """What was done for a source: so many events of `[start, cut)` folded into views, in so many seconds.
 
-    `ahead` is what was expected before.
+    `ahead` is what was expected before, `written` the bytes of view data.
     """
 
     source: str
@@ -73,6 +73,7 @@ class Done:
     events: int
     seconds: float
     ahead: Expected
+    written: int
 
 
 @dataclass(frozen=True)
@@ -162,13 +163,16 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
         work.request.windows,
         against if isinstance(against, Served) else None,
         gained=step.gained,
+        live=work.base.views,
     )
     views = build(batch, below, work.scratch)
     if whole := sorted(name for name, gained in step.gained.items() if not _extends(work, step, views, name)):
         batch.say(f"{source.name}: of {', '.join(whole)} not the same events count as before; all measures are folded")
         return _fold(work, replace(step, gained={}), cut)
     kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
-    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, time.monotonic() - began, ahead)
+    written = sum(file.file.size for file in views.files)
+    seconds = time.monotonic() - began
+    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, seconds, ahead, written)
     rates.record(batch.tables, ahead.took(done.seconds, at=batch.now()))
     return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
 
@@ -202,6 +206,6 @@ def commit(work: Work, built: Sequence[Built]) -> None:
     files = [file for one in built for file in one.views.files]
     for name in (name for one in built for name in one.kept):
         schema = state_schema(work.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
-        address = tables.view(name, work.release.views[name])
+        address = work.base.views[name].address(tables, name)
         handle = commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
         commits.add_files(handle, [file.file for file in files if file.view == name])

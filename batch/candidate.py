@@ -7,7 +7,7 @@ from dataclasses import replace
 from batch.building import Built, Work
 from ledger.counts import NOTHING, add, plus
 from ledger.labels import Labels, labels_below
-from ledger.parts import BatchView, Part
+from ledger.parts import Part
 from ledger.positions import Position
 from ledger.publications import Publication
 from ledger.repaired import repaired
@@ -27,7 +27,7 @@ def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publicat
             rows[file.view] += file.file.rows
         for view, kept in one.kept.items():
             part = Part(work.version, rows[view], done.cut, work.request.windows)
-            views[view] = BatchView(work.release.views[view], (*kept, part))
+            views[view] = replace(base.views[view], parts=(*kept, part))
         extends = done.kind == "incremental"
         if done.kind != "windows":
             for view in one.kept:

@@ -63,10 +63,10 @@ Standing = tuple[Release, Publication]
 def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dict[str, Diff]:
     """The diffs of views that both releases have; both states stand at the same cut. Raises jobs.TaskFailed, Unreadable."""
     sides: dict[_Side, Standing] = {"old": old, "new": new}
-    files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, *pair)]
+    files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, pair[1])]
     places = {
-        (side, view): Place.of(batch.tables, batch.tables.view(view, release.views[view]))
-        for side, (release, _) in sides.items()
+        (side, view): Place.of(batch.tables, state.views[view].address(batch.tables, view))
+        for side, (_, state) in sides.items()
         for view in views
     }
     definitions = {side: release.files for side, (release, _) in sides.items()}
@@ -77,10 +77,10 @@ def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dic
     return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}
 
 
-def _files(batch: Run, side: _Side, view: str, release: Release, state: Publication) -> Iterator[_File]:
+def _files(batch: Run, side: _Side, view: str, state: Publication) -> Iterator[_File]:
     parts = state.views[view].parts
     for number, part in enumerate(parts):
-        _, files = files_of(batch.tables, batch.tables.view(view, release.views[view]), part)
+        _, files = files_of(batch.tables, state.views[view].address(batch.tables, view), part)
         yield from (_File(side, view, file.path, file.rows, parts[number + 1 :]) for file in files)
 
 

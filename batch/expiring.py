@@ -12,19 +12,19 @@ from ledger.releases import Release
 from ledger.tables import Tables
 
 
-def expire(tables: Tables, view: str, fingerprint: str, kept: Iterable[Publication], *, at: datetime) -> int:
+def expire(tables: Tables, address: str, kept: Iterable[Publication], *, at: datetime) -> int:
     """Take out of a view's table the batch versions that none of these publications names; how many files.
 
     The files stay on disk for those who read them. For the table's one writer. Raises Conflict, Unwritable, Unreadable.
     """
-    handle = delta.open_table(tables, tables.view(view, fingerprint))
+    handle = delta.open_table(tables, address)
     if handle is None:
         return 0
     named = {
         part.version
         for publication in kept
         for name, live in publication.views.items()
-        if (name, live.fingerprint) == (view, fingerprint)
+        if live.address(tables, name) == address
         for part in live.parts
     }
     old = [path for path, version in paths(handle).items() if version not in named]
@@ -33,22 +33,25 @@ def expire(tables: Tables, view: str, fingerprint: str, kept: Iterable[Publicati
     return len(old)
 
 
-def discard_unneeded(tables: Tables, releases: Iterable[Release], needed: Iterable[Release]) -> list[str]:
-    """Remove the tables that belong to `releases` and to none of the `needed`; which.
+def discard_unneeded(
+    tables: Tables, releases: Iterable[Release], needed: Iterable[Release], kept: Iterable[Publication]
+) -> list[str]:
+    """Remove the tables that belong to `releases` and to none of the `needed`, nor to a publication that is `kept`; which.
 
     What is discarded can be built again: from the archive, or from the log's events. Each folder goes at one stroke.
     """
     keep = list(needed)
     numbers = {release.number for release in keep}
     decoders = {pair for release in keep for pair in release.sources.items()}
-    views = {pair for release in keep for pair in release.views.items()}
+    views = {tables.view(*pair) for release in keep for pair in release.views.items()}
+    views |= {live.address(tables, name) for publication in kept for name, live in publication.views.items()}
     folders: list[str] = []
     for release in releases:
         for source, decoder in release.sources.items():
             if (source, decoder) not in decoders:
                 # First what says that the tables are complete.
                 folders += [tables.control("summaries", source, decoder), str(Path(tables.events(source, decoder)).parent)]
-        folders += [tables.view(*pair) for pair in release.views.items() if pair not in views]
+        folders += [address for pair in release.views.items() if (address := tables.view(*pair)) not in views]
         if release.number not in numbers:
             folders.append(tables.realtime_of(release.number))
     return [folder for folder in dict.fromkeys(folders) if scratch.discard(tables, Path(folder))]

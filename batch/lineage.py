@@ -10,6 +10,7 @@ from infra import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSet, DataSets, Made
 from ledger import archive, delta, publications
+from ledger.parts import BatchView
 from ledger.positions import LOG_START, Position, ranges
 from ledger.releases import Release
 from views.event import event_schema
@@ -71,7 +72,9 @@ def recomputing(
         # The columns are those of the events, whichever way they were read.
         of = read if not raw else _table(batch, at, schema)
         live = publications.latest(tables)
-        outputs = [_table(batch, tables.view(view, release.views[view]), state_schema(views[view])) for view in step.views]
+        there = live.views if live is not None and live.release == release.number else {}
+        stored = {view: there.get(view, BatchView(release.views[view])).address(tables, view) for view in step.views}
+        outputs = [_table(batch, stored[view], state_schema(views[view])) for view in step.views]
         outputs += [
             data_set.view(
                 batch.settings.lineage.namespace,

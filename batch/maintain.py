@@ -73,7 +73,7 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     named |= {record.state.release for record in standing.records(tables) if record.state.at > since}
     # One that is young may be on its way to be applied.
     needed = [release for release in stored if release.number in named or release.at > since]
-    discarded = expiring.discard_unneeded(tables, stored, needed)
+    discarded = expiring.discard_unneeded(tables, stored, needed, kept)
     done = [
         *_logs(tables, needed, settings, at),
         *_views(tables, needed, kept, settings, at),
@@ -103,9 +103,10 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
 
 
 def _views(tables: Tables, needed: list[Release], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
-    for view, fingerprint in dict.fromkeys(pair for release in needed for pair in release.views.items()):
-        expired = expiring.expire(tables, view, fingerprint, kept, at=at)
-        address = tables.view(view, fingerprint)
+    own = [tables.view(*pair) for release in needed for pair in release.views.items()]
+    named = [live.address(tables, name) for publication in kept for name, live in publication.views.items()]
+    for address in dict.fromkeys([*own, *named]):
+        expired = expiring.expire(tables, address, kept, at=at)
         yield Upkeep(_name(tables, address), expired=expired, freed=_sweep(tables, address, settings))
 
 

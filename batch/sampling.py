@@ -155,7 +155,7 @@ def _drawn(tables: Tables, live: Publication, view: View, keys: int) -> _Drawn:
 def _published(tables: Tables, live: Publication, view: View, names: Sequence[str]) -> Iterator[pa.Table]:
     """The published states of a view in pieces, with the named columns at least."""
     batch_view = live.views[view.name]
-    address = tables.view(view.name, batch_view.fingerprint)
+    address = batch_view.address(tables, view.name)
     for number, part in enumerate(batch_view.parts):
         _, files = files_of(tables, address, part)
         for file in files:

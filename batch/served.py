@@ -36,7 +36,7 @@ def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps
     if touching(gaps, source, step.start, cut):
         return "gap"
     parts = {name: live.views[name].parts if step.start == LOG_START else () for name in step.views}
-    if any(any(damage(tables, tables.view(name, live.views[name].fingerprint), one)) for name in parts for one in parts[name]):
+    if any(any(damage(tables, live.views[name].address(tables, name), one)) for name in parts for one in parts[name]):
         return "damage"
     if cut == before:
         return Served(parts, (), cut)

@@ -62,7 +62,8 @@ def beside(
     """
     cut = live.cut(source.name)
     published = Served({name: live.views[name].parts for name in views}, (), cut)
-    whole = Below(release, source, LOG_START, cut, dict.fromkeys(views, ()), None, raw=True, served=published, replayed=replayed)
+    none = dict.fromkeys(views, ())
+    whole = Below(release, source, LOG_START, cut, none, None, raw=True, served=published, replayed=replayed, live=live.views)
     built = build(batch, whole, scratch(batch.tables))
     beyond = counted.events - built.counts.events
     compared = [

@@ -8,6 +8,7 @@ import typer
 
 from batch import apply, gates
 from batch.apply import Applied, Terms
+from batch.estimating import size
 from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.promote import Gate, MaxLag, Why, promoted
@@ -62,6 +63,7 @@ def _document(done: Applied) -> dict[str, Any]:
         "release": done.release,
         "promoted": False,
         "lag": dict(done.lags),
+        "bytes_written": done.written,
         "views": {} if done.diff is None else {name: dict(view) for name, view in done.diff.views.items()},
     }
 
@@ -71,7 +73,7 @@ def lines(done: Applied) -> Iterator[str]:
     if done.release is None:
         yield f"nothing to apply: publication {done.live.number} of release {done.live.release} is of these definitions"
         return
-    yield f"release {done.release} is ready"
+    yield f"release {done.release} is ready; view data written: {size(done.written)}"
     for name, view in ({} if done.diff is None else done.diff.views).items():
         yield from _view(name, view)
 

@@ -180,7 +180,7 @@ def _batch(live: _Live) -> dict[str, Any]:
         "at_once": at_once,
         "slices": [part.rows for part in parts],
         "buckets": buckets(sum(part.rows for part in parts), live.together, parallelism=at_once),
-        "writes": tables.view(live.view.name, live.batch.fingerprint),
+        "writes": live.batch.address(tables, live.view.name),
     }
 
 
@@ -196,7 +196,7 @@ def _speed(live: _Live) -> dict[str, Any]:
 
 def _serving(live: _Live) -> dict[str, Any]:
     name, batch, tail = live.batch.fingerprint, live.batch, live.tail
-    address = live.tables.view(live.view.name, name)
+    address = batch.address(live.tables, live.view.name)
     files = [file for part in batch.parts for file in files_of(live.tables, address, part)[1]]
     partials = [from_ipc(commit.partials[name]) for commit in tail.commits if name in commit.partials]
     return {

@@ -54,11 +54,17 @@ def _document(call: Call, live: Publication | None, wanted: Project, changes: Ch
         "publication": live.number if live else None,
         "release": live.release if live else None,
         "different": changes.different,
+        "nothing_to_compute": live is not None and not _computes(changes),
         "sources": {source.name: _source(source) for source in changes.sources},
         "views": {view.name: _view(view, wanted, changes) for view in changes.views},
         "estimates": {source: work.to_json() for source, work in ahead.items()},
         "files": list(changes.files),
     }
+
+
+def _computes(changes: Changes) -> bool:
+    """Whether any events table or batch view has to be built."""
+    return any(source.rebuilt for source in changes.sources) or any(view.computed_from != "nothing" for view in changes.views)
 
 
 def _ahead(call: Call, live: Publication | None, wanted: Project, changes: Changes) -> Iterator[tuple[str, Expected]]:
@@ -115,13 +121,15 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         for name, one in document[f"{what}s"].items():
             kind = f", {one['kind']}" if one["status"] == "changed" else ""
             yield f"{_MARKS[one['status']]} {what} {name}: {one['status']}{kind}"
-            if one["status"] in ("changed", "unchanged"):
+            if one["status"] in ("changed", "unchanged") or one["kind"] == "none":
                 yield from (f"      {change['kind']}: {change['words']}" for change in one["changes"])
             if one["work"]:
                 yield f"      to do: {one['work']}"
     for name, one in document["estimates"].items():
         about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
         yield f"  source {name}: about {counted(one['rows'], 'row')} to read, {size(one['bytes'])}; {about}"
+    if document["nothing_to_compute"] and (document["different"] or document["files"]):
+        yield "nothing has to be computed: every view means what a published view means, and keeps its batch view"
     if document["different"]:
         yield "`tandem apply` builds them beside what is live, `tandem promote` makes them live"
     elif document["files"]:

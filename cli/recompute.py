@@ -7,7 +7,7 @@ import typer
 
 from batch import archive, recompute
 from batch.building import Done
-from batch.estimating import duration
+from batch.estimating import duration, size
 from batch.planning import BadRequest, Mode, Request
 from cli.archive import archived_document, archived_sentence
 from cli.audit import summary
@@ -66,11 +66,13 @@ def run(
         archived = archive.run(batch, call.publishable, locks=("views", "archive")) if archive_first else []
         found = recompute.run(batch, call.publishable, request)
     live = found.publication
+    bytes_written = sum(done.written for done in found.done)
     document = {
         "published": bool(found.done),
         "paused": found.paused,
         "publication": live.number,
         "release": live.release,
+        "bytes_written": bytes_written,
         "done": [
             {
                 "source": done.source,
@@ -79,6 +81,7 @@ def run(
                 "cut": done.cut.to_json(),
                 "views": list(done.views),
                 "events": done.events,
+                "bytes_written": done.written,
                 "seconds": round(done.seconds, 1),
                 "estimate": done.ahead.to_json(),
                 "actual": {"rows": done.events, "seconds": round(done.seconds, 1)},
@@ -105,6 +108,7 @@ def run(
                 *map(_sentence, live.counts.items()),
                 *_repairs(live.repaired),
                 *summary(found.audits),
+                f"view data written: {size(bytes_written)}",
             ]
         ),
     )

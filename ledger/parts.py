@@ -46,10 +46,19 @@ class Part:
 
 @dataclass(frozen=True)
 class BatchView:
-    """The parts of `views/<view>/<fingerprint>` that are live: a base and what was added to it, which merge makes one."""
+    """The parts of `views/<view>/<fingerprint>` that are live: a base and what was added to it, which merge makes one.
+
+    A view that was renamed keeps its table: `at` is then `<view>/<fingerprint>` as it was when the table was made, else empty.
+    """
 
     fingerprint: str
     parts: tuple[Part, ...] = ()
+    at: str = ""
+
+    def address(self, tables: Tables, view: str) -> str:
+        """Where the parts are, of the view that has this name now."""
+        name, _, fingerprint = (self.at or f"{view}/{self.fingerprint}").partition("/")
+        return tables.view(name, fingerprint)
 
     @property
     def version(self) -> int:
@@ -63,12 +72,13 @@ class BatchView:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
-        return {"fingerprint": self.fingerprint, "parts": [part.to_json() for part in self.parts]}
+        at = {"at": self.at} if self.at else {}
+        return {"fingerprint": self.fingerprint, "parts": [part.to_json() for part in self.parts], **at}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "BatchView":
         """Inverse of `to_json`."""
-        return cls(document["fingerprint"], tuple(map(Part.from_json, document["parts"])))
+        return cls(document["fingerprint"], tuple(map(Part.from_json, document["parts"])), document.get("at", ""))
 
 
 @dataclass(frozen=True)

@@ -187,12 +187,12 @@ def retained(publications: Iterable[Publication], *, keep: int, since: datetime)
 
 def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publication]:
     """Those whose batch views are stored to the last row. Reads the log of each view's table once. Raises Unreadable."""
-    stored = cache(lambda view, fingerprint: versions(tables, tables.view(view, fingerprint)))
+    stored = cache(lambda address: versions(tables, address))
     return [
         each
         for each in publications
         if all(
-            stored(name, view.fingerprint).get(part.version, 0) == part.rows
+            stored(view.address(tables, name)).get(part.version, 0) == part.rows
             for name, view in each.views.items()
             for part in view.parts
         )

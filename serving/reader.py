@@ -62,7 +62,7 @@ class Reader:
     _following: Following | Past = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
-    _batches: dict[tuple[str, str], BatchStates] = field(default_factory=dict, init=False, repr=False)
+    _batches: dict[str, BatchStates] = field(default_factory=dict, init=False, repr=False)
     _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,8 +78,8 @@ class Reader:
     def _forget(self, live: Publication) -> None:
         """Let go of what this publication does not need."""
         self._projects = {release: project for release, project in self._projects.items() if release == live.release}
-        fingerprints = {(name, batch.fingerprint) for name, batch in live.views.items()}
-        self._batches = {key: states for key, states in self._batches.items() if key in fingerprints}
+        addresses = {batch.address(self.tables, name) for name, batch in live.views.items()}
+        self._batches = {address: states for address, states in self._batches.items() if address in addresses}
         self._runs = {key: runs for key, runs in self._runs.items() if key[0] == live.release}
 
     def snapshot(self) -> Snapshot:
@@ -176,10 +176,10 @@ class Reader:
 
     def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
         live = publication.views[view.name]
-        place = (view.name, live.fingerprint)
-        if place not in self._batches:
-            self._batches[place] = BatchStates(self.tables, self.tables.view(*place), state_schema(view))
-        states = self._batches[place].read(live.parts, selection)
+        address = live.address(self.tables, view.name)
+        if address not in self._batches:
+            self._batches[address] = BatchStates(self.tables, address, state_schema(view))
+        states = self._batches[address].read(live.parts, selection)
         return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
 
     def _from_the_cut_on(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> list[Partial]:

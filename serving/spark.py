@@ -76,7 +76,7 @@ def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Lay
         raise ReadFailed(problem)
     publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
     live = publication.views[view]
-    address = tables.view(view, live.fingerprint)
+    address = live.address(tables, view)
     items: list[_File | _States] = []
     rows = 0
     if layer != "speed":

@@ -2,7 +2,7 @@
 
 | kind       | what it means                                                         | what is computed, from where            |
 | ---------- | --------------------------------------------------------------------- | --------------------------------------- |
-| `none`     | no number: formatting, texts, units, labels, the order of measures    | nothing                                 |
+| `none`     | no number: formatting, texts, units, labels, order, a view's name     | nothing                                 |
 | `additive` | there is more: a new view, or measures beside those that there were   | what is new, from the events table      |
 | `breaking` | a number that there was means something else, or is gone              | the view, from the events table         |
 | `source`   | records become other events                                           | events from the archive, then the view  |
@@ -114,11 +114,33 @@ def compare(published: Project, wanted: Project, computed: Fingerprints | None =
     by_name = computed or Fingerprints({}, {})
     sources = tuple(_source(*pair, by_name.sources) for pair in _pairs(published.sources, wanted.sources))
     rebuilt = {source.name for source in sources if source.rebuilt}
+    was = {name: by_name.views.get(name, fingerprint(view)) for name, view in published.views.items()}
+    renamed = continued(was, {name: fingerprint(view) for name, view in wanted.views.items()})
+    views = (
+        _renamed(name, renamed[name])
+        if after is not None and renamed.get(name, name) != name
+        else _view(name, before, after, by_name.views, rebuilt)
+        for name, before, after in _pairs(published.views, wanted.views)
+    )
     return Changes(
         sources,
-        tuple(_view(*pair, by_name.views, rebuilt) for pair in _pairs(published.views, wanted.views)),
+        tuple(views),
         tuple(path for path in sorted({*published.files, *wanted.files}) if published.files.get(path) != wanted.files.get(path)),
     )
+
+
+def continued(published: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """The views that mean what a published view means, by fingerprints, with the name that this has.
+
+    That is the view of the same name, or else one that is not there any more: a view that was renamed.
+    """
+    same = {name: name for name, meaning in wanted.items() if published.get(name) == meaning}
+    gone: dict[str, list[str]] = {}
+    for name, meaning in published.items():
+        if name not in same:
+            gone.setdefault(meaning, []).append(name)
+    renamed = {name: gone[wanted[name]].pop(0) for name in wanted if name not in same and gone.get(wanted[name])}
+    return same | renamed
 
 
 def _pairs(
@@ -157,6 +179,11 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
         return ViewChanges(name, "unchanged", told)
     added = tuple(measure for measure in after.measures if measure not in before.measures)
     return ViewChanges(name, "changed", told, added if _worst(told) == "additive" else (), origin)
+
+
+def _renamed(name: str, was: str) -> ViewChanges:
+    """A view that another one continues under a new name: the batch view of that one is its own."""
+    return ViewChanges(name, "added", (Change(f"means what view {was!r} means, and keeps its batch view", "none"),))
 
 
 def _come_or_gone(what: str, *, came: bool) -> tuple[Status, tuple[Change, ...]]:

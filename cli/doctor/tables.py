@@ -77,7 +77,7 @@ def _named(tables: Tables) -> frozenset[tuple[str, int]]:
     except Unreadable:
         return frozenset()
     views = newest.views.items() if newest else ()
-    return frozenset((tables.view(name, view.fingerprint), part.version) for name, view in views for part in view.parts)
+    return frozenset((view.address(tables, name), part.version) for name, view in views for part in view.parts)
 
 
 def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]) -> Iterator[Finding]:
@@ -155,7 +155,7 @@ def _views(subject: Subject) -> Iterator[Finding]:
         LOST_PART.found(f"view '{name}', publication {newest.number}: {what}", view=name)
         for name, view in newest.views.items()
         for part in view.parts
-        for what in damage(subject.tables, subject.tables.view(name, view.fingerprint), part)
+        for what in damage(subject.tables, view.address(subject.tables, name), part)
     )
     yield from unless(lost, f"publication {newest.number} has its {len(newest.views)} views whole")
 

@@ -76,8 +76,8 @@ def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
         yield from _table(tables, "events", source, tables.events(source, decoder))
         yield from _table(tables, "quarantine", source, tables.quarantine(source, decoder))
         yield from _table(tables, "realtime", source, tables.realtime(release.number, source))
-    for view, fingerprint in release.views.items():
-        yield from _table(tables, "view", view, tables.view(view, fingerprint))
+    for view, batch_view in published.views.items():
+        yield from _table(tables, "view", view, batch_view.address(tables, view))
 
 
 def _table(tables: Tables, kind: str, name: str, address: str) -> Iterator[Stored]:

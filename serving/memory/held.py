@@ -110,7 +110,7 @@ def _followed(place: Place, held: Held, tail: Tail) -> Held:
 
 def _added(place: Place, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:
     """A stack with further parts of a batch view, which are its last ones."""
-    address = place.tables.view(layout.view.name, batch.fingerprint)
+    address = batch.address(place.tables, layout.view.name)
     for number, part in enumerate(parts, len(batch.parts) - len(parts)):
         later = batch.parts[number + 1 :]
         try:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from batch import apply, archive, recompute
+from batch import apply, archive, expiring, recompute
 from batch.apply import Applied, Terms
 from batch.planning import Request
 from ledger import diffs as kept
@@ -33,6 +34,17 @@ ADDED = DEFINITIONS.replace(
     "VIEWS = (per_hour, refunds)",
     'per_shop = View(source=sales, keys={"shop": "shop"}, measures={"n": count()})\nVIEWS = (per_hour, refunds, per_shop)',
 )
+
+RENAMED = (
+    DEFINITIONS.replace("refunds", "returns")
+    .replace("cents < 0", "( cents  <  0 ) -- given back")
+    .replace(
+        'measures={"n": count(), "sales": distinct("id")}', 'measures={"sales": distinct("id"), "n": count()}, doc="Given back."'
+    )
+    .replace("class Sale(Event):", 'class Sale(Event):\n    """One sale."""\n')
+    .replace("    shop: str\n    cents: int\n", "    cents: int\n    shop: str\n")
+)
+"""A view under another name, and whatever else means nothing: formatting, order, texts."""
 
 
 def applied(shop: Shop, definitions: str, terms: Terms | None = None) -> Applied:
@@ -198,6 +210,50 @@ def test_another_decoder_reads_the_archive_anew(shop: Shop) -> None:
     reader.refresh()
     found = {(row["shop"], row["window_start"]): row["cents"] for row in given(reader.answer("per_hour")).rows()}
     assert found == {key: total + 3 * n for key, (n, total, *_) in truth(both).per_hour.items()}
+
+
+def test_what_means_the_same_writes_no_view_data(shop: Shop) -> None:
+    """A renamed view keeps its batch view, also when that grows, whoever else needs the table."""
+    first, second = records(41, 200), records(42, 60)
+    shop.sell(first)
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project)
+    views = Path(shop.tables.view("refunds", "")).parent
+    files = {path: path.stat().st_size for path in views.rglob("*.parquet")}
+    assert sum(done.written for done in before.done) == sum(files.values()) > 0
+
+    done = applied(shop, RENAMED)
+    assert (done.release, done.written) == (2, 0)
+    assert done.status == {"per_hour": "unchanged", "returns": "added", "refunds": "removed"}
+    now = promoted(shop)
+    assert (now.rejected, now.after_final.keys()) == ({"per_hour": {}, "returns": {}}, {"per_hour", "returns"})
+    assert recompute.run(shop.run("recompute"), shop.project).done == ()
+    assert {path: path.stat().st_size for path in views.rglob("*.parquet")} == files
+    assert counted(shop, "returns") == refunds(first, 0)
+
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    now, both = recomputed(shop), together(first, second)
+    old = standing.state_of(shop.tables, 1)
+    assert old is not None
+    assert_true(shop, old, both)
+    assert (counted(shop, "returns"), now.views["returns"].at) == (
+        refunds(both, 0),
+        f"refunds/{now.views['returns'].fingerprint}",
+    )
+    whole = folded_again(shop, "returns")
+    assert counted(shop, "returns") == refunds(both, 0)
+    # Under its old name beside it, it is a view with a table of its own.
+    done = applied(shop, RENAMED.replace("SOURCES", "refunds = View(sales, where='cents < 0', measures=returns.measures)\nSOURCES"
+                                         ).replace("VIEWS = (per_hour,", "VIEWS = (per_hour, refunds,"))  # fmt: skip
+    assert done.written > 0
+    promoted(shop)
+    assert recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).done
+    assert counted(shop, "returns") == counted(shop, "refunds") == refunds(both, 0)
+    needed = [releases.load(shop.tables, 2)]
+    table = Path(whole.views["returns"].address(shop.tables, "returns"))
+    assert str(table) not in expiring.discard_unneeded(shop.tables, releases.every(shop.tables), needed, [whole])
+    assert table.is_dir()
 
 
 def test_a_release_whose_build_ended_in_the_middle_is_begun_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,13 +63,40 @@ def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World
     }
     told = {name: (view["status"], view["kind"], view["computed_from"]) for name, view in document["views"].items()}
     assert told["ever"] == ("changed", "breaking", "events")
-    assert told["reverse"] == ("added", "additive", "events")
+    assert told["reverse"] == ("added", "none", "nothing")
     assert told["inverse"] == ("removed", "breaking", "nothing")
     assert (
         "\n~ view ever: changed, breaking\n      breaking: filter: bytes > 0 -> bytes > 1\n      to do: compute it from" in shown
     )
     assert "\n+ view reverse: added\n" in shown
     assert "\n- view inverse: removed\n" in shown
+
+
+def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """A renamed view keeps its batch view; a docstring, a comment and the order of measures are no difference."""
+    text = (
+        DEFINITIONS.replace("inverse = ", "reverse = ").replace("inverse)", "reverse)").replace("class Hit", "# A hit\nclass Hit")
+    )
+    code, document, shown = planned(capsys, world.folder, text)
+    assert (code, document["nothing_to_compute"], document["estimates"]) == (3, True, {})
+    assert document["views"]["reverse"] == {
+        "status": "added",
+        "kind": "none",
+        "changes": [{"words": "means what view 'inverse' means, and keeps its batch view", "kind": "none"}],
+        "added_measures": [],
+        "computed_from": "nothing",
+        "work": None,
+    }
+    assert "+ view reverse: added\n      none: means what view 'inverse' means, and keeps its batch view\n" in shown
+    assert "\nnothing has to be computed: every view means what a published view means" in shown
+    # Beside the old one it is a view of its own.
+    copy = (
+        "inverse = View(reverse.source, keys=reverse.keys, where=reverse.where, window=reverse.window, measures=reverse.measures)"
+    )
+    both = text.replace("VIEWS = (", f"{copy}\nVIEWS = (inverse, ")
+    _, document, shown = planned(capsys, world.folder, both)
+    assert (document["nothing_to_compute"], document["views"]["reverse"]["computed_from"]) == (False, "events")
+    assert "nothing has to be computed" not in shown
 
 
 def test_other_events_come_from_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:

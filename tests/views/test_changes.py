@@ -8,7 +8,7 @@ import pytest
 
 from tests.views.edited import edited
 from tests.views.test_written import PARTS
-from views.changes import Change, Changes, SourceChanges, ViewChanges, compare
+from views.changes import Change, Changes, SourceChanges, ViewChanges, compare, continued
 from views.fingerprint import LABELS, _measure, source_meaning, view_meaning
 from views.measures.custom import CustomMeasure
 from views.measures.derived import Derived
@@ -112,10 +112,10 @@ def test_only_measures_beside_the_old_ones_are_an_addition(changed: Any) -> None
     assert (found.kind, found.added_measures, found.computed_from) == ("breaking", (), "events")
 
 
-def test_a_view_under_another_name_has_come_and_gone(changed: Any) -> None:
+def test_a_view_under_another_name_keeps_its_batch_view(changed: Any) -> None:
     found = changed((D, "sales", "sold"))
     assert [(one.name, one.status, one.kind, one.computed_from) for one in found.views] == [
-        ("sold", "added", "additive", "events"),
+        ("sold", "added", "none", "nothing"),
         ("words", "unchanged", "none", "nothing"),
         ("sales", "removed", "breaking", "nothing"),
     ]
@@ -157,3 +157,20 @@ def test_every_parameter_of_a_measure_or_window_counts(part: Any) -> None:
     """Those that are expressions count by their meaning, so they are among its inputs."""
     value = _measure("part", part, []).value
     assert {*value["parameters"], *value["expressions"]} == {field.name for field in dataclasses.fields(part)}
+
+
+@pytest.mark.parametrize(
+    ("published", "wanted", "expected"),
+    [
+        ({"a": "1"}, {"b": "1"}, {"b": "a"}),
+        ({"a": "1", "b": "2"}, {"a": "2", "b": "1"}, {"a": "b", "b": "a"}),
+        ({"a": "1"}, {"a": "1", "b": "1"}, {"a": "a"}),
+        ({"a": "1"}, {"b": "1", "c": "1"}, {"b": "a"}),
+        ({"a": "1", "b": "1"}, {"c": "1", "b": "1"}, {"b": "b", "c": "a"}),
+        ({"a": "1", "b": "1"}, {"c": "1", "d": "1", "e": "1"}, {"c": "a", "d": "b"}),
+        ({"a": "1"}, {"a": "2"}, {}),
+    ],
+)
+def test_a_batch_view_goes_on_as_one_view_at_most(published: Any, wanted: Any, expected: Any) -> None:
+    """Two views of one table would both add a batch version to it, and each would read the rows of both."""
+    assert continued(published, wanted) == expected

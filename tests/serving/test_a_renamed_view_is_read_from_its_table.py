@@ -1,0 +1,45 @@
+"""A view whose batch view is in the table of the name that it had is answered as before, and its table stays."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from batch import expiring
+from ledger import publications, releases
+from ledger.publications import Publication
+from serving.connection import Connection
+from serving.memory.store import Store
+from serving.outcome import given
+from serving.reader import Reader
+from tests.serving.world import NOON, World, hit
+
+
+def test_reader_memory_and_upkeep_go_by_the_table_that_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, *(hit("/a", n) for n in range(30)))
+    world.trigger()
+    batch_view = world.recompute(world.end).views["per_page"]
+    reader = Reader(world.tables)
+    reader.refresh()
+    rows = given(reader.answer("per_page")).rows()
+    renamed = replace(batch_view, at="former/feed")
+    table = Path(batch_view.address(world.tables, "per_page"))
+    moved = Path(renamed.address(world.tables, "per_page"))
+    moved.parent.mkdir()
+    table.rename(moved)
+
+    def derive(parent: Publication | None) -> Publication | None:
+        return parent and replace(parent, views={**parent.views, "per_page": renamed})
+
+    published = publications.publish(world.tables, derive)
+    assert published is not None
+    assert publications.latest(world.tables) == published
+    assert publications.whole(world.tables, [published]) == [published]
+    reader.refresh()
+    assert given(reader.answer("per_page")).rows() == rows
+    held = Connection(Store(world.tables, 1 << 24)).view("per_page").now()
+    assert held.memory is not None
+    assert sorted(map(str, held.scan().rows())) == sorted(map(str, rows))
+    assert expiring.expire(world.tables, str(moved), [published], at=NOON) == 0
+    stored = releases.every(world.tables)
+    assert str(moved) not in expiring.discard_unneeded(world.tables, stored, stored, [published])
+    assert moved.is_dir()
