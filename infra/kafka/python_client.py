@@ -149,10 +149,26 @@ class _Manager(KafkaConnectionManager):
         connection = super().get_connection(node_id, **options)
         if connection is not before:
             connection.init_future.add_errback(lambda error: self._failed(node_id, error))
+            login = connection._sasl_authenticate  # noqa: SLF001 - the broker closes, which hides what it said of the login
+
+            async def told(timeout_at: float | None = None) -> None:
+                try:
+                    await login(timeout_at)
+                except KafkaError as error:
+                    self._failed(node_id, error)
+                    raise
+
+            connection._sasl_authenticate = told  # noqa: SLF001 - as above
         return connection
 
+    def maybe_raise_auth_failure(self, node_id: Any) -> None:
+        if isinstance(self.failure, _DENIED):
+            raise self.failure
+        super().maybe_raise_auth_failure(node_id)
+
     def _failed(self, node_id: Any, error: KafkaError) -> None:
-        self.failure = error
+        if not isinstance(self.failure, _DENIED):
+            self.failure = error
         if isinstance(error, _DENIED):
             self._auth_failures[node_id] = error
 
