@@ -3,13 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 import serving
 import views
-import views.testing
 from cli.call import Call
 from cli.commands import COMMANDS
+from views.every_cut import at_every_cut, checked_answer
+from views.testing import answer, events_table, rejected
+
+_OF_TESTS: Final = (answer, at_every_cut, checked_answer, events_table, rejected)
 
 
 def lines() -> Iterator[str]:
@@ -21,8 +24,7 @@ def lines() -> Iterator[str]:
     kinds = {name: _kind(thing) for name, thing in offered.items()}
     for title in ("Definitions", "Measures", "Windows", "Decoders and the like"):
         yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])
-    tests = [(f"tandem.testing.{name}", thing) for name, thing in vars(views.testing).items() if _is_own(thing, "views.testing")]
-    yield from _section("Unit tests of a project", tests)
+    yield from _section("Unit tests of a project", [(f"tandem.testing.{thing.__name__}", thing) for thing in _OF_TESTS])
     yield from _section("Answers in a program", [(f"tandem.client.{name}", getattr(serving, name)) for name in serving.__all__])
     yield ""
     yield "## Commands"
@@ -34,10 +36,6 @@ def _kind(thing: Any) -> str:
     if inspect.isclass(thing):
         return "Definitions"
     return {"measures": "Measures", "windows": "Windows"}.get(thing.__module__.split(".")[1], "Decoders and the like")
-
-
-def _is_own(thing: Any, module: str) -> bool:
-    return inspect.isfunction(thing) and thing.__module__ == module and not thing.__name__.startswith("_")
 
 
 def _section(title: str, things: Sequence[tuple[str, Any]]) -> Iterator[str]:

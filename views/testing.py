@@ -27,16 +27,23 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
 
     Copies by the source's identity are dropped, as everywhere; records that do not decode have no place here.
     """
-    counted = _counted(view, list(events))
+    log = events_table(view.source, [*events])
+    return rows_of(view, log, _folded(view, unique(view.source, log).events))
+
+
+def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
+    """Rows as `answer` gives them, of what was folded of a log: an `events_table` with all copies, whose end labels windows."""
+    counted = unique(view.source, log).events
     # An event that is written down in a test has no record, of whose timestamp it could be ahead.
     timed = replace(view.source, clock_skew=timedelta.max)
     reached = watermark(maxima_of(timed, counted), view.source.idle)
-    return to_rows(view, present(view, _folded(view, counted), reached))
+    return to_rows(view, present(view, folded, reached))
 
 
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
     """How many of the events the view cannot look at, by reason."""
-    return _folded(view, _counted(view, list(events))).rejected
+    log = events_table(view.source, [*events])
+    return _folded(view, unique(view.source, log).events).rejected
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
@@ -55,10 +62,6 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     for field in fields:
         table = table.append_column(field.name, column(field, [getattr(event, field.name) for event in events]))
     return table
-
-
-def _counted(view: View, events: Sequence[Event]) -> pa.Table:
-    return unique(view.source, events_table(view.source, events)).events
 
 
 def _folded(view: View, counted: pa.Table) -> Partial:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from definitions import Order, channels, sales
 
-from tandem.testing import answer
+from tandem.testing import Answer, answer
 
 
 def order(number: int, minute: int, city: str, amount: str) -> Order:
@@ -33,3 +33,10 @@ def test_an_order_that_arrives_twice_counts_once() -> None:
 
 def test_free_orders_are_no_sales_of_a_channel() -> None:
     assert answer(channels, [order(1, 5, "Oslo", "0.00")]) == []
+
+
+def test_sales_are_the_same_wherever_batch_and_speed_layer_meet(tandem_checked_answer: Answer) -> None:
+    """The fixture compares with a plain oracle before it gives the rows: the events whole, and in two at every cut."""
+    first, second, third = order(1, 5, "Oslo", "10.00"), order(2, 50, "OSLO", "0.50"), order(3, 20, "Bergen", "7.25")
+    rows = tandem_checked_answer(sales, [first, second, third, first])
+    assert [(row["city"], row["orders"], row["revenue"]) for row in rows] == [("BERGEN", 1, "7.25"), ("OSLO", 2, "10.50")]

@@ -1,5 +1,9 @@
-"""For a project's own tests: what a view answers for events written down in the test, without Java or Kafka."""
+"""For a project's own tests: what a view answers for events written down in the test, without Java or Kafka.
 
+`tandem.pytest_plugin` has the same as fixtures.
+"""
+
+from views.every_cut import Answer, AnswerAtCuts, at_every_cut, checked_answer
 from views.testing import answer, events_table, rejected
 
-__all__ = ["answer", "events_table", "rejected"]
+__all__ = ["Answer", "AnswerAtCuts", "answer", "at_every_cut", "checked_answer", "events_table", "rejected"]

@@ -1,6 +1,7 @@
 """`init` writes a project that checks, answers from its sample file, and passes its own test, all without Java or Kafka."""
 
 import json
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -11,8 +12,10 @@ import pytest
 
 from cli.__main__ import main
 from tests.stack import PYTHONPATH
+from views.modules import PLATFORM
 
 ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -91,16 +94,26 @@ def test_a_mistake_is_one_sentence_with_its_place(shop: Path, capsys: pytest.Cap
         assert part in found["error"]
 
 
-def test_its_own_test_passes(shop: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_definitions.py"]
-    outcome = subprocess.run(command, cwd=shop, env={"PYTHONPATH": PYTHONPATH}, capture_output=True, check=False)
-    assert (outcome.returncode, b"3 passed" in outcome.stdout) == (0, True), outcome
+def test_its_own_tests_pass_by_the_readmes_command(shop: Path) -> None:
+    (typed,) = re.findall(r"`(cd my_shop && PYTHONPATH=[^`]*)`", README)
+    (shop.parent / "my_shop").symlink_to(shop)
+    for beside in (".venv", "src", *sorted(PLATFORM - {"tandem"})):
+        (shop.parent / beside).symlink_to(ROOT / beside)
+    outcome = subprocess.run(["/bin/sh", "-c", typed], cwd=shop.parent, env={}, capture_output=True, check=False)
+    assert (outcome.returncode, b"4 passed" in outcome.stdout) == (0, True), outcome
+
+
+def test_pytest_imports_nothing_of_the_platform_before_a_test_asks_for_a_fixture() -> None:
+    code = "import sys, cli.pytest_plugin; print(sorted({'views', 'pyarrow', 'duckdb', 'infra'} & set(sys.modules)))"
+    command = [sys.executable, "-c", code]
+    outcome = subprocess.run(command, env={"PYTHONPATH": PYTHONPATH}, capture_output=True, text=True, check=True)
+    assert outcome.stdout == "[]\n"
 
 
 def test_init_overwrites_nothing(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found, _ = run(capsys, "init", str(shop))
     assert code == 1
-    assert "already has definitions.py" in found["error"]
+    assert "already has conftest.py, definitions.py" in found["error"]
     assert "name a new folder" in found["error"]
 
 

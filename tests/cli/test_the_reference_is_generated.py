@@ -1,7 +1,9 @@
 """docs/reference.md says what the docstrings say."""
 
+import inspect
 from pathlib import Path
 
+import tandem.testing
 import views
 from cli import reference
 from cli.commands import COMMANDS
@@ -17,6 +19,8 @@ def test_it_leaves_nothing_out_and_nothing_unsaid() -> None:
     blocks = reference.page().split("\n##")
     told = {block.split("`")[1]: block for block in blocks if "`" in block}
     assert {f"tandem.{name}" for name in views.__all__} <= set(told)
+    for_tests = {name for name in tandem.testing.__all__ if inspect.isfunction(getattr(tandem.testing, name))}
+    assert {name.removeprefix("tandem.testing.") for name in told if name.startswith("tandem.testing.")} == for_tests
     assert {f"tandem {name}" for name in COMMANDS} <= set(told)
     assert not [name for name, block in told.items() if len(block.split()) < 5]
     assert "* `--archive`: " in told["tandem recompute"], "the option's name, which is not that of its parameter"

@@ -66,7 +66,7 @@ def test_a_project_from_init_to_down(installed: Copy) -> None:
     before = installed.files()
     used(installed)
     assert installed.files() == before
-    assert {path.name for path in installed.home.iterdir()} <= {"my_shop", "typed_shop"}
+    assert {path.name for path in installed.home.iterdir()} <= {"my_shop", "typed_shop", "tested_shop"}
 
 
 def test_commands_that_need_the_repository_say_so(installed: Copy) -> None:
@@ -93,7 +93,15 @@ def test_a_new_project_passes_mypy_strict(installed: Copy) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "/dev/null", "--config-file", ""]
     command += ["--python-executable", str(installed.folder / "bin" / "python"), "."]
     done = subprocess.run(command, cwd=installed.home / "typed_shop", capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "Success: no issues found in 2 source files\n"), done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (0, "Success: no issues found in 3 source files\n"), done.stdout + done.stderr
+
+
+def test_pytest_has_the_fixtures_by_the_entry_point_and_by_conftest(installed: Copy) -> None:
+    installed.run("tandem", "init", "tested_shop")
+    command = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tested_shop")
+    assert "4 passed" in installed.run(*command)
+    installed.run("python", "-c", "import os; os.remove('tested_shop/conftest.py')")
+    assert "4 passed" in installed.run(*command)
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ NEEDED = (
     "infra/airflow.lock",
     "infra/grafana/dashboards",
     "serving/page/index.html",
+    "cli/template/conftest.py",
     "cli/template/definitions.py",
     "cli/template/test_definitions.py",
     "tandem/py.typed",

@@ -28,9 +28,13 @@ def ranked(values: Sequence[Any], fractions: Sequence[float]) -> dict[str, float
     return {repr(fraction): _at(ordered, fraction) if ordered else None for fraction in fractions}
 
 
-def near_ranks(published: Mapping[str, float | None], values: Sequence[Any], fractions: Sequence[float], error: float) -> bool:
-    """Of quantiles, by rank: how many values lie below what is published, and how many not above."""
+def near_ranks(
+    published: Mapping[str, float | None] | None, values: Sequence[Any], fractions: Sequence[float], error: float
+) -> bool:
+    """Of quantiles, by rank: how many values lie below what is published, and how many not above; None is of a missing row."""
     ordered = sorted(float(value) for value in values)
+    if published is None:
+        return False
     return all(_near_rank(published.get(repr(fraction)), ordered, fraction, error) for fraction in fractions)
 
 
@@ -55,8 +59,13 @@ def most_frequent(values: Sequence[Any], k: int) -> list[dict[str, Any]]:
     return [{"value": value, "estimate": n, "lower": n, "upper": n} for value, n in found[:k]]
 
 
-def near_counts(published: Sequence[Mapping[str, Any]], values: Sequence[Any], k: int, error: float) -> bool:
-    """Of the most frequent values: every bound holds, and none is missing that occurs more often than it may be missing."""
+def near_counts(published: Sequence[Mapping[str, Any]] | None, values: Sequence[Any], k: int, error: float) -> bool:
+    """Of the most frequent values: every bound holds, and none is missing that occurs more often than it may be missing.
+
+    None is of a missing row.
+    """
+    if published is None:
+        return False
     counts = Counter(values)
     if len(counts) <= ROOM:
         return list(published) == most_frequent(values, k)

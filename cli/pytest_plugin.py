@@ -1,0 +1,36 @@
+"""Pytest fixtures for a project's tests: what `tandem.testing` has, by names that start with `tandem_`.
+
+Pytest imports this module in every run of an environment that Tandem is installed in, so the platform is imported by the first
+test that asks for a fixture. A checkout is not installed: there a project's conftest.py imports them from `tandem.pytest_plugin`.
+"""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from views.every_cut import Answer, AnswerAtCuts
+
+
+@pytest.fixture(scope="session")
+def tandem_answer() -> "Answer":
+    """`tandem.testing.answer`: the rows that a view answers for events."""
+    from views.testing import answer  # noqa: PLC0415  not before a test asks for it
+
+    return answer
+
+
+@pytest.fixture(scope="session")
+def tandem_at_every_cut() -> "AnswerAtCuts":
+    """`tandem.testing.at_every_cut`: the rows of a view with the cut before, between and after its events."""
+    from views.every_cut import at_every_cut  # noqa: PLC0415  not before a test asks for it
+
+    return at_every_cut
+
+
+@pytest.fixture(scope="session")
+def tandem_checked_answer() -> "Answer":
+    """`tandem.testing.checked_answer`: the rows, once they equal the plain oracle's at every cut."""
+    from views.every_cut import checked_answer  # noqa: PLC0415  not before a test asks for it
+
+    return checked_answer
