@@ -62,6 +62,7 @@ COMMANDS: Mapping[str, Entry] = {
     "token": Entry("cli.token", "Make, list and revoke tokens for the server."),
     "query": Entry("cli.query", "Ask a view."),
     "sql": Entry("cli.sql", "Ask the views in SQL: one statement, or a prompt."),
+    "pyspark": Entry("cli.pyspark", "Open a PySpark shell, or run a script, over views, events and quarantine."),
     "watch": Entry("cli.watch", "Print a view's rows as they change."),
 }
 

@@ -10,10 +10,10 @@ import typer
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import listing
-from ledger import publications
 from ledger.positions import distance
 from ledger.tables import Tables
 from serving.outcome import Absent, Value, document, given
+from serving.past import live_at
 from serving.provenance import Layer, age, written
 from serving.reader import Reader
 from serving.selection import BadSelection, last, parse_keys, parse_span, parse_time
@@ -61,7 +61,7 @@ def run(
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of both name a publication: give one of them")
     tables = Tables(call.settings().state)
-    number = publication if as_of is None else _live_at(tables, parse_time(as_of))
+    number = publication if as_of is None else live_at(tables, parse_time(as_of))
     reader = Reader(tables, number)
     counted = layer or ("merged" if number is None else "batch")
     drift = working_tree_drift(call, reader)
@@ -80,16 +80,6 @@ def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len({MARK in row for row in rows}) < 2:
         return [{name: value for name, value in row.items() if name != MARK} for row in rows]
     return [{**row, MARK: ", ".join(row.get(MARK, ()))} for row in rows]
-
-
-def _live_at(tables: Tables, time: datetime) -> int:
-    """The number of the publication that was live at a time."""
-    history = publications.history(tables)
-    found = publications.live_at(history, time)
-    if found is None:
-        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
-        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
-    return found.number
 
 
 def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:

@@ -9,9 +9,12 @@ import serving
 import views
 from cli.call import Call
 from cli.commands import COMMANDS
+from serving.spark import dataframe
+from serving.spark_frames import Frames, session, snapshot
 from views.every_cut import at_every_cut, checked_answer
 from views.testing import answer, events_table, rejected
 
+_OF_SPARK: Final = (snapshot, session, Frames, dataframe)
 _OF_TESTS: Final = (answer, at_every_cut, checked_answer, events_table, rejected)
 
 
@@ -26,6 +29,9 @@ def lines() -> Iterator[str]:
         yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])
     yield from _section("Unit tests of a project", [(f"tandem.testing.{thing.__name__}", thing) for thing in _OF_TESTS])
     yield from _section("Answers in a program", [(f"tandem.client.{name}", getattr(serving, name)) for name in serving.__all__])
+    yield from _section(
+        "In Spark", [(f"tandem.spark.{thing.__name__}", thing) for thing in (snapshot, session, Frames, dataframe)]
+    )
     yield ""
     yield "## Commands"
     for name, entry in COMMANDS.items():

@@ -32,7 +32,7 @@ from views.errors import TandemError
 from views.ranges import Offsets
 
 # What a worker on another machine needs of this checkout to run a task.
-SHIPPED = ("views", "ledger", "infra", "batch", "speed", "tandem")
+SHIPPED = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # The REPL's logger is named because Spark otherwise announces the level that it gives it.
 _LOG4J: Final = """\

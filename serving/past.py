@@ -1,11 +1,13 @@
 """Standing on a publication of the past: its batch views at its own cut, as long as the policy keeps them."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from ledger import publications
 from ledger.gaps import gaps
 from ledger.tables import Tables
 from serving.outcome import Failed
+from serving.selection import BadSelection
 from serving.snapshot import Snapshot, Tail
 from views.errors import TandemError
 
@@ -30,3 +32,13 @@ class Past:
             return Snapshot(publication, tails, tuple(gaps(self.tables)))
         except TandemError as error:
             return Failed(str(error))
+
+
+def live_at(tables: Tables, time: datetime) -> int:
+    """The number of the publication that was live at a time. Raises BadSelection before the first."""
+    history = publications.history(tables)
+    found = publications.live_at(history, time)
+    if found is None:
+        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
+        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
+    return found.number

@@ -122,7 +122,7 @@ class Reader:
         made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
         question without a meaning.
         """
-        self._refuse_other_than_batch(layer)
+        self.refuse_other_than_batch(layer)
 
         def selected(of: View) -> Selection:
             return select(of, keys or {}, between, one=one)
@@ -141,7 +141,7 @@ class Reader:
 
     def answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
         """The same at any snapshot whose release defines the view; what is pinned stays as it is. Raises Unreadable."""
-        self._refuse_other_than_batch(layer)
+        self.refuse_other_than_batch(layer)
         self._forget(snapshot.publication)
         return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
 
@@ -150,7 +150,8 @@ class Reader:
         self._forget(snapshot.publication)
         return self._arranged_at(snapshot, view, select(view, {}, ALWAYS), "merged")
 
-    def _refuse_other_than_batch(self, layer: Layer) -> None:
+    def refuse_other_than_batch(self, layer: Layer) -> None:
+        """Raise BadSelection for another layer of a publication of the past, which has nothing but that one."""
         if self.publication is not None and layer != "batch":
             raise BadSelection(
                 f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"

@@ -18,11 +18,13 @@ from ledger import releases
 from ledger.parts import Part, files_of
 from ledger.place import Place
 from ledger.stored_states import by_bucket, stored
+from ledger.tables import Tables
 from serving.connection import AtOneSnapshot
 from serving.digits import DIGITS, narrowed
 from serving.outcome import ReadFailed
 from serving.provenance import Layer
 from serving.reader import refusal
+from serving.snapshot import Snapshot
 from views import kernel, project
 from views.errors import TandemError
 from views.view import View, answer_schema, shared_columns
@@ -71,12 +73,16 @@ def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Lay
     digits: a total that needs more fails the job. It is evaluated as any DataFrame is, when it is asked, and can be as long as
     the publication is kept. Raises UnknownView, and ReadFailed where the view cannot be answered.
     """
-    tables, snapshot, definition = at.store.tables, at.pinned.snapshot, at.pinned.view(view)
+    return frame_of(session, at.store.tables, at.pinned.snapshot, at.pinned.view(view), layer=layer)
+
+
+def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definition: View, *, layer: Layer) -> DataFrame:
+    """The same of any snapshot, whose release has this view. Raises ReadFailed where the view cannot be answered."""
     if (problem := refusal(snapshot, definition)) is not None:
         raise ReadFailed(problem)
     publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
-    live = publication.views[view]
-    address = live.address(tables, view)
+    live = publication.views[definition.name]
+    address = live.address(tables, definition.name)
     items: list[_File | _States] = []
     rows = 0
     if layer != "speed":
@@ -89,7 +95,7 @@ def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Lay
     context = session.sparkContext
     work = _Work(
         releases.load(tables, publication.release).files,
-        view,
+        definition.name,
         Place.of(tables, address),
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
         snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
@@ -100,7 +106,7 @@ def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Lay
 
     sent = context.parallelize(items, max(1, len(items))).flatMap(partial(_sent, work))
     found = session.createDataFrame(sent, _BUCKETS, verifySchema=False).repartition(work.buckets, "bucket").groupBy("bucket")
-    return found.applyInArrow(presented, _schema(definition))
+    return found.applyInArrow(presented, schema_of(answer_schema(definition)))
 
 
 def _sent(work: _Work, item: _File | _States) -> Iterator[tuple[int, bytes]]:
@@ -125,10 +131,10 @@ def _presented(work: _Work, sent: pa.Table) -> pa.Table:
         ) from error
 
 
-def _schema(view: View) -> StructType:
-    """The columns of the answers as Spark says them."""
+def schema_of(arrow: pa.Schema) -> StructType:
+    """Arrow's columns as Spark says them, with their metadata."""
     columns = []
-    for column in answer_schema(view):
+    for column in arrow:
         metadata = {key.decode(): text.decode() for key, text in (column.metadata or {}).items()}
         columns.append(StructField(column.name, from_arrow_type(narrowed(column.type)), nullable=True, metadata=metadata))
     return StructType(columns)

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from ledger import publications
 from serving.access.rights import Principal
 from serving.http import cursor as cursors
 from serving.http.answers import Answer, Answers
@@ -22,6 +21,7 @@ from serving.http.problem import Problem
 from serving.http.question import Question, columns, parse_measures, parse_order, restricted
 from serving.http.server import principal_of, server_of
 from serving.http.tags import has
+from serving.past import live_at
 from serving.provenance import Layer
 from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
 from serving.touched import split
@@ -112,7 +112,7 @@ async def find(request: Request, asked: Asked) -> Found:
 
 
 def _answered(answers: Answers, principal: Principal, asked: Asked) -> Found:
-    number = asked.publication if asked.as_of is None else _live_at(answers, time_of(asked.as_of))
+    number = asked.publication if asked.as_of is None else live_at(answers.store.tables, time_of(asked.as_of))
     view = view_for(answers.views(number), asked.view, principal)
     question = question_of(view, principal, asked, number)
     measures = parse_measures(view, asked.measures)
@@ -172,15 +172,6 @@ def _refuse_missing(view: View, asked: Asked) -> None:
     missing = [name for name in view.keys if name not in named]
     if missing:
         raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
-
-
-def _live_at(answers: Answers, time: datetime) -> int:
-    history = publications.history(answers.store.tables)
-    found = publications.live_at(history, time)
-    if found is None:
-        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
-        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
-    return found.number
 
 
 async def responded(

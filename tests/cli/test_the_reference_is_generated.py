@@ -3,6 +3,7 @@
 import inspect
 from pathlib import Path
 
+import tandem.spark
 import tandem.testing
 import views
 from cli import reference
@@ -21,6 +22,7 @@ def test_it_leaves_nothing_out_and_nothing_unsaid() -> None:
     assert {f"tandem.{name}" for name in views.__all__} <= set(told)
     for_tests = {name for name in tandem.testing.__all__ if inspect.isfunction(getattr(tandem.testing, name))}
     assert {name.removeprefix("tandem.testing.") for name in told if name.startswith("tandem.testing.")} == for_tests
+    assert {f"tandem.spark.{name}" for name in tandem.spark.__all__} <= set(told)
     assert {f"tandem {name}" for name in COMMANDS} <= set(told)
     assert not [name for name, block in told.items() if len(block.split()) < 5]
     assert "* `--archive`: " in told["tandem recompute"], "the option's name, which is not that of its parameter"

@@ -239,17 +239,17 @@ class World:
         assert published is not None
         return published
 
-    def file_in_archive(self) -> None:
-        """What an archive run leaves behind for all of the log so far, nothing of which is archived."""
+    def file_in_archive(self, start: Position = LOG_START) -> None:
+        """What an archive run leaves behind for all of the log from where the run before it ended."""
         source = self.project.sources[SOURCE]
         decoder = decoder_fingerprint(source)
-        run = archive.intend(self.tables, SOURCE, start=LOG_START, end=self.end, by="test", at=NOON)
-        filed = self.records(LOG_START, self.end)
+        run = archive.intend(self.tables, SOURCE, start=start, end=self.end, by="test", at=NOON)
+        filed = self.records(start, self.end)
         decoded = decode(source, filed)
         written = CommitProperties(app_transactions=[Transaction(archive.APP_ID, run.number)])
-        write_deltalake(self.tables.archive(SOURCE), filed, commit_properties=written)
-        write_deltalake(self.tables.events(SOURCE, decoder), decoded.events, commit_properties=written)
-        write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, commit_properties=written)
+        write_deltalake(self.tables.archive(SOURCE), filed, mode="append", commit_properties=written)
+        write_deltalake(self.tables.events(SOURCE, decoder), decoded.events, mode="append", commit_properties=written)
+        write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, mode="append", commit_properties=written)
         reasons = decoded.rejects["reason"].to_pylist()
         counts = Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)})
         archive.finish(self.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)

@@ -1,0 +1,202 @@
+"""The views, events tables and quarantines of a project as Spark DataFrames, all at one snapshot.
+
+    shop = snapshot("my_shop")
+    shop.view("sales").join(shop.events("orders"), "city")
+
+A view's rows are what `tandem query` answers at the snapshot. Events and rejects are read from their Delta tables by delta-spark,
+below the position up to which the views count, as far as the archive has them. All of it can be read and nothing written.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial, reduce
+from operator import and_, or_
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+
+from infra import settings as settings_of_project
+from infra import spark
+from infra.settings import Settings
+from ledger import archive
+from ledger.delta import open_table
+from ledger.positions import LOG_START, Position, lower
+from ledger.tables import Tables
+from serving.outcome import ReadFailed
+from serving.past import live_at
+from serving.provenance import Layer
+from serving.reader import Reader
+from serving.selection import BadSelection
+from serving.spark import frame_of, schema_of
+from views.errors import TandemError, listed
+from views.fingerprint import decoder_fingerprint
+from views.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+
+_EVENT_PLACE: Final = ("_topic_id", "_partition", "_offset")
+_REJECT_PLACE: Final = ("topic_id", "partition", "offset")
+_CONF: Final = {"spark.sql.shuffle.partitions": "64"}
+"""A platform's session joins and groups nothing by Spark; a person's does. Adaptive execution unites small partitions."""
+
+assert set(_EVENT_PLACE) < set(POSITION_SCHEMA.names)
+
+
+class UnknownSource(TandemError):
+    """A source that the release does not have."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Everything of a project at one snapshot: a publication, and how far the realtime views have come beyond its cut.
+
+    A publication of the past (`reader.publication`) has what is below its cut.
+    """
+
+    session: SparkSession = field(repr=False)
+    reader: Reader = field(repr=False)
+    archived: Mapping[str, Position] = field(repr=False)
+
+    @property
+    def publication(self) -> int:
+        """The number of the publication."""
+        return self.reader.snapshot().publication.number
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The names of the release's views."""
+        return tuple(self.reader.project().views)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the release's sources, each with an events table and a quarantine."""
+        return tuple(self.reader.project().sources)
+
+    def view(self, name: str, *, layer: Layer | None = None) -> DataFrame:
+        """The answers of a view, all keys and windows, in no order; `layer` is what they count, "merged" unless it is the past.
+
+        Spark's decimals have 38 digits: a total that needs more fails the job. Raises UnknownView, BadSelection for a layer that
+        the past does not have, and ReadFailed where the view cannot be answered.
+        """
+        counted: Layer = layer or ("merged" if self.reader.publication is None else "batch")
+        self.reader.refuse_other_than_batch(counted)
+        definition = self.reader.view(name)
+        return frame_of(self.session, self.reader.tables, self.reader.snapshot(), definition, layer=counted)
+
+    def events(self, source: str) -> DataFrame:
+        """The decoded events of a source, duplicates too, below `position(source)`: their fields and their places in the log.
+
+        Raises UnknownSource, and ReadFailed where the archive no longer has what the publication counts.
+        """
+        known = self._source(source)
+        address = self.reader.tables.events(source, decoder_fingerprint(known))
+        return self._below(known, address, events_schema(known), _EVENT_PLACE)
+
+    def quarantine(self, source: str) -> DataFrame:
+        """The records of a source that are no events, below `position(source)`: place, timestamp, reason, first bytes.
+
+        Raises as `events`.
+        """
+        known = self._source(source)
+        address = self.reader.tables.quarantine(source, decoder_fingerprint(known))
+        return self._below(known, address, REJECTS_SCHEMA, _REJECT_PLACE)
+
+    def position(self, source: str) -> Position:
+        """Up to where `events` and `quarantine` go: where the views' answers stand, or the archive's end where that is less."""
+        return lower(self.reader.snapshot().tails[self._source(source).name].end, self.archived[source])
+
+    def register(self) -> dict[str, ReadFailed | None]:
+        """Make all of them temporary views of the session, for `session.sql`; gives their names, each with why it cannot be read.
+
+        The names are the views' own, `SOURCE_events` and `SOURCE_quarantine`; one that a view has is the view's.
+        """
+        named: dict[str, tuple[str, Callable[[], DataFrame]]] = {}
+        for view in self.views:
+            named[view.casefold()] = view, partial(self.view, view)
+        for source in self.sources:
+            for kind, read in (("events", self.events), ("quarantine", self.quarantine)):
+                name = f"{source}_{kind}"
+                named.setdefault(name.casefold(), (name, partial(read, source)))
+        return {name: self._registered(name, read) for name, read in named.values()}
+
+    def _registered(self, name: str, read: Callable[[], DataFrame]) -> ReadFailed | None:
+        try:
+            read().createOrReplaceTempView(f"`{name}`")
+        except ReadFailed as error:
+            return error
+        return None
+
+    def _source(self, name: str) -> Source:
+        sources = self.reader.project().sources
+        if name not in sources:
+            raise UnknownSource(f"no source {name!r} is published; sources: {listed(name, sources)}")
+        return sources[name]
+
+    def _below(self, source: Source, address: str, schema: pa.Schema, place: tuple[str, str, str]) -> DataFrame:
+        """The rows of a table below the position: tables are only appended to, so they are the same at every later version."""
+        end, cut = self.position(source.name), self.reader.snapshot().publication.cut(source.name)
+        there = open_table(self.reader.tables, address) is not None
+        if not cut.at_or_below(self.archived[source.name]) or (end != LOG_START and not there):
+            raise ReadFailed(
+                f"publication {self.publication} counts source {source.name!r} up to {cut}, and the archive is decoded up to "
+                f"{self.archived[source.name] if there else LOG_START}; `tandem archive` decodes it for the live release"
+            )
+        if not there:
+            return self.session.createDataFrame([], schema_of(schema))
+        names = schema.names
+        return self.session.read.format("delta").load(address).select(*names).where(_before(end, place))
+
+
+def _before(end: Position, place: tuple[str, str, str]) -> Column:
+    """Which rows lie below a position."""
+    topic, partition, offset = map(functions.col, place)
+    ranges = (reduce(and_, (topic == id_, partition == number, offset < below)) for (id_, number), below in sorted(end.items()))
+    return reduce(or_, ranges, functions.lit(False))
+
+
+def snapshot(
+    project: str | Path,
+    *,
+    publication: int | None = None,
+    as_of: datetime | None = None,
+    session: SparkSession | None = None,
+) -> Frames:
+    """What is published of a project now, or what a publication of the past has below its cut, as long as it is kept.
+
+    `publication` is its number, or `as_of` a time at which it was live. `session` is one whose workers can import Tandem; that of
+    the project is started unless it is given. Raises BadSelection, and ReadFailed where nothing can be read.
+    """
+    found = settings_of_project.load(Path(project), os.environ)
+    reader = pinned(found, publication=publication, as_of=as_of)
+    return frames(session or started(found, os.environ), reader)
+
+
+def session(project: str | Path) -> SparkSession:
+    """This process's Spark session with Delta, by the settings of a project; started where there is none. Raises TandemError."""
+    return started(settings_of_project.load(Path(project), os.environ), os.environ)
+
+
+def pinned(settings: Settings, *, publication: int | None, as_of: datetime | None) -> Reader:
+    """A reader that stands on the snapshot, without Spark. Raises BadSelection, ReadFailed."""
+    if publication is not None and as_of is not None:
+        raise BadSelection("publication and as_of both name a publication: give one of them")
+    if as_of is not None and as_of.tzinfo is None:
+        raise BadSelection(f"as_of={as_of!r} has no time zone; give one, such as UTC")
+    tables = Tables(settings.state)
+    reader = Reader(tables, publication if as_of is None else live_at(tables, as_of.astimezone(UTC)))
+    reader.snapshot()
+    return reader
+
+
+def started(settings: Settings, environ: Mapping[str, str], *, debug: bool = False) -> SparkSession:
+    """The session of a person's own queries."""
+    return spark.session(settings, "pyspark", environ=environ, conf=_CONF, debug=debug)
+
+
+def frames(session: SparkSession, reader: Reader) -> Frames:
+    """The DataFrames of a session at the snapshot that a reader has pinned."""
+    sources = reader.project().sources.values()
+    ends = {source.name: archive.end(reader.tables, source.name, decoder_fingerprint(source)) for source in sources}
+    return Frames(session, reader, ends)
