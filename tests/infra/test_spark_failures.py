@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from infra import jars
 from infra.kafka import java_errors
 from infra.spark_failures import broker_away, java_ended, sentence, worded
+from tests.stack import environ
 from views.errors import TandemError
 
 
@@ -41,7 +42,7 @@ def test_of_java_the_root_cause_is_told(spark: SparkSession) -> None:
 def test_what_kafka_marks_as_retriable_is_waited_for(spark: SparkSession) -> None:
     """Every error of the jar that Spark reads with, raised in Java, and each as the innermost of several."""
     jvm: Any = spark._jvm
-    (jar,) = [path for path in jars.paths("spark") if path.name.startswith("kafka-clients")]
+    (jar,) = [path for path in jars.paths("spark", environ=environ()) if path.name.startswith("kafka-clients")]
     package = "org/apache/kafka/common/errors/"
     names = [name.removeprefix(package).removesuffix(".class") for name in zipfile.ZipFile(jar).namelist() if package in name]
     retriable = jvm.java.lang.Class.forName("org.apache.kafka.common.errors.RetriableException")
