@@ -27,7 +27,7 @@ from cli.call import Call, Output
 from cli.keyed import Sample, keyed
 from cli.published import topic as topic_of
 from cli.signals import stopping
-from infra import broker, kafka
+from infra import broker, folders, kafka
 from views import python_code
 from views.errors import TandemError, listed, said_by
 from views.rows import utc_text
@@ -131,6 +131,7 @@ def load(project: Path) -> Generator:
     file = project / FILE
     if not file.is_file():
         raise NoGenerator(f"{project} has no {FILE}; a generator defines SOURCE, generate and Truth, see examples/web/{FILE}")
+    _provide_examples()
     module = ModuleType(f"generator_of_{project.name}")
     module.__file__ = str(file)
     try:
@@ -143,6 +144,14 @@ def load(project: Path) -> Generator:
     if missing:
         raise NoGenerator(f"{file} does not define {', '.join(missing)}; a generator defines SOURCE, generate and Truth")
     return Generator(module.SOURCE, module.generate, module.Truth)
+
+
+def _provide_examples() -> None:
+    """Let generators import what the examples share as `examples`, also where an installed copy keeps that folder in `tandem`."""
+    if "examples" not in sys.modules:
+        package = ModuleType("examples")
+        package.__path__ = [str(folders.EXAMPLES)]
+        sys.modules[package.__name__] = package
 
 
 def empty_truth(generator: Generator, topic_id: str, partitions: int) -> Truth:
