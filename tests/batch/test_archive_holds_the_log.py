@@ -158,7 +158,7 @@ def _unreadable() -> Project:
 
 
 def test_a_broker_that_is_absent_is_one_sentence(shop: Shop) -> None:
-    absent = kafka.Connection(kafka.Address("127.0.0.1:1", {}, 1), shop.connection.admin)
+    absent = replace(shop.connection, address=kafka.Address("127.0.0.1:1", {}, 1))
     alone = Shop(stack_settings(absent, shop.folder / "state"), absent, shop.topic, shop.folder)
 
     with pytest.raises(TandemError, match=r"no Kafka broker at 127\.0\.0\.1:1"):

@@ -146,7 +146,7 @@ def test_offsets_that_the_log_lost_are_a_number_with_its_hole_in_every_way(world
         assert selected["exactness"]["label"] == "incomplete"
         csv = asker.get("/views/per_page/rows", headers={"Accept": "text/csv"})
         told.append(json.loads(csv.headers["tandem-provenance"]))
-    hole = {"name": "hits-gap-1", "reason": "retention", "ranges": Ranges.of({("T", 0): (4, 6)}).to_json()}
+    hole = {"name": "hits-gap-1", "reason": "retention", "ranges": Ranges.of({("T", 0): (4, 6)}).to_json(), "accepted": False}
     for one in told:
         assert (one["gaps"], one["exactness"]["label"]) == ([hole], "incomplete")
 

@@ -37,16 +37,6 @@ class Java:
         with self._consumer(topic) as (consumer, partitions):
             return self._offsets(topic, consumer.endOffsets(partitions))
 
-    def since(self, topic: kafka.Topic, milliseconds: int) -> dict[tuple[str, int], int | None]:
-        """The first offset of each partition with a timestamp at or after this one, which is a long to py4j; None for none."""
-        with self._consumer(topic) as (consumer, partitions):
-            wanted = self._jvm.java.util.HashMap()
-            for partition in partitions:
-                wanted.put(partition, milliseconds)
-            told = consumer.offsetsForTimes(wanted)
-            found = {partition: told.get(partition) for partition in partitions}
-            return {(topic.id, p.partition()): None if at is None else at.offset() for p, at in found.items()}
-
     def topic_id(self, name: str) -> str:
         """The id of a topic as Kafka writes it."""
         admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(self._properties())

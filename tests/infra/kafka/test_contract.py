@@ -1,5 +1,6 @@
 """The port's contract on a real broker, with Kafka's own Java clients as the oracle: offsets, records, outcomes."""
 
+import gc
 import os
 import signal
 import threading
@@ -7,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -72,7 +72,7 @@ def test_every_compression_is_read(broker: kafka.Connection, codec: str) -> None
     assert [one.value for one in found] == values[100:450]
 
 
-def test_offsets_are_javas_over_transactions_deletion_and_time(broker: kafka.Connection, java: Java) -> None:
+def test_offsets_are_javas_over_transactions_and_deletion(broker: kafka.Connection, java: Java) -> None:
     """Aborted records, markers at the end, a deleted beginning, a partition that is empty and one that was added."""
     topic = new_topic(broker)
     producer = KafkaProducer(bootstrap_servers=broker.address.bootstrap, transactional_id=topic.name)
@@ -89,10 +89,6 @@ def test_offsets_are_javas_over_transactions_deletion_and_time(broker: kafka.Con
     delete_below(broker, topic, {0: 2})
     topic = add_partitions(broker, topic, 3)
     assert kafka.starts(broker, [topic]) == java.starts(topic) == {(topic.id, 0): 2, (topic.id, 1): 0, (topic.id, 2): 0}
-    for milliseconds in (BASE + after for after in (0, 1_000, 1_001, 3_000, 9_000, 10_000)):
-        at, ends = datetime.fromtimestamp(milliseconds / 1000, UTC), kafka.ends(broker, [topic])
-        expected = {place: ends[place] if found is None else found for place, found in java.since(topic, milliseconds).items()}
-        assert kafka.since(broker, [topic], at) == expected
     found = kafka.records(broker, [topic], dict.fromkeys(kafka.starts(broker, [topic]), 0), most=100)
     assert [one.value for one in found[topic.id, 0]] == [one.value for one in java.records(topic)] == [b"0", *[b"2"] * 3]
     producer.abort_transaction()
@@ -161,10 +157,12 @@ def reconnected(broker: kafka.Connection, client: Client, times: int) -> None:
     threads, files = threading.active_count(), open_files()
     for _ in range(times):
         once()
-    assert threading.active_count() <= threads
+    # A connection that an exception's frame refers to is closed by the collector; its thread ends a moment later.
+    gc.collect()
     deadline = time.monotonic() + 10
-    while open_files() > files + 5 and time.monotonic() < deadline:
+    while (threading.active_count() > threads or open_files() > files + 5) and time.monotonic() < deadline:
         time.sleep(0.1)
+    assert threading.active_count() <= threads
     assert open_files() <= files + 5
 
 
