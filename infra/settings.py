@@ -185,7 +185,19 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     poll_ms: Annotated[Positive, Meta(description="Milliseconds between two looks for new commits and publications.")] = 50
     rate: Annotated[Positive, Meta(description="Requests a second that one token may go on with.")] = 1000
     burst: Annotated[Positive, Meta(description="Requests that one token may begin at once.")] = 2000
-    concurrent: Annotated[Positive, Meta(description="Requests of one token that run at a time.")] = 64
+    concurrent: Annotated[
+        Positive,
+        Meta(description="Requests of one token that run at a time, streams and responses that it has not read included."),
+    ] = 64
+    streams: Annotated[Positive, Meta(description="Streams of changes that are open at a time, of all tokens together.")] = 200
+    concurrent_streams: Annotated[Positive, Meta(description="Streams of changes of one token that are open at a time.")] = 32
+    statements: Annotated[
+        Positive, Meta(description="Statements in SQL that run at a time; one token has at most all but one of these places.")
+    ] = 4
+    unread_mb: Annotated[
+        Positive,
+        Meta(description="Megabytes of responses that clients have not read yet; one token has at most as much as is left over."),
+    ] = 256
     max_rows: Annotated[
         Positive, Meta(description="Most rows of one response, keys of one lookup and records of one request.")
     ] = 10_000

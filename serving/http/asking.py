@@ -1,4 +1,5 @@
-"""Two threads: one that asks, so that answers are worked out one at a time, and one that looks for what is new meanwhile.
+"""Two threads: one that asks, so that answers are worked out one at a time, in turn for all principals, and one that looks for
+what is new meanwhile.
 
 All that the routes know of reading is here and in `answers`.
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from serving.http.answers import Answers
+from serving.http.fair_pool import FairPool
 from serving.outcome import Failed, ReadFailed
 from serving.snapshot import Snapshot
 from views.errors import said_by
@@ -33,7 +35,7 @@ class Asking:
     clock: Callable[[], float]
     looked: Looked
     newest: Snapshot | Failed = field(default_factory=lambda: Failed("nothing has been read yet"), init=False, repr=False)
-    _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _questions: FairPool = field(default_factory=lambda: FairPool("asking", 1), init=False, repr=False)
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(init=False, repr=False)
     _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
@@ -41,32 +43,32 @@ class Asking:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Read what there is, then follow until the context ends; once at a time."""
-        assert self._thread is None, "it is open already, in a loop whose turns another one cannot wait for"
-        self._thread, self._looks = ThreadPoolExecutor(1, "asking"), ThreadPoolExecutor(1, "looking")
-        self._changed = asyncio.Condition()
-        try:
-            await self._look()
-            following = asyncio.create_task(self._follow())
-            following.add_done_callback(self._ended)
+        with self._questions.open():
+            self._looks, self._changed = ThreadPoolExecutor(1, "looking"), asyncio.Condition()
             try:
-                yield
+                await self._look()
+                following = asyncio.create_task(self._follow())
+                following.add_done_callback(self._ended)
+                try:
+                    yield
+                finally:
+                    following.cancel()
             finally:
-                following.cancel()
-        finally:
-            for thread in (self._thread, self._looks):
-                thread.shutdown(wait=True, cancel_futures=True)
-            self._thread = self._looks = None
+                self._looks.shutdown(wait=True, cancel_futures=True)
+                self._looks = None
 
-    async def ask(self, question: Callable[[Answers], T]) -> T:
-        """What a function makes of the answers, in the thread; the snapshot stays pinned meanwhile. Raises its errors."""
-        assert self._thread is not None, "asked before it was opened"
+    async def ask(self, question: Callable[[Answers], T], *, by: str) -> T:
+        """What a function makes of the answers, in the thread, once it is the turn of the principal `by`.
+
+        The snapshot stays pinned meanwhile. Raises the function's errors.
+        """
 
         def pinned() -> T:
             self.answers.pin()
             return question(self.answers)
 
         with self._turn():
-            return await asyncio.get_running_loop().run_in_executor(self._thread, pinned)
+            return await self._questions.run(by, pinned)
 
     def snapshot(self) -> Snapshot:
         """What is pinned. Raises ReadFailed."""

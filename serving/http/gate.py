@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from serving.access.rights import VERBS, Principal, Verb
 from serving.http.problem import Problem
-from serving.http.server import Server, server_of
+from serving.http.server import LARGE, Server, held_by, server_of
 from views.errors import TandemError, listed
 
 T = TypeVar("T")
@@ -26,6 +26,8 @@ KEYS: Final = "key."
 
 SEVERAL: Final = frozenset({"null"})
 """Parameters that may be given several times."""
+
+UNREAD: Final = "{held} bytes of responses to this token are not read yet, as many as it may have now; read them, then try again"
 
 _NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
 _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_token"'}
@@ -63,19 +65,21 @@ class Gated(APIRoute):
             if self.needs == "admin" and principal.rights.narrowed:
                 raise Problem(403, "this is about the whole project; a token that is narrowed to views or rows may not")
             _refuse_unknown(request, named, free=free)
-            wait = server.limits.enter(str(principal))
+            who = str(principal)
+            wait = server.limits.enter(who)
             if wait is not None:
                 raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
+            held_by(request).callback(server.limits.leave, who)
+            await server.asking.settled()
+            if at_once is not None and (found := at_once(request)) is not None:
+                return found
             try:
-                await server.asking.settled()
-                if at_once is not None and (found := at_once(request)) is not None:
-                    return found
                 async with asyncio.timeout(server.settings.timeout_s):
-                    return await answer(request)
+                    response = await answer(request)
             except TimeoutError:
                 raise Problem(504, f"no answer within {server.settings.timeout_s} s; ask for less") from None
-            finally:
-                server.limits.leave(str(principal))
+            _hold(server, request, who, len(getattr(response, "body", b"")))
+            return response
 
         return let_through
 
@@ -98,6 +102,15 @@ def gated(app: FastAPI) -> list[Gated]:
             raise TandemError(f"{one.path} is not behind the gate: its router has no route_class=Gated")
         found.append(one.original_route)
     return found
+
+
+def _hold(server: Server, request: Request, who: str, size: int) -> None:
+    """Count a large response until it is sent. Raises Problem 429 where too much of the principal's is unread already."""
+    if size <= LARGE:
+        return
+    if not server.unread.take(who, size):
+        raise Problem(429, UNREAD.format(held=server.unread.held(who)), headers={"Retry-After": "1"})
+    held_by(request).callback(server.unread.give_back, who, size)
 
 
 async def _known(server: Server, request: Request) -> Principal:

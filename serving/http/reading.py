@@ -1,6 +1,5 @@
 """From what a request says to an answer, and from an answer to a response: what all routes that read rows share."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -104,11 +103,11 @@ async def find(request: Request, asked: Asked) -> Found:
     if not past:
         server.asking.snapshot()
     if asked.min_position or asked.max_age:
-        view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal))
+        view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal), by=str(principal))
         await wait(
             server, view.source.name, min_position=asked.min_position, max_age=asked.max_age, at_the_cut=asked.layer == "batch"
         )
-    return await server.asking.ask(lambda answers: _answered(answers, principal, asked))
+    return await server.asking.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
 
 
 def _answered(answers: Answers, principal: Principal, asked: Asked) -> Found:
@@ -178,7 +177,7 @@ async def responded(
     request: Request, found: Found, *, limit: int | None, single: bool = False, extra: Mapping[str, Any] | None = None
 ) -> Response:
     """The rows from `found.given` on, at most `limit`; `extra` is said beside them. A 304 to who has the same already."""
-    server, answer = server_of(request), found.answer
+    server, principal, answer = server_of(request), principal_of(request), found.answer
     media = accepted(request.headers.get("accept"))
     total = answer.table.num_rows
     ends = total if limit is None else min(total, found.given + limit)
@@ -195,7 +194,8 @@ async def responded(
     table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
     table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
     page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks)
-    body = rendered(page, media) if table.num_rows <= _AT_ONCE else await asyncio.to_thread(rendered, page, media)
+    small = table.num_rows <= _AT_ONCE
+    body = rendered(page, media) if small else await server.work(principal, lambda: rendered(page, media))
     if len(body) > server.settings.response_mb << 20:
         raise Problem(
             400,

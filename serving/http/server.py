@@ -1,11 +1,10 @@
 """What the routes of one server share, and the parameters of a request that every route refuses alike."""
 
-import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from fastapi import Request
 from structlog.typing import FilteringBoundLogger
@@ -15,7 +14,9 @@ from ledger.tables import Tables
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.rights import Principal
+from serving.access.shares import Shares
 from serving.http.asking import Asking
+from serving.http.fair_pool import FairPool
 from serving.http.metrics import Metrics
 from serving.http.pipeline import Pipeline
 from serving.http.retrying import Retrying
@@ -23,15 +24,19 @@ from serving.http.runs import Runs
 from serving.http.statements import Statements
 from serving.ingest.gateway import Gateway
 
-_STREAMS: Final = 200
-"""Streams of changes that are open at a time."""
+T = TypeVar("T")
+
+LARGE: Final = 64 << 10
+"""A response of more bytes counts as unread until the client has taken it; smaller ones lie in the socket's buffers."""
 
 
 @dataclass(frozen=True)
 class Server:
     """One server: whom it knows, whom it asks, where it writes, its limits and its clocks.
 
-    `access` gets a line for each request, `log` what else there is to say.
+    What one principal may use of it at a time: requests (`limits`), of these streams of changes (`streams`), bytes of responses
+    that the client has not read (`unread`), and turns of the threads of `asking`, `statements` and `pool`. `access` gets a line
+    for each request, `log` what else there is to say.
     """
 
     settings: Serving
@@ -44,18 +49,25 @@ class Server:
     retrying: Retrying
     gateway: Gateway
     limits: Limits
+    streams: Shares
+    unread: Shares
+    pool: FairPool
     metrics: Metrics
     log: FilteringBoundLogger
     access: FilteringBoundLogger
     now: Callable[[], datetime]
     clock: Callable[[], float]
-    streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_STREAMS))
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
-        async with self.asking.open(), self.statements.open(), self.runs.open(), self.gateway.open():
-            yield
+        with self.pool.open():
+            async with self.asking.open(), self.statements.open(), self.runs.open(), self.gateway.open():
+                yield
+
+    async def work(self, principal: Principal, function: Callable[[], T]) -> T:
+        """What a function gives in a thread, once it is the principal's turn. Raises its errors."""
+        return await self.pool.run(str(principal), function)
 
 
 def server_of(request: Request) -> Server:
@@ -66,3 +78,8 @@ def server_of(request: Request) -> Server:
 def principal_of(request: Request) -> Principal:
     """Who asks, as the gate has found."""
     return cast("Principal", request.state.principal)
+
+
+def held_by(request: Request) -> ExitStack:
+    """What is given back once the response is sent: of the principal's budget, what the request holds until then."""
+    return cast("ExitStack", request.state.held)

@@ -14,9 +14,11 @@ from serving.access import tokens
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.oidc import Oidc, provider
+from serving.access.shares import Shares
 from serving.access.tokens import Tokens
 from serving.http.answers import Answers
 from serving.http.asking import Asking
+from serving.http.fair_pool import FairPool
 from serving.http.looks import Looks
 from serving.http.metrics import Metrics
 from serving.http.pipeline import Pipeline
@@ -31,6 +33,8 @@ from serving.sql.limits import Limits as Bounds
 
 _SECONDS: Final = 10
 """What a statement may take at most, where a request may take longer."""
+_THREADS: Final = 4
+"""That write large responses and read tables."""
 
 
 def of_project(
@@ -55,7 +59,12 @@ def of_project(
         asking=Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked),
         statements=Statements(
             store,
-            Bounds(seconds=float(min(_SECONDS, serving.timeout_s)), rows=serving.max_rows, bytes=serving.response_mb << 20),
+            Bounds(
+                seconds=float(min(_SECONDS, serving.timeout_s)),
+                rows=serving.max_rows,
+                bytes=serving.response_mb << 20,
+                at_once=serving.statements,
+            ),
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
@@ -63,6 +72,9 @@ def of_project(
         retrying=Retrying(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
+        streams=Shares(serving.streams, serving.concurrent_streams),
+        unread=Shares(serving.unread_mb << 20),
+        pool=FairPool("answering", _THREADS),
         metrics=metrics,
         log=log,
         access=access,

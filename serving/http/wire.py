@@ -1,5 +1,6 @@
 """The outermost layer of the server: bounds of what is sent, headers of what is answered, the access log and the figures."""
 
+from contextlib import ExitStack
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -38,6 +39,8 @@ class Wire:
             await send(message)
 
         server.metrics.began()
+        held = ExitStack()
+        scope.setdefault("state", {})["held"] = held
         try:
             refused = _too_much(scope)
             if refused is None:
@@ -48,6 +51,7 @@ class Wire:
             server.log.exception("a request failed", path=scope["path"][:500], exc_info=error)
             raise
         finally:
+            held.close()
             seconds = server.clock() - began
             route = getattr(scope.get("route"), "path", "none")
             server.metrics.ended(method=scope["method"], route=route, status=status, seconds=seconds, size=size)

@@ -1,6 +1,5 @@
 """How what was served compared with what the batch then found."""
 
-import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -32,8 +31,8 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
     if principal.rights.rows:
         raise Problem(403, "a token that is bound to rows may not see audits: they are of all rows")
     server.asking.snapshot()
-    views = await server.asking.ask(lambda answers: answers.views())
-    found = await asyncio.to_thread(stored.history, server.tables, view=view)
+    views = await server.asking.ask(lambda answers: answers.views(), by=str(principal))
+    found = await server.work(principal, lambda: stored.history(server.tables, view=view))
     seen = [audit for audit in reversed(found) if may_see(views, audit.view, principal)][:limit]
     known = readable(views, principal)
     if view is not None and view not in known and not seen:

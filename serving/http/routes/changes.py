@@ -1,6 +1,5 @@
 """Rows of a view as they change, as server-sent events."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Annotated, Any, Final
@@ -10,15 +9,16 @@ import pyarrow as pa
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
+from serving.access.rights import Principal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
 from serving.http.answers import Answers
 from serving.http.documented import problems
 from serving.http.formats import provenance, rows_of
-from serving.http.gate import Gated
+from serving.http.gate import UNREAD, Gated
 from serving.http.parameters import Since, View
 from serving.http.problem import Problem
 from serving.http.reading import view_for
-from serving.http.server import Server, principal_of, server_of
+from serving.http.server import LARGE, Server, held_by, principal_of, server_of
 from serving.memory.store import Pinned, Store
 from serving.selection import ALWAYS, BadSelection, Selection
 from serving.touched import any_touched, marked, split
@@ -50,21 +50,27 @@ async def changes(
     for all rows anew. The stream ends with the token's rights.
     """
     server, principal = server_of(request), principal_of(request)
-    text = since or last_event_id
+    who, text = str(principal), since or last_event_id
+    if not server.streams.take(who):
+        said = f"{server.streams.held(who)} streams of this token are open, as many as it may have now; end one, then try again"
+        raise Problem(429, said, headers={"Retry-After": "1"})
+    held_by(request).callback(server.streams.give_back, who)
     server.asking.snapshot()
 
     def seen(answers: Answers) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:
         of = view_for(answers.views(), view, principal)
         return answers.store, answers.live(), principal.rights.bound(of) or {}
 
-    store, pinned, bound = await server.asking.ask(seen)
+    store, pinned, bound = await server.asking.ask(seen, by=who)
     try:
         # Not in the thread that asks: what was published before may have to be read whole.
-        watching = await asyncio.to_thread(watch, store, pinned, view, _token(text))
+        watching = await server.work(principal, lambda: watch(store, pinned, view, _token(text)))
     except TokenGone as error:
         raise Problem(410, str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
-    return StreamingResponse(_events(server, watching, bound, shown), media_type=_STREAM, headers={"Cache-Control": "no-store"})
+    return StreamingResponse(
+        _events(server, principal, watching, bound, shown), media_type=_STREAM, headers={"Cache-Control": "no-store"}
+    )
 
 
 def _token(text: str | None) -> Token | None:
@@ -74,25 +80,30 @@ def _token(text: str | None) -> Token | None:
         raise BadSelection(str(error)) from error
 
 
-async def _events(server: Server, watching: Watch, bound: dict[str, pa.Scalar], shown: str) -> AsyncIterator[bytes]:
-    if not server.streams.acquire(blocking=False):
-        yield _over("as many streams are open as the server keeps; try again later")
-        return
+async def _events(
+    server: Server, principal: Principal, watching: Watch, bound: dict[str, pa.Scalar], shown: str
+) -> AsyncIterator[bytes]:
+    who = str(principal)
     try:
         while True:
-            if await asyncio.to_thread(server.identities.whose, shown, now=server.now()) is None:
+            if await server.work(principal, lambda: server.identities.whose(shown, now=server.now())) is None:
                 yield _over("the token is expired or revoked")
                 return
             before = server.asking.newest
-            found = await server.asking.ask(lambda answers: watching.look(answers.live()))
+            found = await server.asking.ask(lambda answers: watching.look(answers.live()), by=who)
             if found is not None and (event := _event(found, bound)) is not None:
-                yield event
+                size = len(event) if len(event) > LARGE else 0
+                if size and not server.unread.take(who, size):
+                    yield _over(UNREAD.format(held=server.unread.held(who)))
+                    return
+                try:
+                    yield event
+                finally:
+                    server.unread.give_back(who, size)
             if not await server.asking.another(before, seconds=server.settings.wait_s):
                 yield b": still here\n\n"
     except TandemError as error:
         yield _over(str(error))
-    finally:
-        server.streams.release()
 
 
 def _event(found: Changes, bound: dict[str, pa.Scalar]) -> bytes | None:

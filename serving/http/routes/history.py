@@ -1,6 +1,5 @@
 """What was live, since when, and why."""
 
-import asyncio
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
@@ -28,8 +27,8 @@ async def history(request: Request, limit: Limit = 100) -> History:
     """
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
-    views = await server.asking.ask(lambda answers: answers.views())
-    found, total = await asyncio.to_thread(documents, server.tables, limit)
+    views = await server.asking.ask(lambda answers: answers.views(), by=str(principal))
+    found, total = await server.work(principal, lambda: documents(server.tables, limit))
     sources = {view.source.name for view in readable(views, principal).values()}
     shown = [_narrowed(one, views, sources, principal) if principal.rights.narrowed else one for one in found]
     return History(publications=[Published.model_validate(one) for one in shown], total=total)

@@ -46,7 +46,7 @@ async def lookup(request: Request, view: View, body: Lookup) -> Response:
         answer = replace(answer, table=found.rows, provenance=told, tag=tag)
         return Found(answer, measures, bool(principal.rights.rows)), found.absent
 
-    found, absent = await server.asking.ask(looked_up)
+    found, absent = await server.asking.ask(looked_up, by=str(principal))
     if found.answer.table.num_rows > most:
         raise Problem(400, f"these keys have {found.answer.table.num_rows} rows, more than {most}; narrow them by from and to")
     return await responded(request, found, limit=None, extra={"absent": list(absent)})

@@ -1,6 +1,5 @@
 """The records that are no events: why, what they hold, and what the project's folder would make of them."""
 
-import asyncio
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request
@@ -33,8 +32,8 @@ async def quarantine(
     request: Request, source: Source, reason: Reason = None, limit: Limit = 100, before: Before = None
 ) -> Quarantine:
     """List the records of a source that could not be read as events, the newest first, as `tandem archive` has filed them."""
-    tables, after = server_of(request).tables, None if before is None else After.parse(before)
-    return await asyncio.to_thread(_page, tables, source, reason, limit, after)
+    server, after = server_of(request), None if before is None else After.parse(before)
+    return await server.work(principal_of(request), lambda: _page(server.tables, source, reason, limit, after))
 
 
 @router.post("/quarantine/{source}/retry", openapi_extra=_ADMIN, responses=problems(404, 409, 413))
@@ -43,9 +42,9 @@ async def retry(request: Request, source: Source, body: Retry) -> Retried:
 
     It runs in a process of its own and writes nothing: `apply` reads all records anew where the decoder has changed.
     """
-    server = server_of(request)
-    await asyncio.to_thread(_decoder, server.tables, source)
-    document = await server.retrying.retry([f"--source={source}", *body.words()], by=principal_of(request))
+    server, principal = server_of(request), principal_of(request)
+    await server.work(principal, lambda: _decoder(server.tables, source))
+    document = await server.retrying.retry([f"--source={source}", *body.words()], by=principal)
     return Retried.model_validate(document)
 
 

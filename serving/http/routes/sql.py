@@ -1,6 +1,5 @@
 """SQL over the views that a token may read."""
 
-import asyncio
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
@@ -35,11 +34,11 @@ async def sql(request: Request, body: Statement) -> Response:
     server.asking.snapshot()
     known = readable(server.statements.store.pinned().project.views, principal)
     try:
-        found = await server.statements.run(body.statement, readable=known)
+        found = await server.statements.run(body.statement, readable=known, by=str(principal))
     except Refused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
     total = found.table.num_rows
     page = Page(found.table, {"total": total, "provenance": told}, headers_of(told, total=total, following=None), rows_of=to_rows)
-    content = await asyncio.to_thread(rendered, page, media)
+    content = await server.work(principal, lambda: rendered(page, media))
     return Response(content, 200, {"Cache-Control": "no-store", **({} if media == JSON else page.headers)}, media)

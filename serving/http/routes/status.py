@@ -32,7 +32,7 @@ async def status(request: Request) -> Status:
         sources = {view.source.name: view.source for view in answers.views().values()}
         return answers.live().snapshot, sources, readable(answers.views(), principal)
 
-    snapshot, sources, found = await server.asking.ask(known)
+    snapshot, sources, found = await server.asking.ask(known, by=str(principal))
     publication = snapshot.publication
     log, stored = await asyncio.gather(server.pipeline.log(sources.values()), server.pipeline.stored(publication))
     narrowed = principal.rights.narrowed

@@ -18,7 +18,7 @@ async def views(request: Request) -> Views:
     """List the views that the token may read."""
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
-    found = await server.asking.ask(lambda answers: readable(answers.views(), principal))
+    found = await server.asking.ask(lambda answers: readable(answers.views(), principal), by=str(principal))
     return Views(views=[describing.summary(view) for view in found.values()])
 
 
@@ -28,5 +28,6 @@ async def view(request: Request, view: View) -> ViewDescribed:
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
     return await server.asking.ask(
-        lambda answers: describing.described(view_for(answers.views(), view, principal), answers.live().snapshot)
+        lambda answers: describing.described(view_for(answers.views(), view, principal), answers.live().snapshot),
+        by=str(principal),
     )

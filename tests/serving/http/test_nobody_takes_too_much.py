@@ -1,11 +1,13 @@
 """Each principal has its rate and its number of requests at a time; URLs, headers, bodies and responses have their bounds."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.serving.http.served import Served
+from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 
 
@@ -38,6 +40,59 @@ async def test_more_at_a_time_are_refused(world: World) -> None:
         assert (await client.get("/views")).status_code == 429
         assert (await waiting).status_code == 504
         assert (await client.get("/views")).status_code == 200
+
+
+def test_streams_of_one_token_are_bounded_and_count_among_its_requests(world: World) -> None:
+    served = Served(world, {"concurrent": 3, "concurrent_streams": 2, "streams": 20})
+    one, other = ({"Authorization": f"Bearer {served.token(name)}"} for name in ("streaming one", "streaming other"))
+    with serving(served) as address, httpx.Client(base_url=address, timeout=60) as client, ExitStack() as stack:
+        path = "/views/per_page/changes"
+        for headers in (one, one, other):
+            assert stack.enter_context(client.stream("GET", path, headers=headers)).status_code == 200
+        refused = client.get(path, headers=one)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert "2 streams of this token are open" in refused.json()["detail"]
+        assert client.get("/views", headers=one).status_code == 200
+        assert stack.enter_context(client.stream("GET", path, headers=other)).status_code == 200
+        assert sorted(use.running for use in served.server.limits._uses.values()) == [2, 2]
+
+
+@pytest.mark.anyio
+async def test_statements_of_one_token_leave_a_place_to_another(world: World) -> None:
+    served = Served(world, {"statements": 2, "timeout_s": 4})
+    headers = [{"Authorization": f"Bearer {served.token(name, may=('sql',))}"} for name in ("stating one", "stating other")]
+    endless = {"statement": "SELECT count(*) FROM range(100000000000)"}
+    async with served.client() as client:
+
+        async def asked(statement: dict[str, str], who: int) -> httpx.Response:
+            return await client.post("/sql", json=statement, headers=headers[who], timeout=60)
+
+        assert (await asked({"statement": "SELECT 1"}, 0)).status_code == 200
+        long = [asyncio.create_task(asked(endless, 0)) for _ in range(6)]
+        while served.server.statements._places._queue._held.total() < 1:  # noqa: ASYNC110 - the server has no event for tests
+            await asyncio.sleep(0)
+        for _ in range(3):
+            assert (await asked({"statement": "SELECT 1"}, 1)).status_code == 200
+            assert served.server.statements._places._queue._held["token:stating one"] == 1
+        for one in long:
+            one.cancel()
+        await asyncio.gather(*long, return_exceptions=True)
+
+
+def test_responses_that_are_not_read_are_bounded_for_each_token(world: World) -> None:
+    served = Served(world, {"unread_mb": 1})
+    large = {"statement": "SELECT repeat('x', 600000)"}
+    one, other = (served.token(name, may=("sql",)) for name in ("reading one", "reading other"))
+    with served.asker(one) as asker, served.asker(other) as second:
+        assert served.server.unread.take("token:reading one", 500_000)  # a response that nobody reads
+        refused = asker.post("/sql", json=large)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert "500000 bytes of responses to this token are not read yet" in refused.json()["detail"]
+        assert asker.post("/sql", json={"statement": "SELECT 1"}).status_code == 200
+        assert second.post("/sql", json={"statement": "SELECT repeat('x', 200000)"}).status_code == 200
+        served.server.unread.give_back("token:reading one", 500_000)
+        assert asker.post("/sql", json=large).status_code == 200
+        assert served.server.unread._used == 0
 
 
 def test_a_request_that_takes_too_long_ends(world: World) -> None:

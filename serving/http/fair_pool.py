@@ -1,0 +1,78 @@
+"""Threads that work for principals in turn."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from serving.access.fair_queue import FairQueue
+
+T = TypeVar("T")
+
+
+@dataclass
+class FairPool:
+    """`threads` that work while the pool is `open`, of which one principal has at most `most` at a time; for one event loop."""
+
+    name: str
+    threads: int
+    most: int | None = None
+    _queue: FairQueue[asyncio.Future[None]] = field(init=False, repr=False)
+    _executor: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Work until the context ends, which waits for what is at work."""
+        assert self._executor is None, "it is open already, in a loop whose turns another one cannot wait for"
+        self._queue = FairQueue(self.threads, self.most)
+        self._executor = ThreadPoolExecutor(self.threads, self.name)
+        try:
+            yield
+        finally:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+
+    async def run(self, by: str, work: Callable[[], T]) -> T:
+        """What a function gives in one of the threads, once it is its principal's turn. Raises its errors.
+
+        Who is cancelled waits no longer; a function that is at work keeps its thread, and the place, until it is done.
+        """
+        await self._turn(by)
+        assert self._executor is not None, "asked before it was opened"
+        loop = asyncio.get_running_loop()
+        try:
+            future = self._executor.submit(work)
+        except BaseException:
+            self._leave(by)
+            raise
+
+        def done(_: "Future[Any]") -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._leave, by)
+
+        future.add_done_callback(done)
+        return await asyncio.wrap_future(future)
+
+    async def _turn(self, by: str) -> None:
+        ticket = asyncio.get_running_loop().create_future()
+        if self._queue.enter(by, ticket):
+            return
+        try:
+            await ticket
+        except asyncio.CancelledError:
+            if ticket.cancelled():
+                self._queue.withdraw(by, ticket)
+            else:
+                self._leave(by)  # the turn had come just then
+            raise
+
+    def _leave(self, by: str) -> None:
+        following = self._queue.leave(by)
+        while following is not None:
+            principal, ticket = following
+            if not ticket.cancelled():
+                ticket.set_result(None)
+                return
+            following = self._queue.leave(principal)  # whoever waited has gone
