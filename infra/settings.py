@@ -168,6 +168,16 @@ class Oidc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"],
         Meta(description="The one signature algorithm that is taken."),
     ] = "RS256"
+    typ: Annotated[
+        str,
+        Meta(description="The header types (`typ`) that are taken, by comma; `none` is a header without one, `at+jwt` RFC 9068."),
+    ] = "at+jwt,JWT,none"
+    refresh_s: Annotated[
+        Positive, Meta(description="Seconds after which the keys are fetched again: a withdrawn key is refused by then.")
+    ] = 300
+    stale_s: Annotated[
+        Positive, Meta(description="Seconds after which keys no longer count while the address does not answer; then 503.")
+    ] = 3600
     leeway_s: Annotated[int, Meta(ge=0, le=300, description="Seconds by which clocks may differ, for expiry and not-before.")] = (
         30
     )

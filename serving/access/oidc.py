@@ -1,47 +1,46 @@
 """Tokens of an identity provider: signed JWTs of one issuer for one audience, whose keys come from one address.
 
 Checked as RFC 8725 says: the algorithm is the configured one whatever the token's header names, keys that a token brings or
-points to are not looked at, issuer, audience and expiry have to be there and fit.
+points to are not looked at, type, issuer, audience and expiry have to fit.
 """
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from math import inf
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import httpx
-import msgspec
-from joserfc import jwk, jws, jwt
+from joserfc import jws, jwt
 from joserfc.errors import JoseError
 
 from infra import settings
+from serving.access.oidc_keys import Fetch, KeySet, OidcError, fetch
 from serving.access.rights import Principal, Rights, parse_rights
 from views.errors import TandemError
 
-_KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
-_LARGEST: Final = 1 << 20
-_FETCH_S: Final = 5.0
-_REFRESH_S: Final = 60.0
-_RETRY_S: Final = 5.0
+NO_TYPE: Final = "none"
+"""How settings write the type of a token whose header has no `typ`."""
 
-
-class OidcError(TandemError):
-    """Settings of [serving.oidc] that cannot be used, or keys that cannot be had."""
+_LONGEST: Final = 16 << 10
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Whose tokens are taken. `rights` are by value of `claim`; the first of them that a token's claim has or is, counts."""
+    """Whose tokens are taken. `rights` are by value of `claim`; the first of them that a token's claim has or is, counts.
+
+    `types` are the values of `typ` that are taken, in lower case without `application/`.
+    """
 
     issuer: str
     audience: str
     keys: str
     algorithm: str
+    types: frozenset[str]
     leeway_s: int
+    refresh_s: int
+    stale_s: int
     claim: str
     rights: Mapping[str, Rights] = field(hash=False)
 
@@ -50,19 +49,39 @@ def provider(oidc: settings.Oidc) -> Provider | None:
     """The provider of the settings; None if none is configured. Raises OidcError, naming the key."""
     if not oidc.issuer:
         return None
-    for name, value in (("audience", oidc.audience), ("keys", oidc.keys), ("claim", oidc.claim), ("rights", oidc.rights)):
+    needed = (("audience", oidc.audience), ("keys", oidc.keys), ("claim", oidc.claim), ("rights", oidc.rights))
+    for name, value in needed:
         if not value:
             raise OidcError(f"[serving.oidc] has an issuer but no {name}: audience, keys, claim and rights go with it")
     address = urlsplit(oidc.keys)
     if address.scheme != "https" and not (address.scheme == "http" and is_loopback(address.hostname or "")):
         raise OidcError(f"serving.oidc.keys = {oidc.keys!r} is not safe: it must be an https address, or http on loopback")
+    if oidc.stale_s < oidc.refresh_s:
+        raise OidcError(
+            f"serving.oidc.stale_s = {oidc.stale_s} is less than refresh_s = {oidc.refresh_s}: keys would not count "
+            "for some of the time; it must be at least as long"
+        )
+    types = frozenset(_type_of(part.strip()) for part in oidc.typ.split(",") if part.strip())
+    if not types:
+        raise OidcError(f"serving.oidc.typ = {oidc.typ!r} takes no token: give types by comma, such as at+jwt")
     rights = {}
     for value, words in oidc.rights.items():
         try:
             rights[value] = parse_rights(words)
         except TandemError as error:
             raise OidcError(f"serving.oidc.rights of {value!r}: {error}") from error
-    return Provider(oidc.issuer, oidc.audience, oidc.keys, oidc.algorithm, oidc.leeway_s, oidc.claim, rights)
+    return Provider(
+        issuer=oidc.issuer,
+        audience=oidc.audience,
+        keys=oidc.keys,
+        algorithm=oidc.algorithm,
+        types=types,
+        leeway_s=oidc.leeway_s,
+        refresh_s=oidc.refresh_s,
+        stale_s=oidc.stale_s,
+        claim=oidc.claim,
+        rights=rights,
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -73,43 +92,54 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def fetch(address: str) -> bytes:
-    """What is at the address, and at no other that it points to. Raises OidcError."""
-    try:
-        with httpx.Client(timeout=_FETCH_S, follow_redirects=False, trust_env=False) as client:
-            answer = client.get(address)
-    except httpx.HTTPError as error:
-        raise OidcError(f"the keys at {address} cannot be had: {error}") from error
-    if answer.status_code != httpx.codes.OK or len(answer.content) > _LARGEST:
-        raise OidcError(f"the keys at {address} cannot be had: status {answer.status_code}, {len(answer.content)} bytes")
-    return answer.content
-
-
-@dataclass
+@dataclass(frozen=True)
 class Oidc:
-    """Says who shows a provider's token; keeps the provider's keys and asks for them anew for one that it does not know.
-
-    That is at most once a minute, however many unknown ones are shown, and every five seconds while it fails. `clock` gives
-    seconds that never step back. For any number of threads.
-    """
+    """Says who shows a provider's token, by keys that are fetched beside the requests. For any number of threads."""
 
     provider: Provider
-    clock: Callable[[], float]
-    fetch: Callable[[str], bytes] = fetch
-    _keys: dict[str | None, jwk.Key] = field(default_factory=dict, init=False, repr=False)
-    _next: float = field(default=-inf, init=False, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    keys: KeySet
+
+    @classmethod
+    def of(
+        cls,
+        provider: Provider,
+        clock: Callable[[], float],
+        *,
+        fetch: Fetch = fetch,
+        told: Callable[[str | None], None] = lambda _: None,
+    ) -> "Oidc":
+        """Arguments as KeySet has them."""
+        keys = KeySet(provider.keys, provider.algorithm, provider.refresh_s, provider.stale_s, clock, fetch, told)
+        return cls(provider, keys)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Keep the provider's keys fresh until the context ends."""
+        async with self.keys.open():
+            yield
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """Who shows this token; None if it is not valid or its claims give no right. Raises OidcError without keys."""
+        """Who shows this token; None if it is not valid or its claims give no right. Raises OidcError without keys.
+
+        It waits for nothing: a token that does not fit the keys at hand is refused, and they are fetched again afterwards.
+        """
+        expected = self.provider
         try:
-            kid = jws.extract_compact(shown.encode()).headers().get("kid")
+            header = jws.extract_compact(shown.encode()).headers() if len(shown) <= _LONGEST else {}
         except (JoseError, ValueError):
             return None
-        key = self._key(kid if isinstance(kid, str) else None)
-        if key is None:
+        typ = _type_of(header["typ"]) if "typ" in header else NO_TYPE
+        if typ not in expected.types or header.get("alg") != expected.algorithm:
             return None
-        expected = self.provider
+        kid = header.get("kid")
+        key = self.keys.find(kid if isinstance(kid, str) else None)
+        try:
+            claims = None if key is None else jwt.decode(shown, key, algorithms=[expected.algorithm]).claims
+        except (JoseError, ValueError, TypeError):
+            claims = None
+        if claims is None:
+            self.keys.misfit()
+            return None
         registry = jwt.JWTClaimsRegistry(
             now=int(now.timestamp()),
             leeway=expected.leeway_s,
@@ -119,7 +149,6 @@ class Oidc:
             exp={"essential": True},
         )
         try:
-            claims = jwt.decode(shown, key, algorithms=[expected.algorithm]).claims
             registry.validate(claims)
             expires = datetime.fromtimestamp(claims["exp"], UTC)
         except (JoseError, ValueError, TypeError, OverflowError, OSError):
@@ -132,31 +161,7 @@ class Oidc:
         values = [held] if isinstance(held, str) else held if isinstance(held, list) else []
         return next((rights for value, rights in self.provider.rights.items() if value in values), None)
 
-    def _key(self, kid: str | None) -> jwk.Key | None:
-        """The provider's key of this id; of one without id its only key. Who shows a known one waits for nobody."""
-        found = self._known(kid)
-        if found is None:
-            with self._lock:
-                if self._known(kid) is None and self.clock() >= self._next:
-                    self._next = self.clock() + _RETRY_S
-                    self._keys = _read(self.fetch(self.provider.keys), self.provider)
-                    self._next = self.clock() + _REFRESH_S
-            found = self._known(kid)
-        if not self._keys:
-            raise OidcError(f"the keys at {self.provider.keys} are not there yet; try again in a few seconds")
-        return found
 
-    def _known(self, kid: str | None) -> jwk.Key | None:
-        if kid is not None:
-            return self._keys.get(kid)
-        return next(iter(self._keys.values())) if len(self._keys) == 1 else None
-
-
-def _read(content: bytes, expected: Provider) -> dict[str | None, jwk.Key]:
-    """The keys of a JWK set that can check the algorithm's signatures, by id; others are not for us (RFC 7517, 5)."""
-    try:
-        found = msgspec.json.decode(content, type=dict[str, Any])["keys"]
-        suited = [key for key in found if key.get("kty") == _KINDS[expected.algorithm[:2]] and key.get("use", "sig") == "sig"]
-        return {key.get("kid"): jwk.import_key(key) for key in suited}
-    except (msgspec.MsgspecError, JoseError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise OidcError(f"what is at {expected.keys} is no set of keys: {error}") from error
+def _type_of(typ: Any) -> str:
+    """A media type without `application/`, which a header may leave out; case makes no difference (RFC 7515, 4.1.9)."""
+    return typ.lower().removeprefix("application/") if isinstance(typ, str) else ""

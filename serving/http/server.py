@@ -62,7 +62,7 @@ class Server:
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
         with self.pool.open():
-            async with self.asking.open(), self.statements.open(), self.runs.open(), self.gateway.open():
+            async with self.identities.open(), self.asking.open(), self.statements.open(), self.runs.open(), self.gateway.open():
                 yield
 
     async def work(self, principal: Principal, function: Callable[[], T]) -> T:

@@ -50,12 +50,12 @@ def of_project(
 
     `now` is the time of day, `clock` gives seconds that never step back. Raises OidcError.
     """
-    serving, metrics, known = settings.serving, Metrics(), provider(settings.serving.oidc)
+    serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables(settings.state), secrets_of(settings)
     store = Store(tables, secrets.randbits(64), serving.memory_mb << 20)
     return Server(
         settings=serving,
-        identities=Identities(Tokens(tokens.file_of(settings.folder)), None if known is None else Oidc(known, clock)),
+        identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
         asking=Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked),
         statements=Statements(
             store,
@@ -81,3 +81,14 @@ def of_project(
         now=now,
         clock=clock,
     )
+
+
+def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], float]) -> Oidc | None:
+    def told(why: str | None) -> None:
+        if why is None:
+            log.info("the keys of the identity provider can be fetched again")
+        else:
+            log.warning("the keys of the identity provider cannot be fetched; those of the last fetch count", why=why)
+
+    known = provider(settings.serving.oidc)
+    return None if known is None else Oidc.of(known, clock, told=told)

@@ -31,10 +31,13 @@ class Issuing:
     key: jwk.ECKey = field(default_factory=new_key)
     asked: int = 0
 
-    def fetch(self, address: str) -> bytes:
+    async def fetch(self, address: str) -> bytes:
         assert address == ADDRESS
         self.asked += 1
-        others = [{"kty": "oct", "k": "c2VjcmV0", "kid": "sym"}, {"kty": "new", "kid": "x"}]
+        return self.document()
+
+    def document(self) -> bytes:
+        others = [{"kty": "oct", "k": "c2VjcmV0", "kid": "sym"}, {"kty": "new", "kid": "x"}, {"kty": "EC", "kid": "torn"}, 7]
         return json.dumps({"keys": [*others, self.key.as_dict(private=False)]}).encode()
 
     def signed(
@@ -48,6 +51,15 @@ class Issuing:
             "nbf": int(now.timestamp()),
             "groups": ["staff"],
         } | claims
-        told = {name: value for name, value in told.items() if value is not None}
+        told = _without_none(told)
         signing = key or self.key
-        return jwt.encode({"alg": "ES256", "kid": signing.kid, **(header or {})}, told, signing, algorithms=["ES256", "HS256"])
+        return jwt.encode(
+            _without_none({"alg": "ES256", "typ": "JWT", "kid": signing.kid, **(header or {})}),
+            told,
+            signing,
+            algorithms=["ES256", "HS256"],
+        )
+
+
+def _without_none(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if value is not None}

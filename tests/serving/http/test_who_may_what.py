@@ -71,7 +71,7 @@ def authorizations(served: Served) -> dict[str, str | None]:
     issuing = Issuing()
     known = provider(SETTINGS)
     assert known is not None
-    object.__setattr__(served.server.identities, "oidc", Oidc(known, lambda: 0.0, issuing.fetch))
+    object.__setattr__(served.server.identities, "oidc", Oidc.of(known, lambda: 0.0, fetch=issuing.fetch))
     revoked = served.token("revoked", may=VERBS)
     tokens.revoke(served.file, "revoked", now=NOON)
     shown = {

@@ -1,0 +1,45 @@
+"""Somebody else who asks while a server is attacked: another process, another token, another address.
+
+`python -m tests.serving.http.bystander ADDRESS PATH` reads a secret from stdin, asks a hundred times, each time on a
+connection of its own from 127.0.0.2, and prints how many answers came with status 200 within two seconds.
+"""
+
+import subprocess
+import sys
+import time
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+from infra.jars import ROOT
+
+ASKED = 100
+WITHIN_S = 2.0
+_FROM = "127.0.0.2"
+
+
+def answered(address: str, secret: str, path: str = "/me") -> int:
+    """How many of `ASKED` requests another process got answered within `WITHIN_S` each."""
+    command = [sys.executable, "-m", "tests.serving.http.bystander", address, path]
+    told = subprocess.run(command, input=secret, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    return int(told.stdout)
+
+
+def _answered(address: str, path: str, secret: str) -> int:
+    at, good = urlsplit(address), 0
+    for _ in range(ASKED):
+        began = time.monotonic()
+        asking = HTTPConnection(str(at.hostname), at.port, timeout=WITHIN_S, source_address=(_FROM, 0))
+        try:
+            asking.request("GET", path, headers={"Authorization": f"Bearer {secret}"})
+            answer = asking.getresponse()
+            answer.read()
+        except (OSError, HTTPException):
+            continue
+        finally:
+            asking.close()
+        good += answer.status == 200 and time.monotonic() - began <= WITHIN_S
+    return good
+
+
+if __name__ == "__main__":
+    sys.stdout.write(str(_answered(sys.argv[1], sys.argv[2], sys.stdin.read())))

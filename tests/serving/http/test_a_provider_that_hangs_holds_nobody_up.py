@@ -1,0 +1,63 @@
+"""Tokens that do not fit, sent without end while the provider's keys cannot be fetched, delay nobody else."""
+
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from tests.serving.access.key_server import key_server
+from tests.serving.access.provider import SETTINGS, Issuing, new_key
+from tests.serving.http.bystander import ASKED, answered
+from tests.serving.http.served import Served, serving
+from tests.serving.world import forty_hits
+
+ATTACKERS = 16
+
+
+@contextmanager
+def attacked(address: str, bogus: list[str]) -> Iterator[list[int]]:
+    """While it lasts, as many clients as there are bogus tokens send each its own, again and again."""
+    over, statuses, trusted = threading.Event(), list[int](), ssl.create_default_context()
+
+    def attack(shown: str) -> None:
+        with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {shown}"}, timeout=60, verify=trusted) as client:
+            while not over.wait(0.05):
+                with suppress(httpx.HTTPError):
+                    statuses.append(client.get("/me").status_code)
+
+    threads = [threading.Thread(target=attack, args=(shown,)) for shown in bogus]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["after keys were fetched", "before"])
+def test_others_are_answered_while_the_provider_hangs(tmp_path: Path, *, known: bool) -> None:
+    issuing = Issuing()
+    with key_server(issuing) as provider:
+        served = Served(forty_hits(tmp_path), {"oidc": msgspec.structs.replace(SETTINGS, keys=provider.address)})
+        mine, theirs = served.token("bystander"), issuing.signed(now=served.now)
+        provider.how = "keys" if known else "hang"
+        with serving(served) as address:
+            if known:  # a server that fetches when it is asked does so now
+                headers = {"Authorization": f"Bearer {theirs}"}
+                assert httpx.get(f"{address}/me", headers=headers).status_code == 200
+            provider.how = "hang"
+            served.seconds += 120
+            bogus = [issuing.signed(key=new_key(kid), now=served.now) for kid in ("k1", "k9") for _ in range(ATTACKERS // 2)]
+            with attacked(address, bogus) as statuses:
+                assert answered(address, mine) == ASKED
+                if known:
+                    assert answered(address, theirs) == ASKED
+            assert set(statuses) <= ({401, 429} if known else {503})
+            provider.go_on.set()
