@@ -96,6 +96,33 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 1024
 
 
+class Supervisor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[supervisor]`: how `up` keeps the parts that it starts running."""
+
+    silent_s: Annotated[
+        Positive,
+        Meta(
+            description="Seconds without a sign of life after which a part is killed and restarted: an answer of the broker, the "
+            "server or Airflow, or a turn of the speed layer's loop through Python and Java."
+        ),
+    ] = 30
+    trigger_s: Annotated[
+        Positive,
+        Meta(
+            description="Seconds, beyond `speed.trigger_ms`, in which each source must see the end of the log or commit, "
+            "else the speed layer is killed and restarted; more than the longest micro-batch takes."
+        ),
+    ] = 300
+    restart_s: Annotated[
+        Positive, Meta(description="Seconds before a part that ended is restarted; doubles with each failure.")
+    ] = 1
+    longest_restart_s: Annotated[Positive, Meta(description="Most seconds between two restarts of a part.")] = 60
+    failures: Annotated[Positive, Meta(description="Failures in a row after which a part is given up until the next `up`.")] = 5
+    settled_s: Annotated[
+        Positive, Meta(description="Seconds for which a part must run before an earlier failure no longer counts as in a row.")
+    ] = 120
+
+
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[batch]`: archive and recompute."""
 
@@ -236,6 +263,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kafka: Kafka = Kafka()
     spark: Spark = Spark()
     speed: Speed = Speed()
+    supervisor: Supervisor = Supervisor()
     batch: Batch = Batch()
     keep: Keep = Keep()
     logs: Logs = Logs()

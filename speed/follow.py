@@ -106,6 +106,7 @@ class Follow:
         self._streaming = self._query.start(
             around.spark, around.options, starts=begun.starts, most=self._most, pause_ms=settings.trigger_ms
         )
+        around.recorder.follows(self._streaming.id, self.release.number, self.source.name)
 
     def check(self) -> None:
         """Begin anew where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence.
@@ -169,6 +170,7 @@ class Follow:
         tail.known = tail.writer.end
 
     def _committed(self) -> None:
+        self.around.recorder.heart.looked(self.release.number, self.source.name)
         self._commits += 1
         if self._commits % self.around.settings.speed.compact_every == 0:
             around = self.around

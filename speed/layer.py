@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Event
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -82,6 +83,8 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
     try:
         told = 0
         while not stop.wait(_LOOK_S):
+            _ask_java(around.spark)
+            around.recorder.heart.beat()
             live = team.look()
             if team.ready(live) and told != live:
                 if told:
@@ -97,6 +100,12 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
     finally:
         team.stop()
         shutil.rmtree(around.checkpoints, ignore_errors=True)
+
+
+def _ask_java(spark: SparkSession) -> None:
+    """Return once Spark's JVM has answered, so that a beat of this loop is a sign of life of both processes."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
+    jvm.java.lang.System.nanoTime()
 
 
 @dataclass

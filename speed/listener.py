@@ -22,7 +22,7 @@ class _Listener:
         """Nothing."""
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing."""
+        self.recorder.idle(event.id().toString())
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Nothing."""

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from infra import processes
+from infra.pulse import Heart
 
+PART: Final = "speed"
 NAME: Final = "speed.progress"
 _WHOLE: Final = "triggerExecution"
 """What Spark calls the time of all phases together."""
@@ -85,20 +87,26 @@ class Recorder:
     state: Path
     pid: int
     folded: Callable[[Folded], object] = lambda _: None
+    heart: Heart = field(init=False, repr=False)
     _sources: dict[tuple[int, str], MicroBatches] = field(default_factory=dict)
     _waiting: dict[tuple[int, str], Waiting] = field(default_factory=dict)
+    _queries: dict[str, tuple[int, str]] = field(default_factory=dict)
     _began: str = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self._began = processes.start_time(self.pid)
+        self.heart = Heart(self.state, PART)
 
     def add(self, document: str) -> None:
-        """Add a micro-batch: Spark's StreamingQueryProgress in JSON. One without records is none."""
+        """Add a micro-batch: Spark's StreamingQueryProgress in JSON. One without records is a look at the log and no more."""
         told = msgspec.json.decode(document, type=_Told)
-        if told.name is None or not told.numInputRows:
+        if told.name is None:
             return
         release, source, _ = told.name.split()
+        self.heart.looked(int(release), source)
+        if not told.numInputRows:
+            return
         with self._lock:
             one = self._sources.setdefault((int(release), source), MicroBatches(int(release), source))
             one.triggers += 1
@@ -108,8 +116,20 @@ class Recorder:
             self._write()
         self.folded(Folded(one.release, source, told.numInputRows, told.durationMs.get(_WHOLE, 0) / 1000))
 
+    def follows(self, query: str, release: int, source: str) -> None:
+        """The query of this id follows the source from now on."""
+        with self._lock:
+            earlier = {one: of for one, of in self._queries.items() if of != (release, source)}
+            self._queries = {**earlier, query: (release, source)}
+
+    def idle(self, query: str) -> None:
+        """The query of this id has looked at the log and found nothing new."""
+        if known := self._queries.get(query):
+            self.heart.looked(*known)
+
     def waits(self, waiting: Waiting) -> None:
         """A source waits from now on, or for another reason than before."""
+        self.heart.waits(waiting.release, waiting.source, waiting.why)
         with self._lock:
             self._waiting[waiting.release, waiting.source] = waiting
             self._write()

@@ -22,6 +22,8 @@ CONF: Final = {
     "spark.sql.adaptive.enabled": "false",
     # Releases that are followed side by side share the executors evenly (speed/worker.py).
     "spark.scheduler.mode": "FAIR",
+    # So often a query that finds nothing new reports that it looked (infra/pulse.py).
+    "spark.sql.streaming.noDataProgressEventInterval": "1000",
 }
 """Spark properties of a session in which queries run."""
 

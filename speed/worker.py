@@ -54,8 +54,10 @@ class Worker:
     def stop(self) -> None:
         """End; a micro-batch under way is either committed or not begun."""
         self.ask_to_stop()
-        if self._thread is not None:
-            self._thread.join()
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(_LOOK_S)
+            # A micro-batch under way may take as long as any; its source's own pulse bounds that.
+            self.around.recorder.heart.beat()
 
     def _run(self) -> None:
         ends = self.around.stopping
@@ -64,6 +66,7 @@ class Worker:
             self._work(around)
 
     def _work(self, around: Surroundings) -> None:
+        around.recorder.heart.begins(self.release.number, self.source)
         try:
             # Releases share the executors evenly, so that one that catches up does not hold up the live one.
             around.spark.sparkContext.setLocalProperty(_POOL, f"release {self.release.number}")
@@ -92,3 +95,4 @@ class Worker:
                 self._follow.stop()
         except BaseException as error:  # noqa: BLE001 - with a Spark that died, stopping fails, too
             self.error = self.error or error
+        around.recorder.heart.ends(self.release.number, self.source)
