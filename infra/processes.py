@@ -8,6 +8,7 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+from infra import dying_with
 from infra.logs.files import OUT, Bounds, begin_anew, log_of
 from infra.logs.lines import spoken
 from views.errors import TandemError
@@ -66,12 +68,16 @@ def spawn(
     folder: Path,
     bounds: Bounds = _BOUNDS,
     logs_itself: bool = False,
+    dies_with_us: bool = False,
 ) -> Child:
     """Start a process of its own session, its output appended to `logs/<name>.log`, recorded before it does anything.
 
-    One that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. The caller holds
-    `starting`. Nothing here waits; see `wait`.
+    One that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. One that
+    `dies_with_us` is killed by the kernel when the calling thread ends (infra/dying_with.py). Nobody else starts one of this
+    name meanwhile: the caller holds `starting`, or is the supervisor. Nothing here waits; see `wait`.
     """
+    if dies_with_us:
+        command = [sys.executable, "-I", "-S", dying_with.__file__, str(os.getpid()), *command]
     log = log_of(state, name)
     output = log.with_suffix(OUT) if logs_itself else log
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -132,10 +138,23 @@ def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
         if ended is None and (found := ready()) is not None:
             return found
         if ended is not None:
-            raise Crashed(f"{child.process.name} ended while starting ({_outcome(ended)}){_said(child)}")
+            raise Crashed(f"{child.process.name} ended while starting ({outcome(ended)}){said(child)}")
         if time.monotonic() > deadline:
-            raise Crashed(f"{child.process.name} was not ready after {seconds:.0f} s{_said(child)}")
+            raise Crashed(f"{child.process.name} was not ready after {seconds:.0f} s{said(child)}")
         time.sleep(0.05)
+
+
+def outcome(code: int) -> str:
+    """How a process ended, by the exit code that Popen gives."""
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def said(child: Child) -> str:
+    """The last lines of a child, as the end of a sentence about it."""
+    lines = child.last_lines()
+    if not lines:
+        return f"; it wrote nothing to {child.process.log}"
+    return f"; the last lines of {child.process.log}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def stop(state: Path, process: Process, *, seconds: float) -> None:
@@ -145,12 +164,9 @@ def stop(state: Path, process: Process, *, seconds: float) -> None:
     while alive(process) and time.monotonic() < deadline:
         _reap(process.pid)
         time.sleep(0.05)
-    # A group keeps its number for as long as it has members, so it cannot be somebody else's while the leader or a child lives.
-    while _group_lives(process) and time.monotonic() < deadline:
+    while leaves(process) and time.monotonic() < deadline:
         time.sleep(0.05)
-    if _group_lives(process):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    kill(process)
     patience = time.monotonic() + 10
     while alive(process) and time.monotonic() < patience:
         _reap(process.pid)
@@ -158,6 +174,50 @@ def stop(state: Path, process: Process, *, seconds: float) -> None:
     if alive(process):
         raise NotStopped(f"{process.name} (process {process.pid}) does not end, though it was killed")
     forget(state, process.name)
+
+
+def ask_to_end(process: Process) -> None:
+    """Send a process the signal that ends it in order; returns at once."""
+    _signal(process.pid, signal.SIGTERM, only_if=alive(process))
+
+
+def kill(process: Process) -> None:
+    """Kill a process and all of its session, also those that are stopped; returns at once."""
+    if not _PROC.exists():
+        if leaves(process):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return
+    # Twice, for what the first ones started while they were listed.
+    for _ in range(2):
+        for pid in _session(process):
+            _signal(pid, signal.SIGKILL, only_if=True)
+
+
+def leaves(process: Process) -> bool:
+    """Whether the process, or one of the session that it led, lives; the dead that nobody has waited for do not count."""
+    if alive(process):
+        return True
+    if start_time(process.pid):
+        return False
+    if _PROC.exists():
+        return bool(_session(process))
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _session(process: Process) -> list[int]:
+    """The living members of the session that a process leads or led.
+
+    A session keeps its number for as long as it has members, so it is nobody else's while one of them lives.
+    """
+    if (now := start_time(process.pid)) and now != process.started:
+        return []
+    listed = (int(entry.name) for entry in _PROC.parent.parent.glob("[0-9]*"))
+    return [pid for pid in listed if _stat(pid)[3:4] == [str(process.pid)]]
 
 
 def forget(state: Path, name: str) -> None:
@@ -213,38 +273,12 @@ def _write(path: Path, content: bytes) -> None:
     new.replace(path)
 
 
-def _outcome(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def _said(child: Child) -> str:
-    lines = child.last_lines()
-    if not lines:
-        return f"; it wrote nothing to {child.process.log}"
-    return f"; the last lines of {child.process.log}:\n" + "\n".join(f"  {line}" for line in lines)
-
-
 def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:
     if only_if:
         try:
             os.kill(pid, number)
         except ProcessLookupError:
             return
-
-
-def _group_lives(process: Process) -> bool:
-    """Whether the leader, or a process that it left in its group, lives; the dead that nobody has waited for do not count."""
-    if alive(process):
-        return True
-    if start_time(process.pid):
-        return False
-    if _PROC.exists():
-        return any(_stat(int(entry.name))[2:3] == [str(process.pid)] for entry in _PROC.parent.parent.glob("[0-9]*"))
-    try:
-        os.killpg(process.pid, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
 
 
 def _stat(pid: int) -> list[str]:

@@ -34,11 +34,15 @@ class Loop(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """Of the process `pid` that started at `began`: `at` is when its main loop last came round, `loops` are its others."""
+    """Of the process `pid` that started at `began`: `at` is when its main loop last came round, `loops` are its others.
+
+    `live` is the release that was live then, 0 before the first time.
+    """
 
     pid: int
     began: str
     at: float
+    live: int = 0
     loops: tuple[Loop, ...] = ()
 
     @property
@@ -69,16 +73,18 @@ class Heart:
     clock: Callable[[], float] = time.monotonic
     _loops: dict[tuple[int, str], Loop] = field(default_factory=dict, init=False)
     _at: float = field(default=float("-inf"), init=False)
+    _live: int = field(default=0, init=False)
     _began: str = field(init=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._began = processes.start_time(os.getpid())
 
-    def beat(self) -> None:
-        """The main loop has come round."""
+    def beat(self, live: int | None = None) -> None:
+        """The main loop has come round, and knows which release is live, or nothing new of it."""
         now = self.clock()
         with self._lock:
+            self._live = self._live if live is None else live
             if now - self._at >= _EVERY_S:
                 self._at = now
                 self._write()
@@ -114,5 +120,6 @@ class Heart:
         new = path.with_suffix(".pulse.new")
         with suppress(OSError):  # a full disk is reported where data is written
             path.parent.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(msgspec.json.encode(Pulse(os.getpid(), self._began, max(self._at, 0.0), tuple(self._loops.values()))))
+            pulse = Pulse(os.getpid(), self._began, max(self._at, 0.0), self._live, tuple(self._loops.values()))
+            new.write_bytes(msgspec.json.encode(pulse))
             new.replace(path)

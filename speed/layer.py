@@ -84,8 +84,8 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
         told = 0
         while not stop.wait(_LOOK_S):
             _ask_java(around.spark)
-            around.recorder.heart.beat()
             live = team.look()
+            around.recorder.heart.beat(live)
             if team.ready(live) and told != live:
                 if told:
                     say(f"release {live} is live: going on with its definitions")

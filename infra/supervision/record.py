@@ -38,11 +38,15 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Supervision(msgspec.Struct, frozen=True):
-    """Of the supervisor `pid` that started at `began`; `at` is when its loop last came round, in monotonic seconds."""
+    """Of the supervisor `pid` that started at `began`; `at` is when its loop last came round, in monotonic seconds.
+
+    `asked` is that of the newest `Wanted` that it has read.
+    """
 
     pid: int
     began: str
     at: float
+    asked: float = 0.0
     parts: tuple[Part, ...] = ()
 
     @property

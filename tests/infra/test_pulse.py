@@ -24,10 +24,10 @@ def heart(tmp_path: Path, clock: list[float]) -> Heart:
 
 def test_a_beat_is_of_the_process_that_wrote_it(tmp_path: Path, heart: Heart) -> None:
     assert pulse.read(tmp_path, "speed") is None
-    heart.beat()
+    heart.beat(3)
     found = pulse.read(tmp_path, "speed")
     assert found is not None
-    assert (found.pid, found.at, found.loops, found.lives) == (os.getpid(), 100.0, (), True)
+    assert (found.pid, found.at, found.live, found.loops, found.lives) == (os.getpid(), 100.0, 3, (), True)
     pulse.file(tmp_path, "speed").write_bytes(b"torn")
     assert pulse.read(tmp_path, "speed") is None
 

@@ -1,0 +1,85 @@
+"""When a part is started, restarted and given up: a state machine whose clock is an argument.
+
+    waiting -> starting -> running        a part that starts
+    starting, running -> waiting          a failure: the next start is 1, 2, 4, ... times `first_s` away, at most `longest_s`
+    starting, running -> given up         the failure that is one too many in a row
+    given up -> waiting                   somebody asked for it again
+
+A failure stays "in a row" until the part has run for `settled_s` without one. Times are seconds of a clock that never steps back.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from infra.settings import Supervisor
+from infra.supervision.record import State
+
+_DOUBLINGS: Final = 30
+"""A larger power of two changes nothing, and may be no float."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The bounds of restarts; `failures` in a row give a part up."""
+
+    first_s: float
+    longest_s: float
+    failures: int
+    settled_s: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a part stands: in its state `since`; while it waits, it is started at `due`; `failures` are those in a row."""
+
+    state: State = "waiting"
+    since: float = 0.0
+    due: float = 0.0
+    failures: int = 0
+
+
+def terms(settings: Supervisor) -> Terms:
+    """What the settings say."""
+    return Terms(settings.restart_s, settings.longest_restart_s, settings.failures, settings.settled_s)
+
+
+def pause(failures: int, terms: Terms) -> float:
+    """Seconds between this many failures in a row and the next start."""
+    return float(min(terms.first_s * 2 ** min(failures - 1, _DOUBLINGS), terms.longest_s))
+
+
+def may_start(standing: Standing, *, now: float) -> bool:
+    """Whether it is time to start the part."""
+    return standing.state == "waiting" and now >= standing.due
+
+
+def started(standing: Standing, *, now: float) -> Standing:
+    """Its process has been started."""
+    return replace(standing, state="starting", since=now)
+
+
+def ready(standing: Standing, *, now: float) -> Standing:
+    """It has become ready."""
+    return replace(standing, state="running", since=now)
+
+
+def settled(standing: Standing, terms: Terms, *, now: float) -> Standing:
+    """Its failures are forgotten once it has run long enough."""
+    if standing.failures and standing.state == "running" and now - standing.since >= terms.settled_s:
+        return replace(standing, failures=0)
+    return standing
+
+
+def failed(standing: Standing, terms: Terms, *, now: float) -> Standing:
+    """It has ended or was ended, however long ago it was started."""
+    failures = settled(standing, terms, now=now).failures + 1
+    if failures >= terms.failures:
+        return Standing("given up", now, now, failures)
+    return Standing("waiting", now, now + pause(failures, terms), failures)
+
+
+def asked(standing: Standing, *, at: float, now: float) -> Standing:
+    """Somebody asked at that time: a part that was given up before is started again, one that waits at once."""
+    if standing.state in ("given up", "waiting") and standing.failures and standing.since < at:
+        return Standing("waiting", now, now)
+    return standing
