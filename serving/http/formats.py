@@ -9,6 +9,9 @@
 
 The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, where there is another page, `Tandem-Next`. Rows of JSON and
 NDJSON say what holds of them alone in `_exactness`; of CSV and Arrow what the provenance says of marked rows may hold of any.
+
+A spreadsheet runs a cell of CSV as a formula if it begins with one of `FORMULAS`, and anybody may have sent that text. With
+`escaped` such a cell gets an apostrophe before it. Cells of numbers stay as they are.
 """
 
 import json
@@ -27,6 +30,9 @@ from serving.touched import marked
 from views.exactness import Name
 from views.rows import utc_text, written
 
+FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for a formula's beginning; the last four are full-width forms, which some take alike."""
+
 _LONGEST_ACCEPT: Final = 1000
 _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,6 +49,7 @@ class Page:
 
     `headers` say the same beside formats that have no room for it. Of a `single` row the document has `row`, null without one.
     `rows_of` makes of the table what JSON has; `touched` are the rows that say `marks`.
+    `escaped` is about CSV.
     """
 
     table: pa.Table
@@ -52,6 +59,7 @@ class Page:
     rows_of: Callable[[pa.Table], list[dict[str, Any]]] = rows_of
     touched: pa.ChunkedArray | None = None
     marks: Sequence[Name] = ()
+    escaped: bool = False
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows as JSON has them, each with what holds of it alone."""
@@ -101,6 +109,12 @@ def headers_of(told: Mapping[str, Any], *, total: int, following: str | None) ->
     return found if following is None else {**found, "Tandem-Next": following}
 
 
+def refuse_other(media: str, *, escaped: bool) -> None:
+    """Refuse to escape in a format that has nothing to escape. Raises Problem 400."""
+    if escaped and media != CSV:
+        raise Problem(400, f"escape_formulas=true is about {CSV}, and the answer would be {media}; send Accept: {CSV}")
+
+
 def rendered(page: Page, media: str) -> bytes:
     """The page's bytes: the same ones for the same page."""
     return _RENDER[media](page)
@@ -119,18 +133,25 @@ def _ndjson(page: Page) -> bytes:
 
 def _csv(page: Page) -> bytes:
     """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's knows no lists."""
-    lines = [",".join(_cell(name) for name in page.table.schema.names)]
-    lines += (",".join(map(_cell, row.values())) for row in page.rows_of(page.table))
+    names = page.table.schema.names
+    # Decimals are texts in JSON and numbers in a spreadsheet; other numbers are no texts at all.
+    texts = [page.escaped and not pa.types.is_decimal(of) for of in page.table.schema.types]
+    lines = [",".join(_cell(name, escaped=page.escaped) for name in names)]
+    lines += (
+        ",".join(_cell(value, escaped=text) for value, text in zip(row.values(), texts, strict=True))
+        for row in page.rows_of(page.table)
+    )
     return ("\r\n".join(lines) + "\r\n").encode()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, *, escaped: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return '"' + value.replace('"', '""') + '"'
+        before = "'" if escaped and value.startswith(FORMULAS) else ""
+        return f'"{before}{value.replace(chr(34), chr(34) * 2)}"'
     if isinstance(value, list | dict):
-        return _cell(msgspec.json.encode(value).decode())
+        return _cell(msgspec.json.encode(value).decode(), escaped=escaped)
     return json.dumps(value)
 
 

@@ -55,6 +55,15 @@ Since = Annotated[
     str | None, Query(description="Changes since this token, the id of an event; from now on without one.", max_length=8000)
 ]
 
+Escaped = Annotated[
+    bool,
+    Query(
+        alias="escape_formulas",
+        description="Of CSV, for spreadsheets: put an apostrophe before each text, also a column's name, that begins with "
+        "`=`, `+`, `-`, `@`, a tab or a line end, so that it is not run as a formula. Numbers stay numbers.",
+    ),
+]
+
 KEY_VALUES: Final[dict[str, Any]] = {
     "parameters": [
         {

@@ -12,7 +12,7 @@ from serving.access.rights import Principal
 from serving.http import cursor as cursors
 from serving.http.answers import Answer, Answers
 from serving.http.cursor import Cursor
-from serving.http.formats import Page, accepted, headers_of, provenance, rendered
+from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.freshness import wait
 from serving.http.gate import KEYS
 from serving.http.media import JSON
@@ -174,14 +174,22 @@ def _refuse_missing(view: View, asked: Asked) -> None:
 
 
 async def responded(
-    request: Request, found: Found, *, limit: int | None, single: bool = False, extra: Mapping[str, Any] | None = None
+    request: Request,
+    found: Found,
+    *,
+    limit: int | None,
+    escaped: bool,
+    single: bool = False,
+    extra: Mapping[str, Any] | None = None,
 ) -> Response:
     """The rows from `found.given` on, at most `limit`; `extra` is said beside them. A 304 to who has the same already."""
     server, principal, answer = server_of(request), principal_of(request), found.answer
     media = accepted(request.headers.get("accept"))
+    refuse_other(media, escaped=escaped)
     total = answer.table.num_rows
     ends = total if limit is None else min(total, found.given + limit)
-    entity = entity_of(answer.tag, found.measures, bound=found.bound, given=found.given, ends=ends, media=media)
+    written = f"{media}; escaped" if escaped else media
+    entity = entity_of(answer.tag, found.measures, bound=found.bound, given=found.given, ends=ends, media=written)
     if (same := unchanged(request, entity)) is not None:
         return same
     following = None
@@ -193,7 +201,7 @@ async def responded(
         said |= {"total": total, "next": following, **(extra or {})}
     table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
     table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
-    page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks)
+    page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks, escaped=escaped)
     small = table.num_rows <= _AT_ONCE
     body = rendered(page, media) if small else await server.work(principal, lambda: rendered(page, media))
     if len(body) > server.settings.response_mb << 20:

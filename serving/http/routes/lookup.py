@@ -10,7 +10,7 @@ from serving.http.documented import rows as documented
 from serving.http.gate import Gated
 from serving.http.lookup import matched, wanted
 from serving.http.models import Looked, Lookup
-from serving.http.parameters import View
+from serving.http.parameters import Escaped, View
 from serving.http.problem import Problem
 from serving.http.question import parse_measures
 from serving.http.reading import Asked, Found, question_of, responded, view_for
@@ -26,7 +26,7 @@ router = APIRouter(route_class=Gated, tags=["rows"])
     response_model=Looked,
     responses=documented(413, conditional=False),
 )
-async def lookup(request: Request, view: View, body: Lookup) -> Response:
+async def lookup(request: Request, view: View, body: Lookup, *, escaped: Escaped = False) -> Response:
     """The rows that have any of many keys, at one snapshot, in the order of the keys."""
     server, principal = server_of(request), principal_of(request)
     most = server.settings.max_rows
@@ -49,4 +49,4 @@ async def lookup(request: Request, view: View, body: Lookup) -> Response:
     found, absent = await server.asking.ask(looked_up, by=str(principal))
     if found.answer.table.num_rows > most:
         raise Problem(400, f"these keys have {found.answer.table.num_rows} rows, more than {most}; narrow them by from and to")
-    return await responded(request, found, limit=None, extra={"absent": list(absent)})
+    return await responded(request, found, limit=None, escaped=escaped, extra={"absent": list(absent)})

@@ -12,6 +12,7 @@ from serving.http.parameters import (
     KEY_VALUES,
     AsOf,
     CursorText,
+    Escaped,
     From,
     LayerName,
     Limit,
@@ -51,6 +52,7 @@ async def rows(
     layer: LayerName = None,
     min_position: MinPosition = None,
     max_age: MaxAge = None,
+    escaped: Escaped = False,
 ) -> Response:
     """Rows of a view, ordered by window start, then keys, NULL last, unless another order is asked for.
 
@@ -73,7 +75,7 @@ async def rows(
         max_age,
         cursor,
     )
-    return await responded(request, await find(request, asked), limit=limit)
+    return await responded(request, await find(request, asked), limit=limit, escaped=escaped)
 
 
 @router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRow, responses=documented(410))
@@ -90,6 +92,7 @@ async def row(
     layer: LayerName = None,
     min_position: MinPosition = None,
     max_age: MaxAge = None,
+    escaped: Escaped = False,
 ) -> Response:
     """The row of one key and window; `row` is null, or there is none in other formats, if certainly nothing was counted."""
     asked = Asked(
@@ -107,4 +110,4 @@ async def row(
     found = await find(request, asked)
     if found.answer.table.num_rows > 1:
         raise Problem(400, f"{found.answer.table.num_rows} windows of view {view!r} start then; ask for its rows")
-    return await responded(request, found, limit=None, single=True)
+    return await responded(request, found, limit=None, escaped=escaped, single=True)

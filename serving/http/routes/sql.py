@@ -5,10 +5,11 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from serving.http.documented import rows as documented
-from serving.http.formats import Page, accepted, headers_of, provenance, rendered
+from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.gate import Gated
 from serving.http.media import JSON
 from serving.http.models import Selected, Statement
+from serving.http.parameters import Escaped
 from serving.http.problem import Problem
 from serving.http.reading import readable
 from serving.http.server import principal_of, server_of
@@ -21,7 +22,7 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 
 
 @router.post("/sql", openapi_extra={"x-verb": "sql"}, response_model=Selected, responses=documented(413, conditional=False))
-async def sql(request: Request, body: Statement) -> Response:
+async def sql(request: Request, body: Statement, *, escaped: Escaped = False) -> Response:
     """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table; at one snapshot.
 
     It runs in a process of its own that can open nothing, with bounds of time, memory and rows. Not for tokens that are bound to
@@ -31,6 +32,7 @@ async def sql(request: Request, body: Statement) -> Response:
     if principal.rights.rows:
         raise Problem(403, "a token that is bound to rows may not ask in SQL; its rows are at /views/{view}/rows")
     media = accepted(request.headers.get("accept"))
+    refuse_other(media, escaped=escaped)
     server.asking.snapshot()
     known = readable(server.statements.store.pinned().project.views, principal)
     try:
@@ -39,6 +41,12 @@ async def sql(request: Request, body: Statement) -> Response:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
     total = found.table.num_rows
-    page = Page(found.table, {"total": total, "provenance": told}, headers_of(told, total=total, following=None), rows_of=to_rows)
+    page = Page(
+        found.table,
+        {"total": total, "provenance": told},
+        headers_of(told, total=total, following=None),
+        rows_of=to_rows,
+        escaped=escaped,
+    )
     content = await server.work(principal, lambda: rendered(page, media))
     return Response(content, 200, {"Cache-Control": "no-store", **({} if media == JSON else page.headers)}, media)

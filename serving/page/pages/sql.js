@@ -97,7 +97,7 @@ export function show(place, address, app, signal) {
 
   async function save(statement) {
     try {
-      const response = await request("/sql", { method: "POST", body: { statement }, headers: { Accept: "text/csv" }, signal });
+      const response = await request("/sql?escape_formulas=true", { method: "POST", body: { statement }, headers: { Accept: "text/csv" }, signal });
       const url = URL.createObjectURL(await response.blob());
       h("a", { href: url, download: "result.csv" }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60000);

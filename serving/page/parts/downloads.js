@@ -5,7 +5,8 @@ import { h } from "../lib/dom.js";
 import { counted } from "../lib/format.js";
 import { button } from "./section.js";
 
-const KINDS = { CSV: ["text/csv", "csv"], Arrow: ["application/vnd.apache.arrow.stream", "arrows"] };
+// A spreadsheet would run a text that begins like a formula, and anybody may have sent it.
+const KINDS = { CSV: ["text/csv", "csv", "&escape_formulas=true"], Arrow: ["application/vnd.apache.arrow.stream", "arrows", ""] };
 const MOST_BYTES = 512 * 1024 * 1024;
 
 /** Buttons that save all rows of a question; `asked` gives its path at a limit of rows and a cursor. */
@@ -14,11 +15,11 @@ export function downloads({ name, asked, most, say }) {
   const buttons = Object.keys(KINDS).map((kind) => button(kind, () => save(kind), { class: "quiet", "aria-label": `Download as ${kind}` }));
 
   async function save(kind) {
-    const [media, ending] = KINDS[kind];
+    const [media, ending, escaped] = KINDS[kind];
     for (const one of buttons) one.disabled = true;
     told.textContent = "fetching \u2026";
     try {
-      const pages = await all(asked, media, most);
+      const pages = await all((limit, cursor) => asked(limit, cursor) + escaped, media, most);
       // An Arrow stream ends where it says so: pages are files of their own. Lines of CSV go on behind each other.
       if (kind === "CSV") hand(new Blob(pages.map((page, at) => (at ? page.slice(heading(page)) : page)), { type: media }), `${name}.${ending}`);
       else pages.forEach((page, at) => hand(new Blob([page], { type: media }), `${name}${pages.length > 1 ? `-${at + 1}` : ""}.${ending}`));

@@ -20,13 +20,14 @@ ATTACKERS = 16
 
 
 @contextmanager
-def attacked(address: str, bogus: list[str]) -> Iterator[list[int]]:
-    """While it lasts, as many clients as there are bogus tokens send each its own, again and again."""
+def attacked(served: Served, address: str, bogus: list[str]) -> Iterator[list[int]]:
+    """While it lasts, as many clients as there are bogus tokens send each its own, again and again, and the clock goes on."""
     over, statuses, trusted = threading.Event(), list[int](), ssl.create_default_context()
 
     def attack(shown: str) -> None:
         with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {shown}"}, timeout=60, verify=trusted) as client:
             while not over.wait(0.05):
+                served.seconds += 0.1
                 with suppress(httpx.HTTPError):
                     statuses.append(client.get("/me").status_code)
 
@@ -55,7 +56,7 @@ def test_others_are_answered_while_the_provider_hangs(tmp_path: Path, *, known: 
             provider.how = "hang"
             served.seconds += 120
             bogus = [issuing.signed(key=new_key(kid), now=served.now) for kid in ("k1", "k9") for _ in range(ATTACKERS // 2)]
-            with attacked(address, bogus) as statuses:
+            with attacked(served, address, bogus) as statuses:
                 assert answered(address, mine) == ASKED
                 if known:
                     assert answered(address, theirs) == ASKED
