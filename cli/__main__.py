@@ -1,6 +1,7 @@
 """The command line: finds the command, runs it, prints what it returns, and words what went wrong.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. With `--json` stdout is one JSON document and nothing else, also on failure.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done and something needs a look. With `--json` stdout is one JSON document and
+nothing else, also on failure.
 """
 
 import contextlib

@@ -22,6 +22,8 @@ from views.errors import TandemError
 from views.project import Project
 
 DEFAULT_PROJECT = EXAMPLES / "web"
+UNHEALTHY = 3
+"""The exit code of a command that did its work and found a part dead, stuck or given up, or records not counted in time."""
 
 
 class Told(TandemError):

@@ -19,6 +19,7 @@ from cli.published import definitions
 from cli.published import source as source_of
 from cli.published import topic as topic_of
 from cli.signals import stopping
+from cli.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from infra import broker, kafka
 from ledger.positions import Position
 from ledger.tables import Tables
@@ -38,6 +39,8 @@ def run(
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on with what is appended, over rotations too, until interrupted.")
     ] = False,
+    wait: Wait = False,
+    within: Within = WITHIN_S,
 ) -> Output:
     """Send each line of FILE, without its line end, as one record; blank lines too.
 
@@ -48,6 +51,8 @@ def run(
     Lines are sent as they are; the source's decoder reads them later, and now only if the source has a key, which a line that
     decodes is sent with: lines then wait until there are a thousand, or no more. A line ends with a line feed, or a carriage
     return and a line feed. Succeeds only if all replicas acknowledged every record. Needs the broker, not the speed layer.
+
+    With --wait it returns once answers count these very records, whatever else is sent; `uncounted` says how many they lack.
     """
     if follow and (str(file) == "-" or file.suffix == ".gz"):
         raise typer.BadParameter("a stream or a packed file cannot be followed; leave out --follow")
@@ -75,7 +80,11 @@ def run(
         sender.finish()
     positions = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
-    return Output(document, f"sent {sender.acknowledged} records to {source}; all are acknowledged")
+    shown = f"sent {sender.acknowledged} records to {source}; all are acknowledged"
+    if not wait:
+        return Output(document, shown)
+    late = wait_until_counted(settings, {source: positions}, seconds=within, of=sender.acknowledged)
+    return counted_output(call, document, shown, late)
 
 
 @dataclass

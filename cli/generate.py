@@ -27,7 +27,9 @@ from cli.call import Call, Output
 from cli.keyed import Sample, keyed
 from cli.published import topic as topic_of
 from cli.signals import stopping
+from cli.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from infra import broker, folders, kafka
+from ledger.positions import Position
 from views import python_code
 from views.errors import TandemError, listed, said_by
 from views.rows import utc_text
@@ -50,10 +52,13 @@ def run(
     duplicates: Annotated[float, typer.Option(min=0, max=1, help="Share of samples that repeat an earlier one.")] = 0.0,
     topic: Annotated[str | None, typer.Option(help="Which of the source's topics, if it has several.")] = None,
     truth: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write what every view must answer.")] = None,
+    wait: Wait = False,
+    within: Within = WITHIN_S,
 ) -> Output:
     """Send a project's made-up events to its source's topic, each acknowledged, and keep the truth about them.
 
-    The truth is written at the end, and when the command is told to stop by SIGTERM or Ctrl-C: it counts what was sent.
+    The truth is written at the end, and when the command is told to stop by SIGTERM or Ctrl-C: it counts what was sent. With
+    --wait the command returns once answers count the very records that it has sent; `uncounted` says how many they lack.
     """
     generator = load(call.project)
     sources = call.definitions().sources
@@ -62,7 +67,8 @@ def run(
         raise NoGenerator(f"{call.project / FILE}: SOURCE is {generator.source!r}, which is no source; sources: {known}")
     source = sources[generator.source]
     to, start = topic_of(source, topic), _time(base)
-    address = broker.address(call.settings())
+    settings = call.settings()
+    address = broker.address(settings)
     connection = kafka.connect(address)
     found = kafka.topic(connection, to)
     kafka.refuse_crc32(connection, {to: source.name})
@@ -89,7 +95,11 @@ def run(
     if truth is not None and counted is not None:
         truths.write(truth, document | {"views": counted.manifest()})
     said = f"{sender.acknowledged} events acknowledged on topic {to}, {driven.malformed} of them malformed"
-    return Output(document, said)
+    if not wait:
+        return Output(document, said)
+    reached = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
+    late = wait_until_counted(settings, {source.name: reached}, seconds=within, of=sender.acknowledged)
+    return counted_output(call, document, said, late)
 
 
 class NoGenerator(TandemError):

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import pyarrow.compute as pc
 import typer
 
-from cli.call import Call, Output
+from cli.call import UNHEALTHY, Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import listing
+from cli.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
 from ledger.positions import distance
 from ledger.tables import Tables
 from serving.outcome import Absent, Value, document, given
@@ -53,22 +54,42 @@ def run(
         typer.Option("--as-of", metavar="TIME", help="The same of the publication that was live then (ISO 8601, UTC)."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the first N rows.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Answer once all is counted that the log has now; exit with 3 if it is not in time.")
+    ] = False,
+    within: Within = WITHIN_S,
 ) -> Output:
-    """Ask a published view. Rows come ordered by window start, then by the keys, NULL last."""
+    """Ask a published view. Rows come ordered by window start, then by the keys, NULL last.
+
+    One line on stderr says how many records of the log wait to be counted, and whether broker or speed layer is dead or stuck.
+    """
     if last_ is not None and (from_, to, one) != (None, None, False):
         raise BadSelection("--last is a range of its own: it goes without --from, --to and --one")
     between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of both name a publication: give one of them")
-    tables = Tables(call.settings().state)
+    settings = call.settings()
+    tables = Tables(settings.state)
     number = publication if as_of is None else live_at(tables, parse_time(as_of))
     reader = Reader(tables, number)
     counted = layer or ("merged" if number is None else "batch")
+    live = counted in ("merged", "speed")
+    if wait and not live:
+        raise BadSelection("--wait is about what is live: it goes without --publication, --as-of and --layer batch")
+    source = reader.view(view).source
+    asked = LogAsked(settings, [source]) if live and not wait else None
+    if wait:
+        if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within)) is not None:
+            call.say(f"tandem: {late.sentence}")
+            return Output({"error": late.sentence, "uncounted": late.records}, code=UNHEALTHY)
+        reader.refresh()
     drift = working_tree_drift(call, reader)
     if last_ is not None:
         between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
     keys = parse_keys(reader.view(view), key or [])
     answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=limit))
+    if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends())) is not None:
+        call.say(f"tandem: {told}")
     now = datetime.now(UTC)
     found = {**document(answer, now=now), "definitions": drift.to_json()}
     total = None if limit is None else answer.total

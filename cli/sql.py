@@ -9,6 +9,7 @@ import typer
 
 from cli.call import Call, Output
 from cli.sql_shown import Format, document, shown
+from cli.uncounted import LogAsked, warning
 from ledger.tables import Tables
 from serving.memory.store import Store
 from serving.sql.limits import MIB, Limits
@@ -31,7 +32,8 @@ def run(
 ) -> Output | None:
     """Ask the published views in SQL: DuckDB's, one SELECT at a time, each view a table at one common snapshot.
 
-    A statement runs in a process of its own, which has nothing but the views that it names. docs/sql.md says more.
+    A statement runs in a process of its own, which has nothing but the views that it names. docs/sql.md says more. One line on
+    stderr says how many records of their logs wait to be counted, and whether broker or speed layer is dead or stuck.
     """
     limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     settings = call.settings()
@@ -45,7 +47,12 @@ def run(
         with Sandbox(limits) as sandbox:
             converse(terminal(views, settings.folder), sandbox, views, format_)
         return None
+    asked = LogAsked(settings, {view.source.name: view.source for view in views.views().values()}.values())
     with Sandbox(limits, ready=1) as sandbox:
         found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)
+    sources = {views.views()[name].source.name for name in found.provenance}
+    ends = {source: end for source, end in asked.ends().items() if source in sources}
+    if (told := warning(settings, views.store.pinned().snapshot, ends)) is not None:
+        call.say(f"tandem: {told}")
     at = datetime.now(UTC)
     return Output(document(found, at), shown(found, format_, at))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from cli import parts
-from cli.call import Call, Output
+from cli.call import UNHEALTHY, Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import aligned
 from infra.settings import Settings
@@ -19,6 +19,7 @@ from serving.beside import beside
 from serving.following import UNPUBLISHED
 from serving.gaps import gap_document
 from serving.log_ends import LogEnd, log_ends
+from serving.part_signs import part_states
 from serving.provenance import age, written
 from serving.reader import Reader
 from serving.snapshot import Snapshot, Tail, provenance_of
@@ -32,7 +33,10 @@ from views.view import View
 
 
 def run(call: Call) -> Output:
-    """Show what runs, and for each source and view how far it has come.
+    """Show what runs, and for each source and view how far it has come. Exits with 3 if a part is dead, stuck or given up.
+
+    `parts` gives the state of each part: `running`, `behind`, `starting`, `stuck`, `dead`, `given_up` or `not_started`; whether
+    it is `red`, since when, why, what to do, and how many seconds ago it worked last.
 
     `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, also one that
     holds several events, by whichever layer has come further; `duplicates` and `conflicts` are events among what merged answers
@@ -56,17 +60,28 @@ def run(call: Call) -> Output:
     if publications.latest(tables) is None:
         call.say(UNPUBLISHED)
         found = document(call, settings, tables, None, now=now)
-        return Output({**found, "definitions": None}, _shown(found))
+        return Output({**found, "definitions": None}, _shown(found), _code(found))
     reader = Reader(tables)
     found = document(call, settings, tables, reader, now=now)
-    return Output({**found, "definitions": working_tree_drift(call, reader).to_json()}, _shown(found))
+    return Output({**found, "definitions": working_tree_drift(call, reader).to_json()}, _shown(found), _code(found))
+
+
+def _code(found: Mapping[str, Any]) -> int:
+    return UNHEALTHY if any(part["red"] for part in found["parts"]) else 0
 
 
 def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
     """What there is to say of what runs and of what is published, which the reader reads; without one nothing is."""
     running = progress.read(settings.folder)
     waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
-    found = {"project": str(call.project), "state": settings.state, **parts.document(settings), "waiting": waiting}
+    states = part_states(settings, now=now, snapshot=None if reader is None else reader.snapshot())
+    found = {
+        "project": str(call.project),
+        "state": settings.state,
+        **parts.document(settings),
+        "parts": [one.to_json() for one in states],
+        "waiting": waiting,
+    }
     if reader is None:
         defined = call.definitions().sources.values()
         ends = log_ends(settings, defined)
@@ -182,7 +197,8 @@ def _shown(document: dict[str, Any]) -> str:
         }
         for name, view in document["views"].items()
     ]
-    problems = [
+    problems = [part["sentence"] for part in document["parts"] if part["red"]]
+    problems += [
         f"{name}: {source[kind]}"
         for name, source in document["sources"].items()
         for kind in ("problem", "log_end_problem")

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException
 from tandem_dags.command import Done
 from tandem_dags.configuration import configuration
 from tandem_dags.defaults import at, common
-from tandem_dags.task import Tandem
+from tandem_dags.task import STATUS, Tandem
 
 CONFIGURED = configuration()
 
@@ -39,4 +39,4 @@ with DAG(
     schedule=at(CONFIGURED.watch_log),
     **common(CONFIGURED),
 ):
-    WatchLog(task_id="watch_log", arguments=["status"], retries=1)
+    WatchLog(task_id="watch_log", arguments=["status"], expected=STATUS, retries=1)

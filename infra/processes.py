@@ -130,6 +130,11 @@ def alive(process: Process) -> bool:
     return start_time(process.pid) == process.started
 
 
+def stopped(process: Process) -> bool:
+    """Whether a process that lives was stopped by a signal, as far as this system tells."""
+    return _stat(process.pid)[:1] in (["T"], ["t"])
+
+
 def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
     """Wait until `ready` gives something; raises Crashed, with the last lines of the log, if the process ends or time is up."""
     deadline = time.monotonic() + seconds
@@ -221,8 +226,9 @@ def _session(process: Process) -> list[int]:
 
 
 def forget(state: Path, name: str) -> None:
-    """Drop the record of a process that has ended."""
+    """Drop the record of a process that has ended, and what it wrote of its pulse: nobody is to miss it."""
     _record(state, name).unlink(missing_ok=True)
+    _record(state, name).with_suffix(".pulse").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -251,8 +257,16 @@ def start_time(pid: int) -> str:
     """When a process started, as text that is the same for its whole life; empty if there is none or it has ended."""
     if not _PROC.exists():
         return _start_time_by_ps(pid)
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    return f"{boot}:{fields[19]}" if (fields := _stat(pid)) else ""
+    return f"{_boot()}:{fields[19]}" if (fields := _stat(pid)) else ""
+
+
+def same_boot(started: str) -> bool:
+    """Whether a start time is of this machine since it was booted; where nothing tells, it is taken to be."""
+    return not _PROC.exists() or started.partition(":")[0] == _boot()
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
 def _start_time_by_ps(pid: int) -> str:

@@ -87,6 +87,10 @@ class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker_wait_s: Annotated[
         Positive, Meta(description="Seconds for which a broker that does not answer is waited for before the speed layer ends.")
     ] = 600
+    stuck_s: Annotated[
+        Positive,
+        Meta(description="Seconds without a commit or a look at the end of a source's log after which the speed layer is stuck."),
+    ] = 60
     identities_mb: Annotated[
         Positive,
         Meta(
@@ -246,6 +250,10 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     response_mb: Annotated[Positive, Meta(description="Largest response before it is compressed, in megabytes.")] = 64
     wait_s: Annotated[Positive, Meta(description="Seconds that a request waits, at most, to be as fresh as it asks.")] = 10
     timeout_s: Annotated[Positive, Meta(description="Seconds that a request may take.")] = 30
+    stale_s: Annotated[
+        Count,
+        Meta(description="Seconds for which broker or speed layer may be dead, stuck or given up before `/readyz` answers 503."),
+    ] = 5
     held_mb: Annotated[
         Positive, Meta(description="Megabytes of answers that are kept, so that pages and repetitions stay on their snapshot.")
     ] = 256

@@ -30,7 +30,8 @@ Parameters = dict[str, str | list[str]]
 class Asked(TypedDict, total=False):
     """What else a question says: windows that start in `[start, end)`, columns, what to count, and how fresh it has to be.
 
-    `order` has columns, each with a minus if it descends; `min_position` is a position as provenance has it, in JSON.
+    `order` has columns, each with a minus if it descends; `min_position` is a position as `send` returns it: the answer waits
+    until it counts that, and is refused (504, with `retry_after`) where that takes too long.
     """
 
     start: datetime
@@ -108,18 +109,33 @@ class Client:
         pages = self._pages(view, _parameters(keys, asked), page, ARROW)
         return pa.concat_tables(pa.ipc.open_stream(got.content).read_all() for got in pages)
 
-    def row(self, view: str, keys: Mapping[str, Key], *, window: datetime | None = None) -> dict[str, Any] | None:
+    def row(
+        self, view: str, keys: Mapping[str, Key], *, window: datetime | None = None, min_position: str | None = None
+    ) -> dict[str, Any] | None:
         """The row of one key and window; None if certainly nothing was counted."""
-        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)})
+        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)}) | _from(min_position)
         found: dict[str, Any] | None = self._get(f"/views/{quote(view, safe='')}/row", asked).json()["row"]
         return found
 
-    def lookup(self, view: str, keys: Sequence[Mapping[str, Key]], *, measures: Sequence[str] = ()) -> Rows:
+    def lookup(
+        self,
+        view: str,
+        keys: Sequence[Mapping[str, Key]],
+        *,
+        measures: Sequence[str] = (),
+        min_position: str | None = None,
+    ) -> Rows:
         """The rows of many keys at once, in their order."""
         named = [{name: None if value is None else _text(value) for name, value in key.items()} for key in keys]
         body = {"keys": named, **({"measures": list(measures)} if measures else {})}
-        got = _checked(self.http.post(f"/views/{quote(view, safe='')}/lookup", json=body)).json()
+        path = f"/views/{quote(view, safe='')}/lookup"
+        got = _checked(self.http.post(path, params=_from(min_position), json=body)).json()
         return Rows(got["rows"], got["total"], got["provenance"], tuple(got["absent"]))
+
+    def sql(self, statement: str, *, min_position: str | None = None) -> Rows:
+        """The rows of one SELECT over the views that the token may read."""
+        got = _checked(self.http.post("/sql", params=_from(min_position), json={"statement": statement})).json()
+        return Rows(got["rows"], got["total"], got["provenance"])
 
     def sources(self) -> list[dict[str, Any]]:
         """The sources of whose views the token may read some, or to which it may send."""
@@ -207,6 +223,11 @@ def _parameters(keys: Mapping[str, Key] | None, asked: Asked) -> Parameters:
         **({"null": null} if null else {}),
         **{name: _text(value) for name, value in named.items() if value is not None},
     }
+
+
+def _from(min_position: str | None) -> Parameters:
+    """The parameter of a question that waits until a position is counted."""
+    return {} if min_position is None else {"min_position": min_position}
 
 
 def _text(value: Key) -> str:

@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from cli.metrics.seen import Seen
 from ledger import rates
+from serving.part_state import STATES
 from serving.provenance import age
 
 Sample = tuple[tuple[str, ...], float]
@@ -61,6 +62,15 @@ def _until_loss(name: str) -> Callable[[Seen], Iterator[Sample]]:
 def _processes(seen: Seen) -> Iterator[Sample]:
     running = {process["name"] for process in seen.status["processes"]}
     yield from (((name,), name in running) for name in sorted({*seen.expected, *running}))
+
+
+def _parts(read: Callable[[Mapping[str, Any]], float | None]) -> Callable[[Seen], Iterator[Sample]]:
+    return lambda seen: _known(((part["part"],), read(part)) for part in seen.status["parts"])
+
+
+def _part_states(seen: Seen) -> Iterator[Sample]:
+    for part in seen.status["parts"]:
+        yield from (((part["part"], state), state == part["state"]) for state in STATES)
 
 
 def _log_ends(seen: Seen) -> Iterator[Sample]:
@@ -150,6 +160,21 @@ SCRAPE_SUCCESS: Final = Family(
 FAMILIES: Final = (
     SCRAPE_SUCCESS,
     Family("tandem_process_up", "gauge", ("process",), "1 if a process of `tandem up` runs, 0 if it does not.", _processes),
+    Family(
+        "tandem_part_red",
+        "gauge",
+        ("part",),
+        "1 if a part is dead, stuck or given up, 0 if not.",
+        _parts(lambda part: part["red"]),
+    ),
+    Family("tandem_part_state", "gauge", ("part", "state"), "1 for the state that a part is in.", _part_states),
+    Family(
+        "tandem_part_age_seconds",
+        "gauge",
+        ("part",),
+        "Seconds since a part last counted something or looked for something to count; missing where it tells nobody.",
+        _parts(lambda part: part["age_s"]),
+    ),
     Family(
         "tandem_publication_number",
         "gauge",

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tandem_dags import notes
 from tandem_dags.configuration import configuration
-from tandem_dags.task import Tandem
+from tandem_dags.task import STATUS, Tandem
 
 Approval = Literal["if shut", "always", "never"]
 CHANGES: Final = 3
@@ -74,7 +74,7 @@ class Promote(Tandem):
         """Run `promote`; a retry after it had its effect finds that."""
         release = _release(context)
         status = self.run_command(["status"])
-        self.judge(status)
+        self.judge(status, STATUS)
         if release is None or status.document["release"] == release:
             self.log.info("release %s is live already", status.document["release"])
             return {"publication": status.document["publication"], "release": status.document["release"]}
@@ -168,5 +168,5 @@ def _release(context: Context) -> int | None:
 def _standing(task: Tandem) -> list[int]:
     """The releases that stand beside the live one and never were live."""
     done = task.run_command(["status"])
-    task.judge(done)
+    task.judge(done, STATUS)
     return [one["release"] for one in done.document["standing"] if one["stage"] in ("being built", "ready")]

@@ -24,6 +24,9 @@ from tandem_dags.command import WRONG_USAGE, Command, Done, secrets_of
 from tandem_dags.configuration import configuration
 from tandem_dags.progress import ended as ended_hours
 
+STATUS = (0, 3)
+"""The exit codes of `tandem status` with a document: 3 where a part is dead, stuck or given up."""
+
 Announced = Literal["views", "days"]
 
 
@@ -86,11 +89,11 @@ class Tandem(BaseOperator):
         self.log.info("exit code %s: %s", done.code, json.dumps(done.document)[:20_000])
         return done
 
-    def judge(self, done: Done) -> None:
+    def judge(self, done: Done, expected: Collection[int] | None = None) -> None:
         """Fail unless the exit code is an expected one; for good where another try would say the same."""
         if done.code == WRONG_USAGE:
             raise AirflowFailException(done.error)
-        if done.code not in self.expected:
+        if done.code not in (self.expected if expected is None else expected):
             raise AirflowException(done.error)
 
     def on_kill(self) -> None:

@@ -1,6 +1,7 @@
 """What there is to say of views and sources themselves: definition, columns, how far they have come."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from serving.http.models import (
     EventField,
     GapState,
     LogState,
+    Part,
     Reason,
     SourceDescribed,
     SourceState,
@@ -23,6 +25,7 @@ from serving.http.models import (
 )
 from serving.http.pipeline import Log, Stored
 from serving.http.sources import open_to, read_of
+from serving.part_state import PartState
 from serving.provenance import written
 from serving.snapshot import Snapshot
 from views.decoder import decoder_name
@@ -98,6 +101,12 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
 def _adds(measure: Measure) -> bool:
     """Whether a measure of all is the sum of those of parts."""
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
+
+
+def parts(states: Iterable[PartState], *, narrowed: bool) -> list[Part]:
+    """The parts of the installation; why one stands still may name a source or a broker, so who is narrowed is not told."""
+    shown = (replace(one, why=None) if narrowed else one for one in states)
+    return [Part.model_validate(one.to_json()) for one in shown]
 
 
 def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside]:

@@ -1,15 +1,20 @@
 """Waiting until an answer is as fresh as it is asked to be."""
 
 import json
+from collections.abc import Collection
+from typing import Final
 
 import msgspec
 
-from ledger.positions import Position
+from ledger.positions import Position, distance
 from serving.http.problem import Problem
 from serving.http.server import Server
+from serving.part_state import NEEDED
 from serving.selection import BadSelection, parse_span
 from serving.snapshot import Snapshot
 from views.errors import TandemError
+
+_AGAIN: Final = {"Retry-After": "1"}
 
 
 async def wait(server: Server, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool) -> None:
@@ -36,8 +41,42 @@ async def wait(server: Server, source: str, *, min_position: str | None, max_age
             504,
             f"not as fresh as asked within {seconds} s: "
             f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, "
-            f"and the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}",
+            f"and the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
+            f"{_standing_still(server)}",
+            headers=_AGAIN,
         )
+
+
+async def wait_for_all(server: Server, sources: Collection[str], min_position: str) -> None:
+    """Return once answers about several sources count a position: each of those that know a topic of it.
+
+    Raises Problem 504 after as long as the settings say, and BadSelection.
+    """
+    position, seconds = _position(min_position), server.settings.wait_s
+    if not await server.asking.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
+        left = _lacking(server.asking.snapshot(), sources, position)
+        raise Problem(
+            504,
+            f"not as fresh as asked within {seconds} s: {left} offsets below min_position are not counted"
+            f"{_standing_still(server)}",
+            headers=_AGAIN,
+        )
+
+
+def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -> int:
+    """How many offsets below a position answers about these sources lack; one that has no answer says so itself."""
+    ends = [snapshot.tails[name].end for name in sources if name in snapshot.tails and snapshot.tails[name].problem is None]
+    lacking = 0
+    for topic in {topic for topic, _ in position}:
+        below = Position.of({place: offset for place, offset in position.items() if place[0] == topic})
+        known = [end for end in ends if any(place[0] == topic for place in end)]
+        lacking += max(distance(end, below) for end in known or [Position()])
+    return lacking
+
+
+def _standing_still(server: Server) -> str:
+    """Which part stands still, in words that are for everybody."""
+    return "".join(f"; {one.brief}" for one in server.parts.states if one.red and one.part in NEEDED)
 
 
 def _position(text: str) -> Position:

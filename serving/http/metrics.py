@@ -1,11 +1,13 @@
 """The server's own figures for Prometheus."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
 from serving.ingest.figures import Figures
+from serving.part_state import STATES, PartState
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
@@ -35,6 +37,16 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
+        self._red = Gauge(
+            "tandem_part_red", "1 if a part is dead, stuck or given up, 0 if not.", ["part"], registry=self.registry
+        )
+        self._states = Gauge("tandem_part_state", "1 for the state that a part is in.", ["part", "state"], registry=self.registry)
+        self._ages = Gauge(
+            "tandem_part_age_seconds",
+            "Seconds since a part last counted something or looked for something to count.",
+            ["part"],
+            registry=self.registry,
+        )
 
         self.ingest = Figures(self.registry)
 
@@ -51,6 +63,17 @@ class Metrics:
     def looked(self, *, failed: bool, seconds: float) -> None:
         """The reader looked for what is new."""
         self._looks.labels("failed" if failed else "read").observe(seconds)
+
+    def parts(self, states: Iterable[PartState]) -> None:
+        """The parts are in these states now."""
+        for gauge in (self._red, self._states, self._ages):
+            gauge.clear()
+        for one in states:
+            self._red.labels(one.part).set(one.red)
+            for state in STATES:
+                self._states.labels(one.part, state).set(state == one.state)
+            if one.age is not None:
+                self._ages.labels(one.part).set(one.age)
 
     def text(self) -> bytes:
         """All figures as Prometheus reads them."""

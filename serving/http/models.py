@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from serving.http.lookup import Scalar
+from serving.part_state import STATES
 from serving.provenance import Layer
 from views import exactness
 
@@ -244,10 +245,26 @@ class SourceState(BaseModel):
     gaps: list[GapState]
 
 
+class Part(BaseModel):
+    """One part of the installation: its state, since when, why, and what to do about it.
+
+    Why is null for tokens that are narrowed, since it may name what they may not see.
+    """
+
+    part: str = Field(examples=["broker", "speed"])
+    state: str = Field(examples=list(STATES))
+    red: bool = Field(description="Whether somebody has to look at it: it is dead, stuck or given up.")
+    since: str | None
+    why: str | None
+    advice: str | None
+    age_s: float | None = Field(description="Seconds since it last counted something or looked for something to count.")
+    sentence: str
+
+
 class Status(BaseModel):
     """What is published, and how far the views and sources have come of those that may be read.
 
-    `standing` are the releases beside the live one.
+    `parts` are what runs. `standing` are the releases beside the live one.
     """
 
     publication: int
@@ -255,6 +272,7 @@ class Status(BaseModel):
     at: str
     views: dict[str, ViewState]
     sources: dict[str, SourceState]
+    parts: list[Part]
     standing: list[Beside]
 
 

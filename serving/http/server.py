@@ -22,6 +22,7 @@ from serving.http.pipeline import Pipeline
 from serving.http.retrying import Retrying
 from serving.http.runs import Runs
 from serving.http.statements import Statements
+from serving.http.watching import Parts
 from serving.ingest.gateway import Gateway
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class Server:
     statements: Statements
     tables: Tables
     pipeline: Pipeline
+    parts: Parts
     runs: Runs
     retrying: Retrying
     gateway: Gateway
@@ -62,7 +64,14 @@ class Server:
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
         with self.pool.open():
-            async with self.identities.open(), self.asking.open(), self.statements.open(), self.runs.open(), self.gateway.open():
+            async with (
+                self.parts.open(),
+                self.identities.open(),
+                self.asking.open(),
+                self.statements.open(),
+                self.runs.open(),
+                self.gateway.open(),
+            ):
                 yield
 
     async def work(self, principal: Principal, function: Callable[[], T]) -> T:

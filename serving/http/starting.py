@@ -27,8 +27,10 @@ from serving.http.runs import Runs
 from serving.http.server import Server
 from serving.http.statements import Statements
 from serving.http.tandem import Tandem
+from serving.http.watching import LOG_S, Parts
 from serving.ingest.gateway import Gateway
 from serving.memory.store import Store
+from serving.recent import Recent
 from serving.sql.limits import Limits as Bounds
 
 _SECONDS: Final = 10
@@ -53,10 +55,11 @@ def of_project(
     serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables(settings.state), secrets_of(settings)
     store = Store(tables, secrets.randbits(64), serving.memory_mb << 20)
+    asking = Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
-        asking=Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked),
+        asking=asking,
         statements=Statements(
             store,
             Bounds(
@@ -68,6 +71,7 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
+        parts=Parts(settings, now, asking, Recent(LOG_S, clock)),
         runs=Runs(tandem, now, log, hidden),
         retrying=Retrying(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving.http.problem import Problem, response
 from serving.http.server import Server
+from serving.http.watching import HEADER
 
 _URL: Final = 16 << 10
 _HEADERS: Final = 32 << 10
@@ -33,6 +34,8 @@ class Wire:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
+                # Not in a body, which has a tag: the same snapshot is the same bytes, whoever counts on.
+                headers[HEADER] = server.parts.header
                 headers.setdefault("Cache-Control", "private, no-cache")
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))

@@ -22,6 +22,7 @@ from ledger import audits, delta, rates
 from ledger.audits import Audit, Figures
 from ledger.positions import LOG_START
 from ledger.rates import Rate
+from serving.part_state import STATES
 from tests.cli.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
 from tests.stack import PYTHONPATH, environ
@@ -105,7 +106,13 @@ def test_before_anything_is_published_what_is_unknown_is_missing(tmp_path: Path,
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text("SOURCES = ()\nVIEWS = ()\n")
     found = printed(tmp_path, capsys)
-    assert found == {"tandem_scrape_success": {(): 1}, "tandem_process_up": {("broker",): 0, ("speed",): 0}}
+    states = {(part, state): state == "not_started" for part in ("broker", "speed") for state in STATES}
+    assert found == {
+        "tandem_scrape_success": {(): 1},
+        "tandem_process_up": {("broker",): 0, ("speed",): 0},
+        "tandem_part_red": {("broker",): 0, ("speed",): 0},
+        "tandem_part_state": states,
+    }
 
 
 def test_json_holds_the_same_text(world: World, capsys: pytest.CaptureFixture[str]) -> None:

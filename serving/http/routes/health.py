@@ -22,13 +22,17 @@ async def healthz() -> Health:
 
 @router.get("/readyz", openapi_extra={"x-verb": "open"}, responses=problems(503, known=False))
 async def readyz(request: Request) -> Health:
-    """Say that every view can be answered: the realtime commits reach from the cut of each source without a gap, and this server
-    computes what is published as it was computed.
+    """Say that every view can be answered, and that answers go on: the realtime commits reach from the cut of each source without
+    a gap, this server computes what is published as it was computed, and neither broker nor speed layer has been dead, stuck or
+    given up for longer than `serving.stale_s`.
 
     Why not is for those who are known: `/status` tells them.
     """
-    if not _ready(server_of(request)):
+    server = server_of(request)
+    if not _ready(server):
         raise Problem(503, "answers cannot be given now; /status says why")
+    if (late := server.parts.unready()) is not None:
+        raise Problem(503, f"answers stand still: {late.brief}; /status says why, and what to do")
     return Health(status="ok")
 
 

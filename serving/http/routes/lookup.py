@@ -7,10 +7,11 @@ from fastapi import APIRouter, Request, Response
 
 from serving.http.answers import Answers
 from serving.http.documented import rows as documented
+from serving.http.freshness import wait
 from serving.http.gate import Gated
 from serving.http.lookup import matched, wanted
 from serving.http.models import Looked, Lookup
-from serving.http.parameters import Escaped, View
+from serving.http.parameters import Escaped, MinPosition, View
 from serving.http.problem import Problem
 from serving.http.question import parse_measures
 from serving.http.reading import Asked, Found, question_of, responded, view_for
@@ -26,13 +27,18 @@ router = APIRouter(route_class=Gated, tags=["rows"])
     response_model=Looked,
     responses=documented(413, conditional=False),
 )
-async def lookup(request: Request, view: View, body: Lookup, *, escaped: Escaped = False) -> Response:
+async def lookup(
+    request: Request, view: View, body: Lookup, *, min_position: MinPosition = None, escaped: Escaped = False
+) -> Response:
     """The rows that have any of many keys, at one snapshot, in the order of the keys."""
     server, principal = server_of(request), principal_of(request)
     most = server.settings.max_rows
     if len(body.keys) > most:
         raise Problem(400, f"{len(body.keys)} keys are more than a lookup takes; at most {most}")
     server.asking.snapshot()
+    if min_position is not None:
+        asked = await server.asking.ask(lambda answers: view_for(answers.views(), view, principal), by=str(principal))
+        await wait(server, asked.source.name, min_position=min_position, max_age=None, at_the_cut=body.layer == "batch")
 
     def looked_up(answers: Answers) -> tuple[Found, tuple[int, ...]]:
         of = view_for(answers.views(), view, principal)

@@ -17,10 +17,10 @@ router = APIRouter(route_class=Gated, tags=["health"])
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
 )
 async def metrics(request: Request) -> Response:
-    """Latencies by route and status, and how long the reader's looks take, as Prometheus reads them.
+    """Latencies by route and status, how long the reader's looks take, and the state of each part, as Prometheus reads them.
 
     What tables and log tell is in `tandem metrics`.
     """
-    return Response(
-        server_of(request).metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"}
-    )
+    server = server_of(request)
+    server.metrics.parts(server.parts.states)
+    return Response(server.metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"})

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Request, Response
 
 from serving.http.documented import rows as documented
 from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
+from serving.http.freshness import wait_for_all
 from serving.http.gate import Gated
 from serving.http.media import JSON
 from serving.http.models import Selected, Statement
-from serving.http.parameters import Escaped
+from serving.http.parameters import Escaped, MinPosition
 from serving.http.problem import Problem
 from serving.http.reading import readable
 from serving.http.server import principal_of, server_of
@@ -22,11 +23,11 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 
 
 @router.post("/sql", openapi_extra={"x-verb": "sql"}, response_model=Selected, responses=documented(413, conditional=False))
-async def sql(request: Request, body: Statement, *, escaped: Escaped = False) -> Response:
+async def sql(request: Request, body: Statement, *, min_position: MinPosition = None, escaped: Escaped = False) -> Response:
     """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table; at one snapshot.
 
     It runs in a process of its own that can open nothing, with bounds of time, memory and rows. Not for tokens that are bound to
-    rows.
+    rows. With `min_position` it waits until all views that the token may read, and that count topics of that position, count it.
     """
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:
@@ -35,6 +36,8 @@ async def sql(request: Request, body: Statement, *, escaped: Escaped = False) ->
     refuse_other(media, escaped=escaped)
     server.asking.snapshot()
     known = readable(server.statements.store.pinned().project.views, principal)
+    if min_position is not None:
+        await wait_for_all(server, {view.source.name for view in known.values()}, min_position)
     try:
         found = await server.statements.run(body.statement, readable=known, by=str(principal))
     except Refused as refused:

@@ -43,5 +43,6 @@ async def status(request: Request) -> Status:
         at=utc_text(publication.at),
         views={name: describing.state(view, snapshot) for name, view in found.items()},
         sources={name: describing.source_state(name, snapshot, log, stored, narrowed=narrowed) for name in shown},
+        parts=describing.parts(server.parts.states, narrowed=narrowed),
         standing=describing.standing(stored, shown, narrowed=narrowed),
     )

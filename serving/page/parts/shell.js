@@ -37,6 +37,7 @@ export function shell({ me, status, leave, announced }) {
   let names = "";
   let place = [];
   let down = false;
+  let still = "";
 
   function mark(path) {
     place = path;
@@ -49,10 +50,19 @@ export function shell({ me, status, leave, announced }) {
 
   status.subscribe((found) => {
     const live = found.state === "live";
-    connection.className = `connection ${live ? "good" : "bad"}`;
-    fill(connection, h("span", { class: "dot", "aria-hidden": "true" }), live ? "live" : "no answer");
-    banner.hidden = live;
+    const red = live ? (found.status?.parts ?? []).filter((part) => part.red) : [];
+    const said = live ? red.map((part) => `${part.part} ${part.state.replace("_", " ")}`).join(", ") || "live" : "no answer";
+    connection.className = `connection ${said === "live" ? "good" : "bad"}`;
+    fill(connection, h("span", { class: "dot", "aria-hidden": "true" }), said);
+    banner.hidden = said === "live";
+    const why = red.map((part) => part.sentence).join("\n");
+    if (live && why !== still) {
+      if (still && !red.length) announced.say("All parts run again.");
+      still = why;
+      fill(banner, red.map((part) => h("p", {}, `${part.sentence[0].toUpperCase()}${part.sentence.slice(1)}.`)));
+    }
     if (!live) {
+      still = null;
       const what = found.state === "gone" ? "The server does not answer. What is shown is as it was." : found.why;
       fill(banner, h("span", {}, what, ` Trying again every ${Math.round(found.again / 1000)} s.`), button("Try now", status.retry));
     } else if (down) announced.say("The server answers again.");

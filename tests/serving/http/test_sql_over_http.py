@@ -4,13 +4,14 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from serving.http.media import ARROW, CSV, MEDIA, NDJSON
 from tests.serving.http.served import Asker, Served
-from tests.serving.world import forty_hits, hit
+from tests.serving.world import forty_hits, hit, position
 
 SUM = "SELECT count(*) AS pages, sum(n) AS n, sum(price) AS price FROM per_page"
 
@@ -45,6 +46,24 @@ def test_views_are_joined_and_read_at_one_snapshot(served: Served, asker: Asker)
     assert asker.get("/views/ever/rows", params={"min_position": stands}).status_code == 200
     after = asker.post("/sql", json={"statement": statement}).json()["rows"][0]
     assert {name: after[name] - before[name] for name in after} == {"one": 1, "other": 1, "n": 1}
+
+
+def test_a_statement_waits_until_a_position_is_counted(tmp_path: Path) -> None:
+    world = forty_hits(tmp_path)
+    served = Served(world, {"wait_s": 1})
+    ahead = {"min_position": json.dumps(position(31, 12).to_json())}
+    statement = {"statement": "SELECT sum(n) AS n FROM per_page"}
+    with served.asker() as asker:
+        late = asker.post("/sql", json=statement, params=ahead)
+        assert (late.status_code, late.headers["Retry-After"]) == (504, "1")
+        assert late.json()["detail"] == "not as fresh as asked within 1 s: 2 offsets below min_position are not counted"
+        world.append(1, hit("/new", 5), hit("/new", 6))
+        world.trigger()
+        assert asker.post("/sql", json=statement, params=ahead).json()["rows"] == [{"n": 42}]
+        # A topic that no view counts is never counted.
+        other = {"min_position": '{"another": {"0": 1}}'}
+        assert asker.post("/sql", json=statement, params=other).status_code == 504
+        assert asker.post("/sql", json=statement, params={"min_position": "7"}).status_code == 400
 
 
 @pytest.mark.parametrize("media", MEDIA)

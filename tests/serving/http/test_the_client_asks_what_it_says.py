@@ -26,7 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def client(world: World) -> Iterator[Client]:
     served = Served(world, {"wait_s": 4})
-    with serving(served) as address, clients.client(address, served.token("client")) as found:
+    with serving(served) as address, clients.client(address, served.token("client", may=("read", "sql"))) as found:
         yield found
 
 
@@ -69,8 +69,13 @@ def test_views_are_described(client: Client) -> None:
 def test_you_read_what_you_wrote(world: World, client: Client) -> None:
     world.append(1, hit("/mine", 1))
     world.trigger()
-    found = client.rows("per_page", {"page": "/mine"}, min_position=json.dumps(world.end.to_json()))
-    assert found.total == 1
+    written = json.dumps(world.end.to_json())
+    assert client.rows("per_page", {"page": "/mine"}, min_position=written).total == 1
+    row = client.row("per_page", {"page": "/mine"}, window=NOON, min_position=written)
+    assert row is not None
+    assert client.lookup("per_page", [{"page": "/mine"}], min_position=written).rows == [row]
+    found = client.sql("SELECT n FROM per_page WHERE page = '/mine'", min_position=written)
+    assert (found.rows, found.total) == ([{"n": row["n"]}], 1)
 
 
 def test_what_is_refused_is_raised_with_its_sentence(client: Client) -> None:
@@ -81,7 +86,15 @@ def test_what_is_refused_is_raised_with_its_sentence(client: Client) -> None:
         client.view("../status")
     with pytest.raises(Refused, match="not as fresh as asked") as stale:
         client.rows("ever", min_position='{"T": {"0": 999}}')
-    assert stale.value.status == 504
+    assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
+    for ask in (
+        lambda ahead: client.row("ever", {}, min_position=ahead),
+        lambda ahead: client.lookup("per_page", [{"page": "/"}], min_position=ahead),
+        lambda ahead: client.sql("SELECT 1", min_position=ahead),
+    ):
+        with pytest.raises(Refused, match="not as fresh as asked") as stale:
+            ask('{"T": {"0": 999}}')
+        assert (stale.value.status, stale.value.retry_after) == (504, 1.0)
 
 
 def test_what_another_answered_is_no_sentence_of_ours() -> None:

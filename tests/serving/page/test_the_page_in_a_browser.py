@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -12,6 +13,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
+from infra import pulse
+from infra.pulse import Heart
 from ledger import audits
 from ledger.publications import history
 from ledger.realtime import Writer
@@ -285,6 +288,38 @@ def test_without_a_server_it_says_so_and_comes_back(open_page: Open) -> None:
     page.context.set_offline(False)
     page.get_by_role("button", name="Try now").click()
     expect(page.locator(".banner")).to_be_hidden()
+
+
+def test_a_part_that_stands_still_is_red_until_it_moves(open_page: Open, served: Served) -> None:
+    state = Path(served.world.tables.root)
+    heart = Heart(state, "speed")
+    banner, connection = ".banner", ".connection"
+    try:
+        heart.beat(1)
+        heart.begins(1, "hits")
+        heart.looked(1, "hits")
+        page = settled(open_page())
+        # Nothing beats any more: the process of this test lives, and its speed layer does not move.
+        expect(page.locator(banner)).to_contain_text("The speed layer has been stuck since")
+        expect(page.locator(banner)).to_contain_text("its process lives and does not move")
+        expect(page.locator(connection)).to_have_text("speed stuck")
+        expect(page.locator(connection)).to_have_class("connection bad")
+        stop = Event()
+
+        def beat() -> None:
+            while not stop.wait(0.2):
+                heart.beat(1)
+
+        beating = Thread(target=beat)
+        beating.start()
+        try:
+            expect(page.locator(connection)).to_have_text("live")
+            expect(page.locator(banner)).to_be_hidden()
+        finally:
+            stop.set()
+            beating.join()
+    finally:
+        pulse.file(state, "speed").unlink(missing_ok=True)
 
 
 def test_a_token_that_is_revoked_is_asked_for_again(open_page: Open, served: Served) -> None:

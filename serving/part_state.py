@@ -1,0 +1,234 @@
+"""The state of each part of a project, decided in one place: a pure function of the signs that were read, and a clock.
+
+| state         | red    | meaning                                                                            |
+| ------------- | ------ | ---------------------------------------------------------------------------------- |
+| `running`     | no     | its process lives, and its loop moves                                              |
+| `behind`      | no     | its loop moves, and has not counted for some seconds what the log has              |
+| `starting`    | partly | its process lives and has not looked at the log yet; red where it failed before    |
+| `stuck`       | yes    | its process lives, or may live, and its loop does not move                         |
+| `dead`        | yes    | its process is gone, and nobody stopped it                                         |
+| `given_up`    | yes    | it failed several times in a row, and nothing restarts it                          |
+| `not_started` | no     | nothing of it was started in this state folder, or `down` has stopped it           |
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from views.rows import utc_text
+
+State = Literal["running", "behind", "starting", "stuck", "dead", "given_up", "not_started"]
+STATES: Final[tuple[State, ...]] = get_args(State)
+SPEED: Final = "speed"
+BROKER: Final = "broker"
+NEEDED: Final = (BROKER, SPEED)
+"""The parts without which answers stand still."""
+
+SILENT: Final = timedelta(seconds=5)
+"""A part that has not beaten for longer than this does not move; a process that cannot be found is gone after `GONE`."""
+GONE: Final = timedelta(seconds=3)
+"""For so long a beat is believed over a pid that is not found: in another container the same process has another one."""
+BEHIND: Final = timedelta(seconds=15)
+"""A loop that moves is behind once records have waited for longer than this."""
+_CALLED: Final = {SPEED: "the speed layer", BROKER: "the broker"}
+
+
+class Loop(NamedTuple):
+    """How one source is followed: since when without standing still, when it was last seen to be counted, what it waits for.
+
+    `moved` is when it last did anything, `looked` when it last saw the end of the log or committed, None before it did.
+    """
+
+    source: str
+    moved: datetime
+    looked: datetime | None = None
+    waits: str = ""
+
+
+@dataclass(frozen=True)
+class Beat:
+    """What a part wrote of itself at `at`, and the loops of the release that answers come from; none once it has ended."""
+
+    at: datetime
+    loops: tuple[Loop, ...] = ()
+
+    @property
+    def looked(self) -> datetime | None:
+        """The oldest of the newest looks; None if a source has none."""
+        looks = [loop.looked for loop in self.loops]
+        return None if not looks or None in looks else min(at for at in looks if at is not None)
+
+
+class Failure(NamedTuple):
+    """What ended a part the last time: when, why, and what its supervisor advises; `over` if it is not restarted any more."""
+
+    at: datetime
+    why: str
+    advice: str
+    over: bool
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What was read of one part.
+
+    `recorded` says that `up` started it and `down` has not stopped it; `alive` whether its process was found, None without one
+    to look for; `stopped` that the kernel does not let it run. `failure` is why it is not running, or was not before it was
+    restarted. `beat` is this process's. `last` is the newest sign of life of a part that does not beat. `uncounted_since` is
+    since when the reader has known of records that are not counted, `committed` when something was counted last.
+    """
+
+    part: str
+    recorded: bool = False
+    alive: bool | None = None
+    stopped: bool = False
+    failure: Failure | None = None
+    beat: Beat | None = None
+    last: datetime | None = None
+    uncounted_since: datetime | None = None
+    committed: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A source of the speed layer that neither sees the end of its log nor commits for `stuck`, and a start longer than `ready`,
+    make their part stuck.
+    """
+
+    stuck: timedelta
+    ready: timedelta
+
+
+@dataclass(frozen=True)
+class PartState:
+    """One part's state, `since` when as far as that is known, why, and what to do about it.
+
+    `age` is in seconds since it last worked; None of a part that tells nobody when that was.
+    """
+
+    part: str
+    state: State
+    red: bool
+    since: datetime | None = None
+    why: str | None = None
+    advice: str | None = None
+    age: float | None = None
+
+    @property
+    def called(self) -> str:
+        """The part as a sentence names it."""
+        return _CALLED.get(self.part, f"`{self.part}`")
+
+    @property
+    def brief(self) -> str:
+        """The part, its state and since when: nothing that is not for everybody."""
+        since = "" if self.since is None else f" since {utc_text(self.since.replace(microsecond=0))}"
+        return f"{self.called} {_SAYS[self.state]}{since}"
+
+    @property
+    def sentence(self) -> str:
+        """The same, why, and what to do."""
+        return "".join((self.brief, f": {self.why}" if self.why else "", f"; {self.advice}" if self.advice else ""))
+
+    def to_json(self) -> dict[str, Any]:
+        """As `status --json` prints it."""
+        return {
+            "part": self.part,
+            "state": self.state,
+            "red": self.red,
+            "since": None if self.since is None else utc_text(self.since),
+            "why": self.why,
+            "advice": self.advice,
+            "age_s": self.age,
+            "sentence": self.sentence,
+        }
+
+
+_SAYS: Final[dict[State, str]] = {
+    "running": "has been running",
+    "behind": "has been behind",
+    "starting": "has been starting",
+    "stuck": "has been stuck",
+    "dead": "has been dead",
+    "given_up": "has been given up",
+    "not_started": "is not started here",
+}
+_AGAIN: Final = "`tandem logs` shows its last words, and `tandem up` starts it again"
+_ANEW: Final = "`tandem logs` shows its last words; `tandem down`, then `tandem up` starts it anew"
+
+_Decided = tuple[State, bool, datetime | None, str | None, str | None]
+
+
+def state_of(signs: Signs, *, now: datetime, bounds: Bounds) -> PartState:
+    """The state of a part at the time `now`. Times from the future, of a clock that was set back, count as now."""
+    worked = signs.last if signs.beat is None else signs.beat.looked
+    age = None if worked is None else max(0.0, (now - worked).total_seconds())
+    state, red, since, why, advice = _decided(signs, now=now, bounds=bounds)
+    return PartState(signs.part, state, red, None if since is None else min(since, now), why, advice, age)
+
+
+def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
+    beat, failure = signs.beat, signs.failure
+    if failure is not None and failure.over:
+        return "given_up", True, failure.at, failure.why, failure.advice or _AGAIN
+    silent = timedelta.max if beat is None else now - beat.at
+    if not signs.alive and (signs.part != SPEED or silent > GONE):
+        killed = beat is not None and bool(beat.loops)  # one that ends in order ends its loops first
+        if signs.recorded or (signs.alive is False and killed):
+            since = failure.at if failure is not None else signs.last if beat is None else beat.at
+            why = failure.why if failure is not None else "its process is gone"
+            return "dead", True, since, why, (failure.advice if failure is not None else "") or _AGAIN
+        return _not_started(signs, now=now, bounds=bounds)
+    if signs.stopped:
+        return "stuck", True, signs.last if beat is None else beat.at, "a signal stopped its process", "`kill -CONT` continues it"
+    if signs.part != SPEED:
+        return "running", False, None, None, None
+    if beat is None:
+        return _starting(signs, signs.last, now=now, bounds=bounds)
+    if silent > SILENT:
+        return "stuck", True, beat.at, "its process lives and does not move", _ANEW
+    return _moves(signs, beat, now=now, bounds=bounds)
+
+
+def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: Bounds) -> _Decided:
+    """The state of a speed layer whose process moves: whether each source of the live release gets on."""
+    waits = [loop for loop in beat.loops if loop.waits]
+    if waits:
+        longest = min(waits, key=lambda loop: loop.looked or loop.moved)
+        why = f"source '{longest.source}' waits for its broker: {longest.waits}"
+        return "stuck", True, longest.looked or longest.moved, why, "it goes on by itself once the broker answers"
+    if beat.looked is None:
+        began = [loop.moved for loop in beat.loops if loop.looked is None]
+        return _starting(signs, min(began, default=beat.at), now=now, bounds=bounds)
+    if now - beat.looked > bounds.stuck:
+        slowest = min(beat.loops, key=lambda loop: loop.looked or now)
+        return "stuck", True, beat.looked, f"source '{slowest.source}' neither reaches the end of its log nor commits", _ANEW
+    waited = beat.looked if signs.uncounted_since is None else min(beat.looked, signs.uncounted_since)
+    if now - waited > BEHIND:
+        return "behind", False, waited, "the log has records that are not counted yet", None
+    return "running", False, None, None, None
+
+
+def _starting(signs: Signs, since: datetime | None, *, now: datetime, bounds: Bounds) -> _Decided:
+    if since is not None and now - since > bounds.ready:
+        return "stuck", True, since, "it has started, and does not follow every source yet", _ANEW
+    if signs.failure is not None:
+        return "starting", True, signs.failure.at, signs.failure.why, signs.failure.advice or "wait until it has started again"
+    return "starting", False, since, "it does not follow every source yet", None
+
+
+def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
+    """Of a part that leaves nothing here: it may run elsewhere, so that only what it should have done tells of it."""
+    since = signs.uncounted_since
+    if since is not None and now - since > BEHIND and signs.committed is not None and now - signs.committed <= bounds.stuck:
+        return "behind", False, since, "it runs elsewhere, and the log has records that are not counted yet", None
+    if since is None or now - since <= bounds.stuck:
+        return "not_started", False, None, None, "`tandem up` starts it"
+    why = "the log has records that are not counted, and no speed layer runs in this state folder"
+    return "stuck", True, since, why, "see whether it runs elsewhere; `tandem up` starts one here"
+
+
+def reds(states: Iterable[PartState]) -> list[PartState]:
+    """Those that somebody has to look at."""
+    return [one for one in states if one.red]

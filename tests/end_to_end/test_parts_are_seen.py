@@ -1,0 +1,149 @@
+"""A speed layer that is stopped, and one that is killed, is seen everywhere within ten seconds; answers stay as they are."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cli.__main__ import main
+from cli.call import UNHEALTHY
+from infra import kafka
+from infra.jars import ROOT
+from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
+from tests.speed.test_killed import layer
+from tests.stack import environ, new_topic, produce
+
+pytestmark = pytest.mark.broker
+SEEN_S: Final = 10
+
+
+@pytest.fixture
+def topic(broker: kafka.Connection) -> kafka.Topic:
+    return new_topic(broker)
+
+
+@pytest.fixture
+def project(broker: kafka.Connection, topic: kafka.Topic, tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for name, content in project_files(topic.name).items():
+        (folder / name).write_bytes(content)
+    (folder / "tandem.toml").write_text(
+        f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
+    )
+    return folder
+
+
+@pytest.fixture
+def client(project: Path) -> Iterator[httpx.Client]:
+    """A client of `tandem serve`, as a process of its own."""
+    command = [sys.executable, "-m", "cli", "serve", "--project", str(project), "--port", "0", "--json"]
+    with subprocess.Popen(command, cwd=ROOT, env=environ(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = json.loads(process.stdout.readline())["address"]
+            secret = (project / ".tandem" / "access" / "first.token").read_text().strip()
+            with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {secret}"}, timeout=30) as found:
+                yield found
+        finally:
+            process.terminate()
+
+
+def within(seconds: float, condition: Callable[[], bool]) -> float:
+    """Wait until the condition holds; after how many seconds it did."""
+    began = time.monotonic()
+    wait_for(condition, seconds=seconds)
+    return time.monotonic() - began
+
+
+def test_a_layer_that_is_stopped_and_one_that_is_killed_are_seen_within_ten_seconds(
+    broker: kafka.Connection,
+    topic: kafka.Topic,
+    *,
+    project: Path,
+    client: httpx.Client,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def tandem(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([*arguments, "--project", str(project)])
+        return code, *capsys.readouterr()
+
+    def part() -> tuple[int, dict[str, Any]]:
+        code, out, _ = tandem("status", "--json")
+        return code, next(one for one in json.loads(out)["parts"] if one["part"] == "speed")
+
+    def figure(name: str, **labels: str) -> float:
+        families = text_string_to_metric_families(client.get("/metrics").text)
+        (found,) = (one.value for of in families for one in of.samples if (one.name, one.labels) == (name, labels))
+        return found
+
+    def is_seen(state: str) -> None:
+        began = time.monotonic()
+        within(SEEN_S, lambda: part()[0] == UNHEALTHY)
+        within(SEEN_S - (time.monotonic() - began), lambda: client.get("/readyz").status_code == 503)
+        problem = client.get("/readyz").json()
+        assert problem["detail"].startswith(f"answers stand still: the speed layer has been {state} since ")
+        told = part()[1]
+        assert (told["state"], told["red"]) == (state, True)
+        assert told["advice"]
+        since = datetime.fromisoformat(told["since"])
+        assert abs(datetime.now(since.tzinfo).timestamp() - since.timestamp()) < 60
+
+        after = client.get(rows)
+        assert (after.content, after.headers["ETag"]) == (before.content, before.headers["ETag"])
+        assert f"speed={state};since=" in after.headers["Tandem-Parts"]
+        same = client.get(rows, headers={"If-None-Match": before.headers["ETag"]})
+        assert (same.status_code, same.content) == (304, b"")
+        assert f"speed={state};since=" in same.headers["Tandem-Parts"]
+        assert f"speed={state};since=" in client.get("/nowhere").headers["Tandem-Parts"]
+        assert figure("tandem_part_red", part="speed") == 1
+        assert figure("tandem_part_state", part="speed", state=state) == 1
+        assert figure("tandem_part_age_seconds", part="speed") > 1
+        assert [one["red"] for one in client.get("/status").json()["parts"] if one["part"] == "speed"] == [True]
+        code, out, err = tandem("query", "per_minute")
+        assert code == 0
+        assert f"the speed layer has been {state} since " in err
+        assert "5 records wait" in err
+        assert state not in out
+        code, out, err = tandem("sql", "SELECT count(*) AS n FROM per_minute")
+        assert code == 0
+        assert f"the speed layer has been {state} since " in err
+        assert state not in out
+
+    settings = settings_for(broker, project / ".tandem")
+    produce(broker, topic, some(range(20)))
+    with layer(project, tmp_path / "log") as process:
+        wait_for(lambda: folded(settings) == log_end(broker, topic))
+        wait_for(lambda: part()[1]["state"] == "running")
+        wait_for(lambda: client.get("/readyz").status_code == 200)
+        rows = "/views/per_minute/rows"
+        wait_for(lambda: client.get(rows).json()["total"] > 0)
+        before = client.get(rows)
+        assert before.headers["Tandem-Parts"] == "speed=running"
+        assert figure("tandem_part_red", part="speed") == 0
+        assert tandem("query", "per_minute")[2] == ""
+
+        process.send_signal(signal.SIGSTOP)
+        produce(broker, topic, some(range(20, 25)))
+        is_seen("stuck")
+        process.send_signal(signal.SIGCONT)
+        within(60, lambda: client.get("/readyz").status_code == 200)
+        wait_for(lambda: folded(settings) == log_end(broker, topic))
+        within(60, lambda: part()[0] == 0)
+        wait_for(lambda: client.get(rows).headers["ETag"] != before.headers["ETag"])
+
+        before = client.get(rows)
+        process.kill()
+        produce(broker, topic, some(range(25, 30)))
+        is_seen("dead")

@@ -1,0 +1,120 @@
+"""Every answer tells in a header which parts stand still; no body and no tag is another one by it."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import msgspec
+import pytest
+
+from infra import processes, pulse
+from infra.pulse import Heart
+from serving.http.watching import HEADER
+from tests.serving.http.served import Asker, Served
+from tests.serving.world import NOON, World, nine_hits
+
+ROWS = "/views/per_page/rows"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return nine_hits(tmp_path)
+
+
+@contextmanager
+def beating(state: Path) -> Iterator[Heart]:
+    """A speed layer that moves, as its pulse has it."""
+    heart, over = Heart(state, "speed"), Event()
+    heart.beat(1)
+    heart.begins(1, "hits")
+
+    def beat() -> None:
+        while not over.wait(0.2):
+            heart.beat(1)
+            heart.looked(1, "hits")
+
+    thread = Thread(target=beat)
+    thread.start()
+    try:
+        yield heart
+    finally:
+        over.set()
+        thread.join()
+
+
+def died(state: Path) -> None:
+    """The record of a speed layer that `up` has started, and whose process is gone."""
+    (state / "run").mkdir(parents=True, exist_ok=True)
+    gone = processes.Process("speed", 2**22 + 1, "of another boot", str(state / "speed.log"))
+    (state / "run" / "speed.json").write_bytes(msgspec.json.encode(gone))
+
+
+def until(asker: Asker, told: str, path: str = ROWS) -> Any:
+    """The first answer whose header has this text."""
+    deadline = time.monotonic() + 60
+    while told not in (answer := asker.get(path)).headers[HEADER]:
+        assert time.monotonic() < deadline, answer.headers[HEADER]
+    return answer
+
+
+def test_every_answer_has_the_header_and_the_same_bytes(world: World) -> None:
+    served = Served(world)
+    state = Path(world.tables.root)
+    with served.asker() as asker, beating(state):
+        before = until(asker, "speed=running")
+        assert before.headers[HEADER] == "broker=not_started, speed=running"
+    pulse.file(state, "speed").unlink()
+    died(state)
+    with served.asker() as asker:
+        after = until(asker, "speed=dead")
+        tag = before.headers["ETag"]
+        assert (after.content, after.headers["ETag"]) == (before.content, tag)
+        same = asker.get(ROWS, headers={"If-None-Match": tag})
+        assert (same.status_code, same.content) == (304, b"")
+        wrong = served.another(None)
+        answers = [same, asker.get("/nowhere"), asker.get("/healthz"), asker.get("/"), asker.get(f"{ROWS}?nothing=1")]
+        answers += [asker.runner.run(wrong.get(ROWS)), asker.get("/views/ever/row"), asker.post("/sql", json={"statement": "x"})]
+        for answer in answers:
+            assert "speed=dead" in answer.headers[HEADER], answer.url
+
+
+def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) -> None:
+    for bound, ready in ((3600, 200), (0, 503)):
+        served = Served(world, {"stale_s": bound})
+        log = Path(world.tables.root) / "speed.log"
+        died(Path(world.tables.root))
+        log.touch()
+        os.utime(log, ((NOON - timedelta(minutes=10)).timestamp(),) * 2)
+        with served.asker() as asker:
+            until(asker, 'speed=dead;since="2026-11-01T11:50:00Z"', "/healthz")
+            answer = asker.get("/readyz")
+            assert answer.status_code == ready
+            if ready == 503:
+                said = "answers stand still: the speed layer has been dead since 2026-11-01T11:50:00Z; "
+                assert answer.json()["detail"] == f"{said}/status says why, and what to do"
+            (broker, speed) = asker.get("/status").json()["parts"]
+            assert (broker["state"], broker["red"], speed["state"], speed["red"]) == ("not_started", False, "dead", True)
+            assert speed["since"] == "2026-11-01T11:50:00Z"
+            assert speed["why"] == "its process is gone"
+    narrow = Served(world)
+    with narrow.asker(narrow.token("narrow", views=["per_page"])) as asker:
+        until(asker, "speed=dead", "/healthz")
+        (_, speed) = asker.get("/status").json()["parts"]
+        assert (speed["state"], speed["why"]) == ("dead", None)
+
+
+def test_metrics_have_each_part(world: World) -> None:
+    served = Served(world)
+    died(Path(world.tables.root))
+    with served.asker() as asker:
+        until(asker, "speed=dead", "/healthz")
+        text = asker.get("/metrics").text
+    assert 'tandem_part_red{part="speed"} 1.0' in text
+    assert 'tandem_part_red{part="broker"} 0.0' in text
+    assert 'tandem_part_state{part="speed",state="dead"} 1.0' in text
+    assert 'tandem_part_state{part="speed",state="running"} 0.0' in text
