@@ -58,12 +58,17 @@ class Refused(TandemError):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as dicts, with the number that there are, where they come from, and `absent`, the keys of a look-up without any."""
+    """Rows as dicts, with the number that there are and where they come from.
+
+    Of a look-up `absent` has the numbers of the keys without any row, and `hidden` those of the keys whose rows the token may not
+    see, whether there are any or not.
+    """
 
     rows: list[dict[str, Any]]
     total: int
     provenance: Mapping[str, Any]
     absent: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
 
 
 class Place(NamedTuple):
@@ -112,7 +117,7 @@ class Client:
     def row(
         self, view: str, keys: Mapping[str, Key], *, window: datetime | None = None, min_position: str | None = None
     ) -> dict[str, Any] | None:
-        """The row of one key and window; None if certainly nothing was counted."""
+        """The row of one key and window; None if certainly nothing was counted. Refused (403) if the token may not see it."""
         asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)}) | _from(min_position)
         found: dict[str, Any] | None = self._get(f"/views/{quote(view, safe='')}/row", asked).json()["row"]
         return found
@@ -130,7 +135,7 @@ class Client:
         body = {"keys": named, **({"measures": list(measures)} if measures else {})}
         path = f"/views/{quote(view, safe='')}/lookup"
         got = _checked(self.http.post(path, params=_from(min_position), json=body)).json()
-        return Rows(got["rows"], got["total"], got["provenance"], tuple(got["absent"]))
+        return Rows(got["rows"], got["total"], got["provenance"], tuple(got["absent"]), tuple(got["hidden"]))
 
     def sql(self, statement: str, *, min_position: str | None = None) -> Rows:
         """The rows of one SELECT over the views that the token may read."""

@@ -31,21 +31,33 @@ Name = Literal["late_duplicate", "conflicting_duplicate", "order_of_addition", "
 MARK: Final = "_exactness"
 """The field of a row that lists the names of its own reasons; a row without it has none. No key or measure begins with _."""
 
+COUNTS: Final = frozenset({"repaired", "dropped", "offsets"})
+"""Figures that count events of the whole view or source."""
+
 _ORDER: Final[tuple[Label, ...]] = get_args(Label)
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a value is not plainly exact: `says` is for people, `figures` are for programs."""
+    """Why a value is not plainly exact: `says` is for people, `figures` are for programs.
+
+    `counted` is the part of `says` that counts events of the whole view or source, and COUNTS are the figures that do.
+    """
 
     name: Name
     label: Label
     says: str
     figures: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    counted: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object: name, label and words, then the figures."""
         return {"reason": self.name, "label": self.label, "says": self.says, **self.figures}
+
+    def without_counts(self) -> "Reason":
+        """The same for somebody who may see some of the rows only; figures that count all are None."""
+        figures = {name: None if name in COUNTS else value for name, value in self.figures.items()}
+        return replace(self, says=self.says.replace(self.counted, ""), figures=figures, counted="")
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,11 @@ class Exactness:
         """The same of an answer without a marked row."""
         return replace(self, marked=()) if self.marked else self
 
+    def without_counts(self) -> "Exactness":
+        """The same for somebody who may see some of the rows only."""
+        every, marked = (tuple(reason.without_counts() for reason in reasons) for reasons in (self.every, self.marked))
+        return replace(self, every=every, marked=marked)
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object."""
         return {
@@ -136,6 +153,7 @@ def late_duplicate(horizon: timedelta, repaired: int | None, since: datetime | N
             "repaired": repaired,
             "identities_since": told,
         },
+        counted=found,
     )
 
 
@@ -145,19 +163,20 @@ def conflicting_duplicate(dropped: int) -> Reason:
     Realtime views keep the copy that they met first, a recompute the first one in the order of the log; `dropped` are those
     that realtime views dropped.
     """
+    counted = f" ({dropped} were dropped)"
     return Reason(
         "conflicting_duplicate",
         "exact_unless_duplicate",
-        f"exact unless a recompute keeps another copy of an event than was counted ({dropped} were dropped)",
+        f"exact unless a recompute keeps another copy of an event than was counted{counted}",
         {"dropped": dropped},
+        counted,
     )
 
 
 def gap(name: str, offsets: int, reason: str) -> Reason:
     """Of all rows, where the log lost offsets of the counted range."""
-    return Reason(
-        "gap", "incomplete", f"incomplete: gap {name} lost {offsets} offsets ({reason})", {"name": name, "offsets": offsets}
-    )
+    counted = f" lost {offsets} offsets ({reason})"
+    return Reason("gap", "incomplete", f"incomplete: gap {name}{counted}", {"name": name, "offsets": offsets}, counted)
 
 
 COMPACTION: Final = Reason(

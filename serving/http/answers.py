@@ -141,7 +141,7 @@ class Answers:
             at = self._view(question)
             if at.memory is not None:
                 found = at.scan(question.keys, between=question.between)
-                return self._answered(question, *_rows_of(question, found), self._dice_of(at.memory, question))
+                return self._answered(question, *_rows_of(found), self._dice_of(at.memory, question))
         if question != question.whole and approximations(question.view):
             whole = self.answer(question.whole)
             return self._answered(question, _picked(question, whole.table), whole.provenance, whole.dice)
@@ -177,7 +177,7 @@ class Answers:
         if question.publication is not None:
             reader = self._reader(question.publication)
             found = reader.answer(view.name, keys=question.keys, between=question.between, layer=question.layer)
-            return _rows_of(question, found)
+            return _rows_of(found)
         selection = select(view, question.keys, question.between)
         try:
             found = self.store.from_files(self.live(), view, selection, question.layer, None)
@@ -187,7 +187,7 @@ class Answers:
                 found = self.store.from_files(self.live(), view, selection, question.layer, None)
             except Unreadable as error:
                 raise ReadFailed(str(error)) from error
-        return _rows_of(question, found)
+        return _rows_of(found)
 
     def _stand(self, question: Question) -> str:
         number = question.publication
@@ -241,16 +241,16 @@ def _refuse_other(stand: str | None, now: str) -> None:
         raise Gone("the snapshot of this cursor is not held any more; ask again without the cursor")
 
 
-def _rows_of(question: Question, found: Outcome) -> tuple[pa.Table, Provenance]:
+def _rows_of(found: Outcome) -> tuple[pa.Table, Provenance]:
     if isinstance(found, Failed):
         raise ReadFailed(found.reason)
     rows = found.with_touched()
-    return rows.slice(0, 0) if question.never else rows, found.provenance
+    return rows, found.provenance
 
 
 def _picked(question: Question, rows: pa.Table) -> pa.Table:
     """The rows of an answer to all that a question asks for."""
-    return rows.slice(0, 0) if question.never else Selection(question.keys, *question.between, timedelta(0)).filter(rows)
+    return Selection(question.keys, *question.between, timedelta(0)).filter(rows)
 
 
 def _in_order(question: Question, rows: pa.Table) -> pa.Table:

@@ -41,7 +41,7 @@ def row(request: Request) -> Response | None:
     answers.store.use(name)
     start = question.between[0]
     key = tuple(question.keys[one].as_py() for one in view.keys)
-    found = None if question.never else memory.answers.row(key, None if start is None else since_1970(start))
+    found = memory.answers.row(key, None if start is None else since_1970(start))
     bound, common = bool(principal.rights.rows), answers.common(pinned, view, memory)
     entity = entity_of(common.tag(question), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
     if (same := unchanged(request, entity)) is not None:

@@ -24,6 +24,7 @@ from serving.http.models import (
     ViewSummary,
 )
 from serving.http.pipeline import Log, Stored
+from serving.http.problem import UNSAID
 from serving.http.sources import open_to, read_of
 from serving.part_state import PartState
 from serving.provenance import written
@@ -48,19 +49,19 @@ def summary(view: View) -> ViewSummary:
     return ViewSummary(name=view.name, doc=view.doc, keys=list(view.keys), window=str(view.window), measures=list(view.measures))
 
 
-def described(view: View, snapshot: Snapshot) -> ViewDescribed:
-    """All of a view."""
+def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
+    """All of a view; who is `bound` to rows is not told positions."""
     return ViewDescribed(
         **summary(view).model_dump(),
         source=view.source.name,
         where=view.where,
         columns=[_column(view, field) for field in answer_schema(view)],
-        state=state(view, snapshot),
+        state=state(view, snapshot, bound=bound),
     )
 
 
-def state(view: View, snapshot: Snapshot) -> ViewState:
-    """How far a view has come."""
+def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
+    """How far a view has come; who is `bound` to rows is not told positions, nor the reason of a problem, which may name some."""
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return ViewState(
         source=view.source.name,
@@ -68,11 +69,11 @@ def state(view: View, snapshot: Snapshot) -> ViewState:
         release=snapshot.publication.release,
         fingerprint=live.fingerprint,
         batch_version=live.version,
-        cut=tail.cut.to_json(),
-        realtime=tail.end.to_json(),
+        cut=None if bound else tail.cut.to_json(),
+        realtime=None if bound else tail.end.to_json(),
         newest=_newest(snapshot, view.source.name),
         watermark=written(snapshot.watermark(view.source.name)),
-        problem=tail.problem,
+        problem=UNSAID if bound and tail.problem else tail.problem,
     )
 
 
@@ -98,6 +99,33 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
     )
 
 
+def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
+    """The same for who is bound to rows: how fresh it is and whether anything is lost, no position and no count."""
+    tail = snapshot.tails[name]
+    return SourceState(
+        cut=None,
+        realtime=None,
+        newest=_newest(snapshot, name),
+        watermark=written(snapshot.watermark(name)),
+        behind_bridge=None,
+        identities_since=None if tail.identities_since is None else utc_text(tail.identities_since),
+        problem=UNSAID if tail.problem else None,
+        log=None,
+        archive=None,
+        until_loss=None,
+        gaps=[
+            GapState(
+                name=gap.name,
+                offsets=None,
+                reason=None,
+                accepted=done,
+                warning=None if done else f"gap {gap.name} is not accepted",
+            )
+            for gap, done in snapshot.gaps_of(name).items()
+        ],
+    )
+
+
 def _adds(measure: Measure) -> bool:
     """Whether a measure of all is the sum of those of parts."""
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
@@ -109,14 +137,17 @@ def parts(states: Iterable[PartState], *, narrowed: bool) -> list[Part]:
     return [Part.model_validate(one.to_json()) for one in shown]
 
 
-def standing(stored: Stored, sources: Collection[str], *, narrowed: bool) -> list[Beside]:
-    """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told."""
+def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound: bool) -> list[Beside]:
+    """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told.
+
+    Who is `bound` to rows is not told how many offsets they are behind.
+    """
     return [
         Beside(
             release=one.release,
             stage=one.stage,
             why=None if narrowed else one.why,
-            lag={name: lag for name, lag in one.lag.items() if name in sources},
+            lag=None if bound else {name: lag for name, lag in one.lag.items() if name in sources},
         )
         for one in stored.beside
     ]

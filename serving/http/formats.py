@@ -95,12 +95,16 @@ def _ranges(accept: str) -> list[tuple[str, float]]:
 def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     """The provenance as JSON: as `query` prints it, but for the age, which is another one at each look; `newest` stays.
 
-    Who is `bound` to some rows is not told what is counted over all of the view's.
+    Who is `bound` to some rows is not told what is counted over all of the view's, nor positions, which count the source's.
     """
     told = of.to_json(now=of.newest or _ANY)
     del told["age_s"]
     told["newest"] = None if of.newest is None else utc_text(of.newest)
-    return {**told, "rejected": None, "after_final": None, "ahead": None} if bound else told
+    if not bound:
+        return told
+    hidden = dict.fromkeys(("cut", "realtime", "rejected", "after_final", "ahead"))
+    gaps = [{**gap, "ranges": None, "reason": None} for gap in told["gaps"]]
+    return {**told, **hidden, "exactness": of.exactness.without_counts().to_json(), "gaps": gaps}
 
 
 def headers_of(told: Mapping[str, Any], *, total: int, following: str | None) -> dict[str, str]:

@@ -17,11 +17,16 @@ from views.errors import TandemError
 _AGAIN: Final = {"Retry-After": "1"}
 
 
-async def wait(server: Server, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool) -> None:
+async def wait(
+    server: Server, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
+) -> None:
     """Return once answers about a source count a position, and an event that was appended at most so long ago.
 
-    With `at_the_cut` they count what is below it. Raises Problem 504 after as long as the settings say, and BadSelection.
+    With `at_the_cut` they count what is below it. Who is `bound` to rows may ask by no position and is told none. Raises
+    BadSelection, and Problem 504 after as long as the settings say.
     """
+    if bound and min_position is not None:
+        raise Problem(403, "a token that is bound to rows may not ask by position: positions are of all rows")
     position = None if min_position is None else _position(min_position)
     most = None if max_age is None else parse_span(max_age)
 
@@ -37,11 +42,11 @@ async def wait(server: Server, source: str, *, min_position: str | None, max_age
     if not await server.asking.until(holds, seconds=seconds):
         snapshot = server.asking.snapshot()
         tail, newest = snapshot.tails[source], snapshot.newest(source)
+        stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
         raise Problem(
             504,
-            f"not as fresh as asked within {seconds} s: "
-            f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, "
-            f"and the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
+            f"not as fresh as asked within {seconds} s: {stand}"
+            f"the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
             f"{_standing_still(server)}",
             headers=_AGAIN,
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from serving.http.question import outside
 from serving.memory.key_values import fits
 from serving.selection import BadSelection, parse_keys
 from views import arrays, engine, python_values
@@ -46,8 +47,14 @@ def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
     same = " AND ".join(f"_rows.{quoted(name)} IS NOT DISTINCT FROM _wanted.{quoted(name)}" for name in view.keys)
     sql = f"SELECT _wanted._n, _rows._i FROM _wanted JOIN _rows ON {same} ORDER BY 1, 2"
     found = engine.query(sql, {"_rows": numbered, "_wanted": keys})
-    absent = np.setdiff1d(np.arange(len(keys)), found["_n"].to_numpy())
+    absent = np.setdiff1d(keys["_n"].to_numpy(), found["_n"].to_numpy())
     return Matched(rows.take(found["_i"].combine_chunks()), tuple(absent.tolist()))
+
+
+def visible(keys: pa.Table, bound: Mapping[str, pa.Scalar]) -> pa.Table:
+    """Those of `wanted` whose rows somebody may see who is bound to values of keys."""
+    seen = [not outside({name: keys[name][place] for name in bound}, bound) for place in range(len(keys))]
+    return keys.filter(pa.array(seen, pa.bool_())) if bound else keys
 
 
 def _value(view: View, number: int, name: str, value: Scalar, arrow: pa.DataType) -> Any:

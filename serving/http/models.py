@@ -68,15 +68,18 @@ class Exactness(Said):
 
 
 class Provenance(BaseModel):
-    """What an answer counts, up to where, how fresh it is and how exact."""
+    """What an answer counts, up to where, how fresh it is and how exact.
+
+    Positions, and what is counted over all rows of the view or source, are null for tokens that are bound to rows.
+    """
 
     layer: Layer
     publication: int
     release: int
     fingerprint: str
     batch_version: int
-    cut: Place
-    realtime: Place
+    cut: Place | None
+    realtime: Place | None
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None
     after_final: int | None
@@ -102,7 +105,10 @@ class Rows(BaseModel):
 
 
 class OneRow(BaseModel):
-    """One row; null is the certainty that nothing of these keys and this window was counted up to `provenance.realtime`."""
+    """One row; null is the certainty that nothing of these keys and this window was counted up to `provenance.realtime`.
+
+    A token that is bound to rows gets 403 for all other keys, whether anything was counted of them or not.
+    """
 
     view: str
     row: Row | None
@@ -110,9 +116,13 @@ class OneRow(BaseModel):
 
 
 class Looked(Rows):
-    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys that no row has, from 0."""
+    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys that no row has, from 0.
+
+    `hidden` has the numbers of the keys whose rows the token may not see, whether there are any or not; they are not in `absent`.
+    """
 
     absent: list[int]
+    hidden: list[int]
 
 
 class Lookup(BaseModel):
@@ -145,15 +155,18 @@ class Column(BaseModel):
 
 
 class ViewState(BaseModel):
-    """How far a view has come; `problem` says why it has no answers, if it has none."""
+    """How far a view has come; `problem` says why it has no answers, if it has none.
+
+    Positions are null for tokens that are bound to rows.
+    """
 
     source: str
     publication: int
     release: int
     fingerprint: str
     batch_version: int
-    cut: Place
-    realtime: Place
+    cut: Place | None
+    realtime: Place | None
     newest: str | None
     watermark: str | None
     problem: str | None
@@ -212,34 +225,40 @@ class GapState(BaseModel):
     """Offsets that the log lost before they were archived; `warning` says how to go on until a recompute accepts the gap."""
 
     name: str
-    offsets: int
-    reason: str
+    offsets: int | None
+    reason: str | None
     accepted: bool
     warning: str | None
 
 
 class Beside(BaseModel):
-    """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones."""
+    """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones.
+
+    `lag` is null for tokens that are bound to rows.
+    """
 
     release: int
     stage: str = Field(examples=["being built", "ready", "was live", "failed"])
     why: str | None
-    lag: dict[str, int]
+    lag: dict[str, int] | None
 
 
 class SourceState(BaseModel):
-    """How far a source has come; `until_loss` is null where the broker does not tell it."""
+    """How far a source has come; `until_loss` is null where the broker does not tell it.
 
-    cut: Place
-    realtime: Place
+    Positions, counts, `log`, `archive` and `until_loss` are null for tokens that are bound to rows; of gaps there is the name.
+    """
+
+    cut: Place | None
+    realtime: Place | None
     newest: str | None
     watermark: str | None
-    behind_bridge: bool
+    behind_bridge: bool | None
     identities_since: str | None = Field(
         description="Since when duplicates are known, where speed.identities_mb is too small for the horizon; else null."
     )
     problem: str | None
-    log: LogState
+    log: LogState | None
     archive: ArchiveState | None
     until_loss: UntilLossState | None
     gaps: list[GapState]

@@ -20,7 +20,7 @@ class ViewDiff(BaseModel):
 class Published(BaseModel):
     """A publication: who made it live, when, why and of what kind; its release, its cuts and batch versions, the code's revision.
 
-    `diff` is of a promotion, and null for tokens that are bound to rows, since it counts all of them.
+    `diff` is of a promotion. It, cuts and gaps are null for tokens that are bound to rows, since they are of all rows.
     """
 
     publication: int
@@ -31,9 +31,9 @@ class Published(BaseModel):
     why: str
     release: int
     revision: str = Field(examples=["3f9c6da1b2c4"])
-    cuts: dict[str, Place]
+    cuts: dict[str, Place] | None
     views: dict[str, list[int]] = Field(description="By view the batch versions that it is made of.")
-    gaps: list[str] = Field(description="The gaps that it was built in spite of.")
+    gaps: list[str] | None = Field(description="The gaps that it was built in spite of.")
     diff: dict[str, ViewDiff] | None
 
 

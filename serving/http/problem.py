@@ -11,7 +11,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fastapi import Request
@@ -21,7 +21,12 @@ from starlette.responses import Response
 
 from views.errors import TandemError
 
+if TYPE_CHECKING:
+    from serving.access.rights import Principal
+
 MEDIA = "application/problem+json"
+UNSAID = "no answer can be given now; `/status` tells why to a token that is not bound to rows"
+"""What somebody is told who may see some of the rows only, in place of a reason that may name positions."""
 
 
 class Problem(HTTPException):
@@ -69,10 +74,11 @@ async def of_validation(_: Request, error: Exception) -> Response:
     return response(400, "; ".join(said))
 
 
-async def of_tandem(_: Request, error: Exception) -> Response:
-    """What could not be read: no answer is given."""
+async def of_tandem(request: Request, error: Exception) -> Response:
+    """What could not be read: no answer is given. The reason may name positions, which not everybody may see."""
     assert isinstance(error, TandemError)
-    return response(503, str(error))
+    principal: Principal | None = getattr(request.state, "principal", None)
+    return response(503, UNSAID if principal is not None and principal.rights.rows else str(error))
 
 
 async def of_defect(_: Request, __: Exception) -> Response:

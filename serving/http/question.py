@@ -17,8 +17,7 @@ from views.view import View, answer_schema
 class Question:
     """Rows of a view that have the given `keys` and whose window starts `between` two times, in an `order`.
 
-    `order` has columns with whether they ascend; after them the rows are by window and keys. `never` asks for no row at all: the
-    keys that were named are not among those that may be seen.
+    `order` has columns with whether they ascend; after them the rows are by window and keys.
     """
 
     view: View
@@ -27,26 +26,24 @@ class Question:
     layer: Layer = "merged"
     publication: int | None = None
     order: tuple[tuple[str, bool], ...] = ()
-    never: bool = False
 
     @property
     def whole(self) -> "Question":
         """The same of all rows of the view."""
-        return replace(self, keys={}, between=ALWAYS, order=(), never=False)
+        return replace(self, keys={}, between=ALWAYS, order=())
 
     @property
     def digest(self) -> str:
         """The same text for the same question, another one for another."""
         keys = {name: [value.is_valid, str(value.as_py())] for name, value in sorted(self.keys.items())}
         between = [None if bound is None else bound.isoformat() for bound in self.between]
-        parts = [self.view.name, keys, between, self.layer, self.publication, self.order, self.never]
+        parts = [self.view.name, keys, between, self.layer, self.publication, self.order]
         return sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
-def restricted(keys: Mapping[str, pa.Scalar], bound: Mapping[str, pa.Scalar]) -> tuple[dict[str, pa.Scalar], bool]:
-    """The keys with those that a principal is bound to, and whether no row can have both."""
-    never = any(name in keys and not keys[name].equals(value) for name, value in bound.items())
-    return {**keys, **bound}, never
+def outside(keys: Mapping[str, pa.Scalar], bound: Mapping[str, pa.Scalar]) -> bool:
+    """Whether no row with these keys is among those that somebody may see who is bound to values of keys."""
+    return any(name in keys and not keys[name].equals(value) for name, value in bound.items())
 
 
 def parse_order(view: View, text: str) -> tuple[tuple[str, bool], ...]:

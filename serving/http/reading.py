@@ -17,7 +17,7 @@ from serving.http.freshness import wait
 from serving.http.gate import KEYS
 from serving.http.media import JSON
 from serving.http.problem import Problem
-from serving.http.question import Question, columns, parse_measures, parse_order, restricted
+from serving.http.question import Question, columns, outside, parse_measures, parse_order
 from serving.http.server import principal_of, server_of
 from serving.http.tags import has
 from serving.past import live_at
@@ -105,7 +105,12 @@ async def find(request: Request, asked: Asked) -> Found:
     if asked.min_position or asked.max_age:
         view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal), by=str(principal))
         await wait(
-            server, view.source.name, min_position=asked.min_position, max_age=asked.max_age, at_the_cut=asked.layer == "batch"
+            server,
+            view.source.name,
+            min_position=asked.min_position,
+            max_age=asked.max_age,
+            at_the_cut=asked.layer == "batch",
+            bound=bool(principal.rights.rows),
         )
     return await server.asking.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
 
@@ -125,8 +130,15 @@ def _answered(answers: Answers, principal: Principal, asked: Asked) -> Found:
 
 
 def question_of(view: View, principal: Principal, asked: Asked, publication: int | None) -> Question:
-    """The question to a view that a principal may read. Raises BadSelection."""
-    keys, never = restricted(parse_keys(view, asked.keys), principal.rights.bound(view) or {})
+    """The question to a view that a principal may read. Raises BadSelection, and Problem 403 for keys that they may not see.
+
+    No row would read as that nothing was counted. Whether anything was makes no difference.
+    """
+    named, bound = parse_keys(view, asked.keys), principal.rights.bound(view) or {}
+    if outside(named, bound):
+        rows = ", ".join(principal.rights.rows)
+        raise Problem(403, f"the token is bound to rows with {rows} and may not see others, whether there are any or not")
+    keys = {**named, **bound}
     between = (time_of(asked.start) if asked.start else None, time_of(asked.end) if asked.end else None)
     if asked.one:
         _refuse_missing(view, asked)
@@ -139,7 +151,6 @@ def question_of(view: View, principal: Principal, asked: Asked, publication: int
         asked.layer or ("merged" if publication is None else "batch"),
         publication,
         parse_order(view, asked.order) if asked.order is not None else (),
-        never,
     )
 
 

@@ -14,6 +14,7 @@ from ledger.tables import Tables
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.rights import Principal
+from serving.access.sealing import Seal
 from serving.access.shares import Shares
 from serving.http.asking import Asking
 from serving.http.fair_pool import FairPool
@@ -42,6 +43,7 @@ class Server:
 
     settings: Serving
     identities: Identities
+    seal: Seal
     asking: Asking
     statements: Statements
     tables: Tables

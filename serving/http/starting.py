@@ -14,6 +14,7 @@ from serving.access import tokens
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.oidc import Oidc, provider
+from serving.access.sealing import Seal
 from serving.access.shares import Shares
 from serving.access.tokens import Tokens
 from serving.http.answers import Answers
@@ -59,6 +60,7 @@ def of_project(
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
+        seal=Seal(tokens.file_of(settings.folder).with_name("seal.key"), secrets.token_bytes),
         asking=asking,
         statements=Statements(
             store,

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
 from serving.access.rights import Principal
+from serving.access.sealing import Seal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
 from serving.http.answers import Answers
 from serving.http.documented import problems
@@ -26,6 +27,9 @@ from views.errors import TandemError
 
 _STREAM: Final = "text/event-stream"
 _EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'
+
+_GONE: Final = "what has changed since cannot be told; ask for all rows anew"
+"""What who is bound to rows is told in place of a reason that may name positions."""
 
 router = APIRouter(route_class=Gated, tags=["rows"])
 
@@ -64,18 +68,24 @@ async def changes(
     store, pinned, bound = await server.asking.ask(seen, by=who)
     try:
         # Not in the thread that asks: what was published before may have to be read whole.
-        watching = await server.work(principal, lambda: watch(store, pinned, view, _token(text)))
+        watching = await server.work(principal, lambda: watch(store, pinned, view, _token(server, principal, text)))
     except TokenGone as error:
-        raise Problem(410, str(error)) from error
+        raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
         _events(server, principal, watching, bound, shown), media_type=_STREAM, headers={"Cache-Control": "no-store"}
     )
 
 
-def _token(text: str | None) -> Token | None:
+def _token(server: Server, principal: Principal, text: str | None) -> Token | None:
+    """Where somebody stands; who is bound to rows can neither read such a token nor make one, since it holds positions."""
+    if text is None:
+        return None
+    plain = server.seal.open(text) if principal.rights.rows else text
+    if plain is None:
+        raise BadSelection(f"invalid token {text!r}; use the id of an event of this stream")
     try:
-        return None if text is None else Token.parse(text)
+        return Token.parse(plain)
     except TandemError as error:
         raise BadSelection(str(error)) from error
 
@@ -91,7 +101,7 @@ async def _events(
                 return
             before = server.asking.newest
             found = await server.asking.ask(lambda answers: watching.look(answers.live()), by=who)
-            if found is not None and (event := _event(found, bound)) is not None:
+            if found is not None and (event := _event(found, bound, server.seal)) is not None:
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
@@ -103,10 +113,10 @@ async def _events(
             if not await server.asking.another(before, seconds=server.settings.wait_s):
                 yield b": still here\n\n"
     except TandemError as error:
-        yield _over(str(error))
+        yield _over(_GONE if bound else str(error))
 
 
-def _event(found: Changes, bound: dict[str, pa.Scalar]) -> bytes | None:
+def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal) -> bytes | None:
     """An event with the rows that may be seen; None without any."""
     seen = Selection(bound, *ALWAYS, timedelta(0))
     rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
@@ -120,7 +130,8 @@ def _event(found: Changes, bound: dict[str, pa.Scalar]) -> bytes | None:
         "gone": rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))),
         "provenance": provenance(told, bound=bool(bound)),
     }
-    return f"id: {found.token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
+    token = seal.close(found.token) if bound else found.token
+    return f"id: {token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
 
 
 def _over(why: str) -> bytes:

@@ -23,7 +23,8 @@ router = APIRouter(route_class=Gated, tags=["releases"])
 async def history(request: Request, limit: Limit = 100) -> History:
     """List the publications, the newest first: who, when, why, release, cuts, batch versions, code, what a promotion changed.
 
-    A token that is narrowed sees of each only the views that it may read, and their sources.
+    A token that is narrowed sees of each only the views that it may read, and their sources;
+    one that is bound to rows no cuts, gaps and changes, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
@@ -37,7 +38,10 @@ async def history(request: Request, limit: Limit = 100) -> History:
 def _narrowed(
     document: Mapping[str, Any], views: Mapping[str, View], sources: Collection[str], principal: Principal
 ) -> dict[str, Any]:
-    diff = None if principal.rights.rows else document["diff"]
+    if principal.rights.rows:
+        names = [name for name in document["views"] if may_see(views, name, principal)]
+        return {**document, "cuts": None, "views": {name: document["views"][name] for name in names}, "gaps": None, "diff": None}
+    diff = document["diff"]
     return {
         **document,
         "cuts": {name: cut for name, cut in document["cuts"].items() if name in sources},

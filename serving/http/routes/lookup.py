@@ -3,13 +3,14 @@
 from dataclasses import replace
 from hashlib import sha256
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from serving.http.answers import Answers
 from serving.http.documented import rows as documented
 from serving.http.freshness import wait
 from serving.http.gate import Gated
-from serving.http.lookup import matched, wanted
+from serving.http.lookup import matched, visible, wanted
 from serving.http.models import Looked, Lookup
 from serving.http.parameters import Escaped, MinPosition, View
 from serving.http.problem import Problem
@@ -30,7 +31,10 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 async def lookup(
     request: Request, view: View, body: Lookup, *, min_position: MinPosition = None, escaped: Escaped = False
 ) -> Response:
-    """The rows that have any of many keys, at one snapshot, in the order of the keys."""
+    """The rows that have any of many keys, at one snapshot, in the order of the keys.
+
+    Of a token that is bound to rows all other keys are `hidden`, whether anything was counted of them or not.
+    """
     server, principal = server_of(request), principal_of(request)
     most = server.settings.max_rows
     if len(body.keys) > most:
@@ -38,11 +42,21 @@ async def lookup(
     server.asking.snapshot()
     if min_position is not None:
         asked = await server.asking.ask(lambda answers: view_for(answers.views(), view, principal), by=str(principal))
-        await wait(server, asked.source.name, min_position=min_position, max_age=None, at_the_cut=body.layer == "batch")
+        await wait(
+            server,
+            asked.source.name,
+            min_position=min_position,
+            max_age=None,
+            at_the_cut=body.layer == "batch",
+            bound=bool(principal.rights.rows),
+        )
 
-    def looked_up(answers: Answers) -> tuple[Found, tuple[int, ...]]:
+    def looked_up(answers: Answers) -> tuple[Found, dict[str, list[int]]]:
         of = view_for(answers.views(), view, principal)
-        keys = wanted(of, body.values())
+        every = wanted(of, body.values())
+        # What may not be seen is not looked up, so that not even the time that it takes tells of it.
+        keys = visible(every, principal.rights.bound(of) or {})
+        hidden = np.setdiff1d(every["_n"].to_numpy(), keys["_n"].to_numpy())
         question = question_of(of, principal, Asked(view, start=body.start, end=body.to, layer=body.layer), None)
         measures = parse_measures(of, None if body.measures is None else ",".join(body.measures))
         answer = answers.of_keys(question, keys)
@@ -50,9 +64,9 @@ async def lookup(
         tag = sha256(f"{answer.tag}{body.keys}".encode()).hexdigest()
         told = answer.provenance.of(touched=any_touched(split(found.rows)[1]))
         answer = replace(answer, table=found.rows, provenance=told, tag=tag)
-        return Found(answer, measures, bool(principal.rights.rows)), found.absent
+        return Found(answer, measures, bool(principal.rights.rows)), {"absent": list(found.absent), "hidden": hidden.tolist()}
 
-    found, absent = await server.asking.ask(looked_up, by=str(principal))
+    found, without = await server.asking.ask(looked_up, by=str(principal))
     if found.answer.table.num_rows > most:
         raise Problem(400, f"these keys have {found.answer.table.num_rows} rows, more than {most}; narrow them by from and to")
-    return await responded(request, found, limit=None, escaped=escaped, extra={"absent": list(absent)})
+    return await responded(request, found, limit=None, escaped=escaped, extra=without)

@@ -5,7 +5,8 @@ from fastapi import APIRouter, Request, Response
 from serving.http import metrics as figures
 from serving.http.documented import problems
 from serving.http.gate import Gated
-from serving.http.server import server_of
+from serving.http.problem import Problem
+from serving.http.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["health"])
 
@@ -19,8 +20,10 @@ router = APIRouter(route_class=Gated, tags=["health"])
 async def metrics(request: Request) -> Response:
     """Latencies by route and status, how long the reader's looks take, and the state of each part, as Prometheus reads them.
 
-    What tables and log tell is in `tandem metrics`.
+    What tables and log tell is in `tandem metrics`. Not for tokens that are bound to rows, since the figures are of all.
     """
+    if principal_of(request).rights.rows:
+        raise Problem(403, "a token that is bound to rows may not see the server's figures: they count what everybody does")
     server = server_of(request)
     server.metrics.parts(server.parts.states)
     return Response(server.metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"})

@@ -24,6 +24,7 @@ async def status(request: Request) -> Status:
     """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources.
 
     What the broker tells is asked at most every few seconds and never waited for long: where it does not answer, `log` says so.
+    A token that is bound to rows sees no position and no count: they are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
@@ -35,14 +36,19 @@ async def status(request: Request) -> Status:
     snapshot, sources, found = await server.asking.ask(known, by=str(principal))
     publication = snapshot.publication
     log, stored = await asyncio.gather(server.pipeline.log(sources.values()), server.pipeline.stored(publication))
-    narrowed = principal.rights.narrowed
+    narrowed, bound = principal.rights.narrowed, bool(principal.rights.rows)
     shown = sorted({view.source.name for view in found.values()})
     return Status(
         publication=publication.number,
         release=publication.release,
         at=utc_text(publication.at),
-        views={name: describing.state(view, snapshot) for name, view in found.items()},
-        sources={name: describing.source_state(name, snapshot, log, stored, narrowed=narrowed) for name in shown},
+        views={name: describing.state(view, snapshot, bound=bound) for name, view in found.items()},
+        sources={
+            name: describing.bound_source_state(name, snapshot)
+            if bound
+            else describing.source_state(name, snapshot, log, stored, narrowed=narrowed)
+            for name in shown
+        },
         parts=describing.parts(server.parts.states, narrowed=narrowed),
-        standing=describing.standing(stored, shown, narrowed=narrowed),
+        standing=describing.standing(stored, shown, narrowed=narrowed, bound=bound),
     )

@@ -28,6 +28,8 @@ async def view(request: Request, view: View) -> ViewDescribed:
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
     return await server.asking.ask(
-        lambda answers: describing.described(view_for(answers.views(), view, principal), answers.live().snapshot),
+        lambda answers: describing.described(
+            view_for(answers.views(), view, principal), answers.live().snapshot, bound=bool(principal.rights.rows)
+        ),
         by=str(principal),
     )

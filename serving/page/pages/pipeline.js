@@ -83,12 +83,13 @@ function source(name) {
   let said = null;
 
   function tell(state, status, at) {
-    const rate = perSecond(seen, total(state.realtime), at);
-    const views = Object.values(status.views).filter((view) => view.source === name).length;
-    diagram.tell(figures(state, status, rate, views));
-    positions.tell(state);
+    const hidden = state.realtime === null;
+    diagram.node.hidden = hidden;
+    positions.node.hidden = hidden;
+    if (!hidden) draw(state, status, at);
     fill(
       told,
+      hidden ? h("p", { class: "note" }, "Positions count the events of all rows; a token that is bound to rows does not see them.") : null,
       facts({
         Watermark: state.watermark === null ? null : h("time", { datetime: state.watermark }, second(state.watermark)),
         "Newest event": state.newest === null ? null : h("time", { datetime: state.newest, title: time(state.newest) }, ago(state.newest)),
@@ -97,11 +98,19 @@ function source(name) {
     );
     const gaps = state.gaps.map((gap) => gap.warning);
     const wrong = [state.problem, ...gaps, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
-    const now = [...wrong, state.log.problem].join("\n");
+    const unknown = state.log?.problem ?? null;
+    const now = [...wrong, unknown].join("\n");
     if (now === said) return;
     said = now;
     fill(problems, wrong.map((text) => h("p", { class: "problem" }, text)));
-    fill(why, state.log.problem ? h("details", {}, h("summary", {}, "Why the log\u2019s end is not known"), h("p", {}, state.log.problem)) : null);
+    fill(why, unknown ? h("details", {}, h("summary", {}, "Why the log\u2019s end is not known"), h("p", {}, unknown)) : null);
+  }
+
+  function draw(state, status, at) {
+    const rate = perSecond(seen, total(state.realtime), at);
+    const views = Object.values(status.views).filter((view) => view.source === name).length;
+    diagram.tell(figures(state, status, rate, views));
+    positions.tell(state);
   }
   return { node, tell };
 }
@@ -138,8 +147,8 @@ function listed(status) {
     empty: "There is none.",
     columns: [
       { name: "view", head: true, cell: ([name]) => h("a", { href: to(["views", name]) }, h("bdi", {}, name)) },
-      { name: "below the cut", number: true, cell: ([, state]) => number(total(state.cut)) },
-      { name: "from the cut on", number: true, cell: ([, state]) => number(Math.max(0, total(state.realtime) - total(state.cut))) },
+      { name: "below the cut", number: true, cell: ([, state]) => (state.cut === null ? "" : number(total(state.cut))) },
+      { name: "from the cut on", number: true, cell: ([, state]) => (state.cut === null ? "" : number(Math.max(0, total(state.realtime) - total(state.cut)))) },
       { name: "newest event", cell: ([, state]) => (state.newest === null ? h("span", { class: "null" }, "none") : ago(state.newest)) },
       { name: "watermark", cell: ([, state]) => (state.watermark === null ? h("span", { class: "null" }, "none") : second(state.watermark)) },
       { name: "answers", cell: ([, state]) => (state.problem === null ? badge("given", "good") : h("span", {}, badge("failed", "bad"), " ", state.problem)) },

@@ -16,8 +16,9 @@ export function answered(told) {
     facts({
       Rows: exactness(told.exactness.rows),
       Publication: number(told.publication),
-      "Below the cut": h("span", {}, h("span", { class: "swatch batch" }), number(total(told.cut))),
-      "From the cut on": told.layer === "batch" ? null : h("span", {}, h("span", { class: "swatch realtime" }), number(Math.max(0, total(told.realtime) - total(told.cut)))),
+      // Null for a token that is bound to rows: they count the events of all.
+      "Below the cut": told.cut === null ? null : h("span", {}, h("span", { class: "swatch batch" }), number(total(told.cut))),
+      "From the cut on": told.cut === null || told.layer === "batch" ? null : h("span", {}, h("span", { class: "swatch realtime" }), number(Math.max(0, total(told.realtime) - total(told.cut)))),
       "Newest event": told.newest === null ? "none" : h("time", { datetime: told.newest, title: time(told.newest) }, ago(told.newest)),
       Watermark: told.watermark === null ? "none" : h("time", { datetime: told.watermark }, second(told.watermark)),
       "Late, after final": told.after_final === null ? null : number(told.after_final),

@@ -13,7 +13,7 @@ export function besides(releases, actions = null) {
   const columns = [
     { name: "release", head: true, cell: (one) => number(one.release) },
     { name: "stage", cell: (one) => badge(one.stage, TONES[one.stage]) },
-    { name: "behind", cell: (one) => Object.entries(one.lag).map(([name, lag]) => h("div", {}, h("bdi", {}, name), ` ${number(lag)}`)) },
+    { name: "behind", cell: (one) => Object.entries(one.lag ?? {}).map(([name, lag]) => h("div", {}, h("bdi", {}, name), ` ${number(lag)}`)) },
     { name: "why", cell: (one) => one.why ?? "" },
   ];
   if (actions !== null) columns.push({ name: "actions", cell: actions });

@@ -118,7 +118,7 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return {"sender": 422, "narrow sender": 422, "admin only": 422, "misled sender": 404}.get(who, 403)
     if needs == "read" and who in UNREADING:
         return 403
-    if path == "/audits" and who in ("bound", "staff"):
+    if path in ("/audits", "/metrics") and who in ("bound", "staff"):
         return 403
     if "{source}" in path and who in ("misled sender", "narrow admin", "bound admin"):
         return 404
@@ -222,13 +222,22 @@ async def test_who_is_bound_to_rows_sees_these_and_no_others(served: Served, aut
             assert await pages(f"/views/{VIEW}/rows") == ["/a"]
             assert await pages(f"/views/{VIEW}/rows?order=-bytes&layer=speed") == ["/a"]
             assert await pages(f"/views/{VIEW}/rows?key.page=/a") == ["/a"]
-            for other in ("key.page=/b", "null=page", "key.page=/nowhere"):
-                assert await pages(f"/views/{VIEW}/rows?{other}") == []
-            row = await client.get(f"/views/{VIEW}/row?key.page=/b&window=2026-11-01T12:00")
-            assert row.json()["row"] is None
-            found = await client.post(f"/views/{VIEW}/lookup", json={"keys": [{"page": "/b"}, {"page": "/a"}, {"page": None}]})
+            hidden = ("key.page=/b", "null=page", "key.page=/nowhere")
+            for route in (
+                "rows?",
+                "rows?layer=batch&",
+                "row?window=2026-11-01T12:00&",
+                "row?layer=merged&window=2026-11-01T12:00&",
+            ):
+                refused = [await client.get(f"/views/{VIEW}/{route}{other}") for other in hidden]
+                assert {(answer.status_code, answer.content) for answer in refused} == {(403, refused[0].content)}
+                assert "bound to rows with page=/a" in refused[0].text
+            keys = [{"page": "/b"}, {"page": "/a"}, {"page": None}, {"page": "/nowhere"}]
+            found = await client.post(f"/views/{VIEW}/lookup", json={"keys": keys})
             assert [row["page"] for row in found.json()["rows"]] == ["/a"]
-            assert found.json()["absent"] == [0, 2]
+            assert (found.json()["absent"], found.json()["hidden"]) == ([], [0, 2, 3])
+            (absent,) = [await client.post(f"/views/{VIEW}/lookup", json={"keys": [{"page": "/a"}], "from": "2027-01-01"})]
+            assert (absent.json()["absent"], absent.json()["hidden"]) == ([0], [])
 
 
 @pytest.mark.anyio
