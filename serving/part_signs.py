@@ -48,7 +48,8 @@ def _committed(snapshot: Snapshot | None) -> datetime | None:
 def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
     state, own = settings.folder, () if settings.kafka.bootstrap else (BROKER,)
     supervisor = supervision.read(state)
-    supervised = {part.name: part for part in supervisor.parts} if supervisor is not None else {}
+    # What a supervisor that was ended wrote last is over; one that died leaves the records of what it had started.
+    supervised = {part.name: part for part in supervisor.parts} if supervisor is not None and supervisor.lives else {}
     return [
         signs(
             state,
@@ -81,6 +82,7 @@ def signs(
         alive=alive,
         stopped=bool(alive) and process is not None and processes.stopped(process),
         failure=None if supervised is None else _failure(supervised),
+        answered=None if supervised is None or supervised.state != "running" else _time_of(supervised.looked, now),
         beat=_beat(state, part, written, now=now) if written is not None and own else None,
         last=None if known is None else _written(Path(known.log)),
         uncounted_since=counting.uncounted_since,
@@ -103,6 +105,11 @@ def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Bea
         if loop.release == written.live
     )
     return Beat(time_of(written.at), loops)
+
+
+def _time_of(stamp: float | None, now: datetime) -> datetime | None:
+    """The time of day of a stamp of this machine's monotonic clock."""
+    return None if stamp is None else now - timedelta(seconds=time.monotonic() - stamp)
 
 
 def _failure(part: Part) -> Failure | None:

@@ -29,6 +29,8 @@ SILENT: Final = timedelta(seconds=5)
 """A part that has not beaten for longer than this does not move; a process that cannot be found is gone after `GONE`."""
 GONE: Final = timedelta(seconds=3)
 """For so long a beat is believed over a pid that is not found: in another container the same process has another one."""
+MUTE: Final = timedelta(seconds=15)
+"""A part that its supervisor asks has to answer within this."""
 BEHIND: Final = timedelta(seconds=15)
 """A loop that moves is behind once records have waited for longer than this."""
 _CALLED: Final = {SPEED: "the speed layer", BROKER: "the broker"}
@@ -75,7 +77,8 @@ class Signs:
 
     `recorded` says that `up` started it and `down` has not stopped it; `alive` whether its process was found, None without one
     to look for; `stopped` that the kernel does not let it run. `failure` is why it is not running, or was not before it was
-    restarted. `beat` is this process's. `last` is the newest sign of life of a part that does not beat. `uncounted_since` is
+    restarted. `beat` is this process's. `last` is the newest sign of life of a part that does not beat, `answered` when it last
+    answered its supervisor, which asks every second. `uncounted_since` is
     since when the reader has known of records that are not counted, `committed` when something was counted last.
     """
 
@@ -86,6 +89,7 @@ class Signs:
     failure: Failure | None = None
     beat: Beat | None = None
     last: datetime | None = None
+    answered: datetime | None = None
     uncounted_since: datetime | None = None
     committed: datetime | None = None
 
@@ -162,7 +166,7 @@ _Decided = tuple[State, bool, datetime | None, str | None, str | None]
 
 def state_of(signs: Signs, *, now: datetime, bounds: Bounds) -> PartState:
     """The state of a part at the time `now`. Times from the future, of a clock that was set back, count as now."""
-    worked = signs.last if signs.beat is None else signs.beat.looked
+    worked = signs.answered or signs.last if signs.beat is None else signs.beat.looked
     age = None if worked is None else max(0.0, (now - worked).total_seconds())
     state, red, since, why, advice = _decided(signs, now=now, bounds=bounds)
     return PartState(signs.part, state, red, None if since is None else min(since, now), why, advice, age)
@@ -183,6 +187,8 @@ def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
     if signs.stopped:
         return "stuck", True, signs.last if beat is None else beat.at, "a signal stopped its process", "`kill -CONT` continues it"
     if signs.part != SPEED:
+        if signs.answered is not None and now - signs.answered > MUTE:
+            return "stuck", True, signs.answered, "its process lives and does not answer", _ANEW
         return "running", False, None, None, None
     if beat is None:
         return _starting(signs, signs.last, now=now, bounds=bounds)

@@ -5,6 +5,7 @@ from typing import Any, Final
 from serving.http import problem
 from serving.http.media import ARROW, CSV, NDJSON
 from serving.http.models import Problem
+from serving.http.watching import HEADER
 
 _WHY: Final = {
     400: "The question has no meaning; the sentence says what would have one.",
@@ -33,6 +34,14 @@ _PROVENANCE: Final = {
     "Tandem-Next": {"description": "The cursor of the next page, if there is one, likewise.", "schema": {"type": "string"}},
     "ETag": {"description": "Changes with the snapshot, the question and the format.", "schema": {"type": "string"}},
 }
+
+
+_PARTS: Final = {
+    "description": "The state of each part of the installation, and since when: a dictionary (RFC 9651).",
+    "schema": {"type": "string"},
+    "example": 'broker=running, speed=stuck;since="2026-11-01T08:00:00Z"',
+}
+"""The header that every response has."""
 
 
 def problems(*statuses: int, known: bool = True) -> dict[int | str, dict[str, Any]]:
@@ -80,6 +89,8 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     }
     for path in document["paths"].values():
         for operation in path.values():
+            for response in operation["responses"].values():
+                response.setdefault("headers", {})[HEADER] = _PARTS
             if problem.MEDIA not in operation["responses"].get("422", {}).get("content", {}):
                 operation["responses"].pop("422", None)
     return document

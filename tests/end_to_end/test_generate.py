@@ -68,6 +68,17 @@ def test_all_is_acknowledged_and_a_later_run_goes_on(broker: kafka.Connection, p
     assert before < min(times) <= max(times) < datetime.now(UTC) + timedelta(seconds=1), "timestamps are those of sending"
 
 
+def test_it_waits_no_longer_than_it_may(broker: kafka.Connection, project: Path) -> None:
+    options = ["--events=7", "--wait", "--within=0.3"]
+    run = subprocess.run(
+        command(project, *options), env=environ(), cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 3, run.stderr
+    found = json.loads(run.stdout)
+    assert (found["acknowledged"], found["uncounted"], len(records(broker, project))) == (7, 7, 7)
+    assert run.stderr.endswith("tandem: 7 of 7 records are not counted after 0.3 s\n")
+
+
 def test_a_stop_leaves_a_truth_of_what_was_sent(broker: kafka.Connection, project: Path) -> None:
     truth = project / "truth.json"
     child = subprocess.Popen(

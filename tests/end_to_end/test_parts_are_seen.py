@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from cli.__main__ import main
 from cli.call import UNHEALTHY
 from infra import kafka
 from infra.jars import ROOT
+from ledger.positions import Position
 from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
 from tests.speed.test_killed import layer
 from tests.stack import environ, new_topic, produce
@@ -83,6 +84,12 @@ def test_a_layer_that_is_stopped_and_one_that_is_killed_are_seen_within_ten_seco
         code, out, _ = tandem("status", "--json")
         return code, next(one for one in json.loads(out)["parts"] if one["part"] == "speed")
 
+    def feed(numbers: Sequence[int], *options: str) -> tuple[int, dict[str, Any], str]:
+        lines = tmp_path / "lines"
+        lines.write_bytes(b"\n".join(some(numbers)))
+        code, out, err = tandem("feed", str(lines), "--source", "sales", "--json", *options)
+        return code, json.loads(out), err
+
     def figure(name: str, **labels: str) -> float:
         families = text_string_to_metric_families(client.get("/metrics").text)
         (found,) = (one.value for of in families for one in of.samples if (one.name, one.labels) == (name, labels))
@@ -135,15 +142,28 @@ def test_a_layer_that_is_stopped_and_one_that_is_killed_are_seen_within_ten_seco
         assert tandem("query", "per_minute")[2] == ""
 
         process.send_signal(signal.SIGSTOP)
-        produce(broker, topic, some(range(20, 25)))
+        code, out, err = feed(range(20, 25), "--wait", "--within", "0.5")
+        assert (code, out["sent"], out["uncounted"]) == (UNHEALTHY, 5, 5)
+        assert err.startswith("tandem: 5 of 5 records are not counted after 0.5 s; the speed layer has been stuck since ")
         is_seen("stuck")
+        code, _, err = tandem("query", "per_shop", "--wait", "--within", "0.5")
+        assert code == UNHEALTHY
+        assert err.startswith("tandem: 5 records are not counted after 0.5 s; the speed layer has been stuck since ")
         process.send_signal(signal.SIGCONT)
+        code, out, _ = tandem("query", "per_shop", "--wait", "--json")
+        assert (code, sum(row["n"] for row in json.loads(out)["rows"])) == (0, 25)
         within(60, lambda: client.get("/readyz").status_code == 200)
-        wait_for(lambda: folded(settings) == log_end(broker, topic))
         within(60, lambda: part()[0] == 0)
+
+        # What was fed is counted when the command returns, whatever others send meanwhile.
+        produce(broker, topic, some(range(100, 110)), partition=1)
+        code, out, _ = feed(range(25, 40), "--wait")
+        assert (code, out["sent"], out["uncounted"]) == (0, 15, 0)
+        assert Position.from_json(out["positions"]).at_or_below(folded(settings))
+        wait_for(lambda: folded(settings) == log_end(broker, topic))
         wait_for(lambda: client.get(rows).headers["ETag"] != before.headers["ETag"])
 
         before = client.get(rows)
         process.kill()
-        produce(broker, topic, some(range(25, 30)))
+        produce(broker, topic, some(range(40, 45)))
         is_seen("dead")

@@ -91,6 +91,8 @@ CASES: Final = {
     "tables alone, nobody counts for long": (Signs(SPEED, uncounted_since=ago(600), committed=ago(61)), "stuck", True, 600),
     "tables alone, a quiet log": (Signs(SPEED, committed=ago(6000)), "not_started", False, None),
     "broker": (Signs(BROKER, recorded=True, alive=True, last=ago(500)), "running", False, None),
+    "broker that answers": (Signs(BROKER, recorded=True, alive=True, answered=ago(2)), "running", False, None),
+    "broker that hangs where nothing stopped it": (Signs(BROKER, recorded=True, alive=True, answered=ago(16)), "stuck", True, 16),
     "broker killed": (Signs(BROKER, recorded=True, alive=False, last=ago(5)), "dead", True, 5),
     "broker stopped": (Signs(BROKER, recorded=True, alive=True, stopped=True, last=ago(5)), "stuck", True, 5),
     "broker given up": (Signs(BROKER, recorded=True, alive=False, failure=failed(5, over=True)), "given_up", True, 5),
@@ -127,6 +129,7 @@ SIGNS = st.builds(
     failure=st.none() | st.builds(lambda seconds, over: failed(seconds, over=over), SECONDS, st.booleans()),
     beat=BEATS,
     last=st.none() | SECONDS.map(ago),
+    answered=st.none() | SECONDS.map(ago),
     uncounted_since=st.none() | SECONDS.map(ago),
     committed=st.none() | SECONDS.map(ago),
 )

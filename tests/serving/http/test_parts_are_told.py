@@ -12,11 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from infra import processes, pulse
+from infra import kafka, processes, pulse
 from infra.pulse import Heart
+from infra.settings import Kafka
 from serving.http.watching import HEADER
+from tests.serving.http import sending
+from tests.serving.http.sending import Log
 from tests.serving.http.served import Asker, Served
-from tests.serving.world import NOON, World, nine_hits
+from tests.serving.world import NOON, World, hit, nine_hits
+from tests.stack import produce
 
 ROWS = "/views/per_page/rows"
 
@@ -106,6 +110,29 @@ def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) 
         until(asker, "speed=dead", "/healthz")
         (_, speed) = asker.get("/status").json()["parts"]
         assert (speed["state"], speed["why"]) == ("dead", None)
+
+
+@pytest.mark.broker
+def test_a_server_that_sees_the_tables_alone_knows_by_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
+    """Nothing in the state folder tells of a speed layer: the log has a record, and nobody counts it."""
+    log, address = Log.made(broker, "alone"), broker.address
+    of_broker = Kafka(bootstrap=address.bootstrap, timeout_s=address.timeout_s)
+    here = sending.served(tmp_path, log, of_broker)
+    with here.asker() as asker:
+        assert asker.get("/healthz").headers[HEADER] == "speed=not_started"
+        for _ in range(20):
+            here.now += timedelta(seconds=61)
+            assert asker.get("/status").json()["sources"]["hits"]["log"]["end"] is not None
+        assert asker.get("/healthz").headers[HEADER] == "speed=not_started", "the log is empty"
+        produce(broker, log.topics["hits"], [hit("/a", 2)])
+        deadline = time.monotonic() + 60
+        while "speed=stuck;since=" not in (told := asker.get("/healthz").headers[HEADER]):
+            assert time.monotonic() < deadline, told
+            here.now += timedelta(seconds=2)
+            here.seconds += 1
+        assert asker.get("/readyz").status_code == 503
+        (speed,) = asker.get("/status").json()["parts"]
+        assert speed["why"].startswith("the log has records that are not counted")
 
 
 def test_metrics_have_each_part(world: World) -> None:
