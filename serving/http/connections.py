@@ -1,9 +1,12 @@
 """Connections before there is a request: bounds no application can set, since it hears of a request once its head is whole."""
 
 import asyncio
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    from serving.http.server import Server
 
 HEAD_BYTES: Final = 64 << 10
 HEAD_S: Final = 10.0
@@ -35,6 +38,12 @@ class Impatient(HttpToolsProtocol):
             self._head += len(data)
             if self._head > HEAD_BYTES:
                 self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, and say so in the access log: no application hears of it."""
+        server = cast("Server", self.config.app.state.server)  # type: ignore[union-attr]  # it is ours
+        server.access.info("unparseable request", who=None, client=self.client[0] if self.client else "", status=400)
+        super().send_400_response(msg)
 
     def on_message_begin(self) -> None:
         """Wait for the rest of a head."""

@@ -19,7 +19,7 @@ _WHY: Final = {
     415: "The body is of a media type, or in an encoding, that is not taken.",
     422: "Records that are no events of the source; nothing is written.",
     414: "The URL is too long.",
-    429: "Too many requests, streams, unread responses or events under way; `Retry-After` has the seconds to wait.",
+    429: "Too many requests, streams, unread responses, events or invalid tokens; `Retry-After` has the seconds to wait.",
     431: "The headers are too large.",
     500: "A defect of the server.",
     503: "No answer can be given, and why: nothing is published, a range is missing, or a table cannot be read.",

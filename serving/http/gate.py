@@ -120,6 +120,11 @@ def _known(server: Server, request: Request) -> Principal:
         raise Problem(401, "who asks? Send a token, as `Authorization: Bearer ...`", headers=_NOBODY)
     found = server.identities.whose(shown, now=server.now())
     if found is None:
+        # Counted after the look: a valid token is taken, whatever else comes from its address.
+        wait = server.failures.failed("" if request.client is None else request.client.host)
+        if wait is not None:
+            said = f"too many invalid tokens come from this address; try again in {wait:.1f} s"
+            raise Problem(429, said, headers={"Retry-After": f"{int(wait) + 1}"})
         # One sentence for all: whoever guesses learns nothing.
         raise Problem(401, "the token is unknown, expired or revoked", headers=_INVALID)
     request.state.principal = found

@@ -11,6 +11,7 @@ from structlog.typing import FilteringBoundLogger
 
 from infra.settings import Serving
 from ledger.tables import Tables
+from serving.access.failures import Failures
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.rights import Principal
@@ -53,6 +54,7 @@ class Server:
     retrying: Retrying
     gateway: Gateway
     limits: Limits
+    failures: Failures
     streams: Shares
     unread: Shares
     pool: FairPool

@@ -11,6 +11,7 @@ from infra.settings import Settings
 from infra.settings import secrets as secrets_of
 from ledger.tables import Tables
 from serving.access import tokens
+from serving.access.failures import Failures
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.oidc import Oidc, provider
@@ -38,6 +39,7 @@ _SECONDS: Final = 10
 """What a statement may take at most, where a request may take longer."""
 _THREADS: Final = 4
 """That write large responses and read tables."""
+_MINUTE_S: Final = 60
 
 
 def of_project(
@@ -77,6 +79,7 @@ def of_project(
         runs=Runs(tandem, now, log, hidden),
         retrying=Retrying(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),
+        failures=Failures(serving.invalid_tokens / _MINUTE_S, serving.invalid_tokens, clock),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
         streams=Shares(serving.streams, serving.concurrent_streams),
         unread=Shares(serving.unread_mb << 20),

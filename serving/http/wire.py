@@ -1,5 +1,6 @@
 """The outermost layer of the server: bounds of what is sent, headers of what is answered, the access log and the figures."""
 
+import re
 from contextlib import ExitStack
 from typing import Final
 
@@ -12,6 +13,8 @@ from serving.http.watching import HEADER
 
 _URL: Final = 16 << 10
 _HEADERS: Final = 32 << 10
+_HOST: Final = re.compile(rb"([A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+"""A name or an address, and a port: RFC 3986 would also take delimiters, which no name that serves this has."""
 
 
 class Wire:
@@ -45,7 +48,7 @@ class Wire:
         held = ExitStack()
         scope.setdefault("state", {})["held"] = held
         try:
-            refused = _too_much(scope)
+            refused = _too_much(scope) or _without_host(scope)
             if refused is None:
                 await self._app(scope, _bounded(receive, server.settings.body_kb << 10), sent)
             else:
@@ -78,6 +81,16 @@ def _too_much(scope: Scope) -> Problem | None:
     headers = sum(len(name) + len(value) for name, value in scope["headers"])
     if headers > _HEADERS:
         return Problem(431, f"the headers have {headers} bytes; at most {_HEADERS} are taken")
+    return None
+
+
+def _without_host(scope: Scope) -> Problem | None:
+    """A request that may mean another server than this one to whatever stands before it (RFC 9112, 3.2)."""
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):
+        return Problem(400, f"the request has {len(hosts) or 'no'} Host headers; it needs exactly one")
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        return Problem(400, "the request's Host header is not a host name with or without a port")
     return None
 
 

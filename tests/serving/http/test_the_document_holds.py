@@ -22,7 +22,7 @@ EXAMPLES = max(3, settings().max_examples // 6)
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    made = Served(forty_hits(tmp_path_factory.mktemp("world")), {"rate": 10**6, "burst": 10**6})
+    made = Served(forty_hits(tmp_path_factory.mktemp("world")), {"rate": 10**6, "burst": 10**6, "invalid_tokens": 10**6})
     object.__setattr__(made.server, "settings", _Hasty(made.server.settings))
     return made
 

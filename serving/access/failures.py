@@ -1,0 +1,50 @@
+"""Invalid tokens by the network that they come from: each network may show some, then fewer a second."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Final
+
+MOST: Final = 10_000
+"""Networks that are remembered; of more the one that failed longest ago is forgotten."""
+
+_HOST_BITS: Final = 64
+
+
+@dataclass
+class Failures:
+    """A network may fail `burst` times at once and `rate` times a second after that; beyond it has to wait.
+
+    Who shows a valid token is never asked to wait, wherever it comes from. `clock` gives seconds that never step back. For one
+    thread.
+    """
+
+    rate: float
+    burst: int
+    clock: Callable[[], float]
+    _buckets: "OrderedDict[str, tuple[float, float]]" = field(default_factory=OrderedDict, init=False, repr=False)
+
+    def failed(self, address: str) -> float | None:
+        """Count an invalid token: None, or after how many seconds its network may show the next one."""
+        now, network = self.clock(), network_of(address)
+        left, at = self._buckets.pop(network, (float(self.burst), now))
+        left = min(float(self.burst), left + (now - at) * self.rate)
+        wait = None if left >= 1 else (1 - left) / self.rate
+        self._buckets[network] = (left - 1 if wait is None else left, now)
+        if len(self._buckets) > MOST:
+            self._buckets.popitem(last=False)
+        return wait
+
+
+def network_of(address: str) -> str:
+    """An IPv4 address, or the half of an IPv6 address that a provider gives to one customer; what is neither stays as it is."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(ip_network((int(found), 128 - _HOST_BITS), strict=False))
+    return str(found)
