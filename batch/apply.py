@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from batch.archive import decode_archived
 from batch.building import Work, build_all, commit
 from batch.candidate import candidate
+from batch.continuing import keep_unread
 from batch.diffing import diffs
 from batch.planning import Gained, Request, Step
 from batch.session import Run
@@ -119,7 +120,6 @@ def _build(batch: Run, live: Publication, before: Release, release: Release, ter
     tables, definitions = batch.tables, project.load_files(release.files)
     found = accepted_gaps(tables, live, definitions.sources, terms.accepted)
     base = _beginning(batch, live, before, release)
-    work = Work(batch, base, release, definitions, Request(keep_cut=True), found)
     steps = list(_steps(live, base, definitions))
     shorter = shorter_histories(tables, live, (step.source for step in steps), accepted=terms.shorter_history)
     if not shorter:
@@ -132,6 +132,10 @@ def _build(batch: Run, live: Publication, before: Release, release: Release, ter
         if release.sources[step.source] != before.sources.get(step.source):
             batch.hold("archive")
             decode_archived(batch, release, definitions.sources[step.source])
+    if not shorter:
+        base = keep_unread(batch, base, live, before, release)
+        steps = [replace(step, views={name: () for name in step.views if not base.views[name].parts}) for step in steps]
+    work = Work(batch, base, release, definitions, Request(keep_cut=True), found)
     built = build_all(work, steps)
     commit(work, built)
     state = candidate(work, built, base)

@@ -197,7 +197,7 @@ def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tu
 def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _States | Folded]]:
     source, views = _folded(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
-    needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME}
+    needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
     needed |= set() if _alone(part.ranges) else {EVENTS.topic, EVENTS.partition}
     needed |= set(position_columns(source)) if drops.places or source.many else set()
     held = {name: Held(view) for name, view in views.items()}

@@ -60,6 +60,8 @@ def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str],
 
 
 def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
+    # Read before what is kept, so that nothing is known here which is missed there.
+    stored, history, records = releases.every(tables), publications.history(tables), standing.records(tables)
     keep = settings.keep
     since = at - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
     # For so long after its last day somebody may still write to a release's tables, or read them.
@@ -68,19 +70,19 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     if not kept:
         # Nobody can tell what is needed; where the publications themselves were lost, that is everything.
         return Maintained((), (), (), scratch.clear(tables))
-    stored = releases.every(tables)
-    named = {state.release for state in kept}
-    named |= {record.state.release for record in standing.records(tables) if record.state.at > since}
+    recent = [*kept, *(record.state for record in records if record.state.at > since)]
+    named = {state.release for state in recent}
     # One that is young may be on its way to be applied.
     needed = [release for release in stored if release.number in named or release.at > since]
-    discarded = expiring.discard_unneeded(tables, stored, needed, kept)
+    states = [*history, *(record.state for record in records)]
+    discarded = expiring.discard_unneeded(tables, stored, states, needed=needed, kept=recent)
     done = [
         *_logs(tables, needed, settings, at),
-        *_views(tables, needed, kept, settings, at),
+        *_views(tables, expiring.view_tables(tables, needed, recent), kept, settings, at),
         *_journals(tables, needed, settings),
     ]
     return Maintained(
-        retained=tuple(each.number for each in publications.whole(tables, publications.history(tables)) if each in kept),
+        retained=tuple(each.number for each in publications.whole(tables, history) if each in kept),
         tables=tuple(done),
         discarded=tuple(_name(tables, folder) for folder in discarded),
         scratch=scratch.clear(tables),
@@ -102,10 +104,8 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
             yield Upkeep(_name(tables, address), compacted, into, freed=_sweep(tables, address, settings))
 
 
-def _views(tables: Tables, needed: list[Release], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
-    own = [tables.view(*pair) for release in needed for pair in release.views.items()]
-    named = [live.address(tables, name) for publication in kept for name, live in publication.views.items()]
-    for address in dict.fromkeys([*own, *named]):
+def _views(tables: Tables, addresses: list[str], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
+    for address in addresses:
         expired = expiring.expire(tables, address, kept, at=at)
         yield Upkeep(_name(tables, address), expired=expired, freed=_sweep(tables, address, settings))
 

@@ -99,14 +99,22 @@ def _view(view: ViewChanges, wanted: Project, changes: Changes) -> dict[str, Any
         "kind": view.kind,
         "changes": _told(view.changes),
         "added_measures": list(view.added_measures),
+        "unread_fields": list(view.unread_fields),
         "computed_from": view.computed_from,
-        "work": None if view.computed_from == "nothing" else _work(wanted.views[view.name].source.name, changes),
+        "work": None if view.computed_from == "nothing" else _work(view, wanted.views[view.name].source.name, changes),
     }
 
 
-def _work(source: str, changes: Changes) -> str:
+def _work(view: ViewChanges, source: str, changes: Changes) -> str:
     rebuilt = any(one.rebuilt for one in changes.sources if one.name == source)
-    return f"compute it from the events table of {source}{', once that is built' if rebuilt else ''}"
+    work = f"compute it from the events table of {source}{', once that is built' if rebuilt else ''}"
+    if not view.unread_fields:
+        return work
+    fields = ", ".join(view.unread_fields)
+    return (
+        f"nothing, if no archived record is rejected for {fields} (a value of another type, or twice): the view reads none of it "
+        f"and keeps its batch view; otherwise {work}"
+    )
 
 
 def _told(changes: tuple[Change, ...]) -> list[dict[str, str]]:

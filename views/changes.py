@@ -5,7 +5,9 @@
 | `none`     | no number: formatting, texts, units, labels, order, a view's name     | nothing                                 |
 | `additive` | there is more: a new view, or measures beside those that there were   | what is new, from the events table      |
 | `breaking` | a number that there was means something else, or is gone              | the view, from the events table         |
-| `source`   | records become other events                                           | events from the archive, then the view  |
+| `source`   | records become other events                                           | events from the archive, then the view, |
+|            |                                                                       | unless it reads none of what was added  |
+|            |                                                                       | (views/unread_fields.py)                |
 
 Two trees of named parts are compared (views/meaning.py), the same whose hash is the fingerprint. So a view is unchanged if and
 only if its fingerprint is, and if it is not, at least one part has changed and is named.
@@ -19,6 +21,7 @@ from views.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_m
 from views.meaning import Difference, differences
 from views.project import Project
 from views.source import Source
+from views.unread_fields import unread_fields
 from views.view import View
 from views.written import literal
 
@@ -64,7 +67,8 @@ class ViewChanges:
     """What became of a view. It is unchanged if and only if its fingerprint is.
 
     `added_measures` names the new measures if nothing else changed: the states of the others are what they were.
-    `computed_from` says from where the view must be computed, if it must be.
+    `computed_from` says from where the view must be computed, if it must be. `unread_fields` names the optional fields that the
+    source's event gained, if nothing else changed: where they reject no archived record, the view keeps its batch view.
     """
 
     name: str
@@ -72,6 +76,7 @@ class ViewChanges:
     changes: tuple[Change, ...] = ()
     added_measures: tuple[str, ...] = ()
     computed_from: Origin = "nothing"
+    unread_fields: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -178,7 +183,8 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
     if fingerprint(after) == computed:
         return ViewChanges(name, "unchanged", told)
     added = tuple(measure for measure in after.measures if measure not in before.measures)
-    return ViewChanges(name, "changed", told, added if _worst(told) == "additive" else (), origin)
+    unread = unread_fields(before, after) if computed == fingerprint(before) else ()
+    return ViewChanges(name, "changed", told, added if _worst(told) == "additive" else (), origin, unread)
 
 
 def _renamed(name: str, was: str) -> ViewChanges:

@@ -180,7 +180,7 @@ def answers(shop: Shop, live: Publication, view: str) -> list[dict[str, Any]]:
     definition = project.load_files(releases.load(shop.tables, live.release).files).views[view]
     parts, states = live.views[view].parts, []
     for number, part in enumerate(parts):
-        handle, files = files_of(shop.tables, shop.tables.view(view, live.views[view].fingerprint), part)
+        handle, files = files_of(shop.tables, live.views[view].address(shop.tables, view), part)
         read = [delta.read_file(handle, file.path) for file in files]
         one = kernel.merge(definition, [kernel.Partial(states) for states in read])
         assert part.rows == one.states.num_rows  # one row per key and window

@@ -82,6 +82,10 @@ def counted(shop: Shop, view: str = "refunds") -> int:
     return sum(row["n"] for row in given(reader.answer(view)).rows())
 
 
+def sale(identity: str, weather: str) -> bytes:
+    return f'{{"id": "{identity}", "at": "2026-03-01T01:00:00Z", "shop": "north", "cents": -5, "weather": {weather}}}'.encode()
+
+
 def test_a_changed_view_is_folded_another_is_shared_and_all_is_compared(shop: Shop) -> None:
     log = records(31, 400)
     shop.sell(log)
@@ -252,8 +256,50 @@ def test_what_means_the_same_writes_no_view_data(shop: Shop) -> None:
     assert counted(shop, "returns") == counted(shop, "refunds") == refunds(both, 0)
     needed = [releases.load(shop.tables, 2)]
     table = Path(whole.views["returns"].address(shop.tables, "returns"))
-    assert str(table) not in expiring.discard_unneeded(shop.tables, releases.every(shop.tables), needed, [whole])
+    every, known = releases.every(shop.tables), publications.history(shop.tables)
+    assert str(table) not in expiring.discard_unneeded(shop.tables, every, known, needed=needed, kept=[whole])
     assert table.is_dir()
+
+
+@pytest.mark.parametrize("mistyped", [False, True], ids=["unread", "mistyped"])
+def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_records(shop: Shop, *, mistyped: bool) -> None:
+    """Old records hold the field already, which was ignored: as one value of its type, or of another type."""
+    first, second = records(43, 200), records(44, 60)
+    said: list[str] = []
+    held: Log = {0: [sale("held", '"wet"'), sale("mistyped", "7" if mistyped else "null")], 1: []}
+    shop.sell(first)
+    shop.sell(held)
+    archive.run(shop.run("archive"), shop.project)
+    before = recomputed(shop)
+    views = Path(shop.tables.view("refunds", "")).parent
+    files = {path: path.stat().st_size for path in views.rglob("*.parquet")}
+    assert files
+
+    shop.define(DEFINITIONS.replace("cents: int\n", "cents: int\n    weather: str | None = None\n"))
+    done = apply.run(replace(shop.run("apply"), say=said.append), shop.project, Terms(max_lag=0))
+    assert (done.status, done.written == 0) == ({"per_hour": "changed", "refunds": "changed"}, not mistyped)
+    assert any("keeps its batch view: it reads none of weather" in line for line in said) is not mistyped
+    assert any("is computed anew: weather rejects archived records" in line for line in said) is mistyped
+    assert ({path: path.stat().st_size for path in views.rglob("*.parquet")} == files) is not mistyped
+    now = promoted(shop)
+    assert now.counts["sales"].events == before.counts["sales"].events - mistyped
+    assert {name: view.parts == before.views[name].parts for name, view in now.views.items()} == dict.fromkeys(
+        now.views, not mistyped
+    )
+    assert recompute.run(shop.run("recompute"), shop.project).done == ()
+    kept_sales = together(first, {0: [held[0][0], b"{" if mistyped else held[0][1]], 1: []})
+    assert_true(shop, now, kept_sales)
+
+    # Its batch view grows, and is folded whole again, in the table that it has.
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    both = together(kept_sales, second)
+    assert_true(shop, recomputed(shop), both)
+    folded_again(shop, "refunds")
+    assert counted(shop) == refunds(both, 0)
+    old = standing.state_of(shop.tables, 1)
+    assert old is not None
+    assert_true(shop, old, together(together(first, held), second))
 
 
 def test_a_release_whose_build_ended_in_the_middle_is_begun_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,8 +319,8 @@ def test_one_that_was_just_stored_may_be_on_its_way(world: World) -> None:
     releases.store(world.tables, {"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock)
     write_deltalake(world.tables.view("per_page", "feed"), pa.table({"a": [1]}), partition_by=None)
     release = releases.every(world.tables)[-1]
-    assert expiring.discard_unneeded(world.tables, [release], [release], []) == []
-    assert expiring.discard_unneeded(world.tables, [release], [], []) == [world.tables.view("per_page", "feed")]
+    assert expiring.discard_unneeded(world.tables, [release], [], needed=[release], kept=[]) == []
+    assert expiring.discard_unneeded(world.tables, [release], [], needed=[], kept=[]) == [world.tables.view("per_page", "feed")]
 
 
 def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: World) -> None:

@@ -58,6 +58,7 @@ def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World
         "kind": "additive",
         "changes": [{"words": "measure 'least' added: mean(\"-bytes\")", "kind": "additive"}],
         "added_measures": ["least"],
+        "unread_fields": [],
         "computed_from": "events",
         "work": "compute it from the events table of hits",
     }
@@ -84,6 +85,7 @@ def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys:
         "kind": "none",
         "changes": [{"words": "means what view 'inverse' means, and keeps its batch view", "kind": "none"}],
         "added_measures": [],
+        "unread_fields": [],
         "computed_from": "nothing",
         "work": None,
     }
@@ -105,6 +107,13 @@ def test_other_events_come_from_the_archive(world: World, capsys: pytest.Capture
     assert document["sources"]["hits"]["work"] == "build its events table anew, from the archive"
     assert {view["kind"] for view in document["views"].values()} == {"source"}
     assert "      source: event type Hit: field 'note' added: str = ''\n" in shown
+    assert {name: view["unread_fields"] for name, view in document["views"].items()} == {
+        name: ["note"] for name in document["views"]
+    }
+    assert (
+        "      to do: nothing, if no archived record is rejected for note (a value of another type, or twice): the view reads "
+        "none of it and keeps its batch view; otherwise compute it from the events table of hits, once that is built\n" in shown
+    )
 
 
 def test_definitions_that_cannot_be_read_cannot_be_planned(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_what_the_log_holds"
 LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap"
 
+NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_what_may_still_be_read_is_there"
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -208,6 +210,22 @@ MUTANTS = (
         'one.stage == "built" and one.state.parent >= live)',
         'one.stage == "built" and one.state.parent > live)',
         "tests/simulation/test_a_promotion_rests.py::test_what_goes_live_is_all_there",
+    ),
+    Mutant(
+        "shared-table-discarded",
+        "upkeep discards a table that another release shares, or that another view has by now: it looks at names only",
+        "batch/expiring.py",
+        "views = set(view_tables(tables, keep, kept))",
+        "views = set(view_tables(tables, keep, ()))",
+        NAMED,
+    ),
+    Mutant(
+        "shared-version-expired",
+        "upkeep takes a batch version out of a shared table: it asks only the view that the table was made for",
+        "batch/expiring.py",
+        "        if live.address(tables, name) == address",
+        "        if tables.view(name, live.fingerprint) == address",
+        NAMED,
     ),
     Mutant(
         "first-by-arrival",

@@ -237,7 +237,7 @@ class Losses:
         assert tail.problem is None
         assert self.world.log.end.at_or_below(tail.end)
         for name, view in found.publication.views.items():
-            below = of_parts(tables, tables.view(name, view.fingerprint), view.parts)
+            below = of_parts(tables, view.address(tables, name), view.parts)
             merged = united([below, *(decode(commit.partials[view.fingerprint]) for commit in tail.commits)])
             assert merged == states(filed.values(), least_by_fingerprint()[view.fingerprint]), name
             assert merged == below

@@ -22,6 +22,7 @@ TOPIC = "T"
 DEFINITIONS = """
 from datetime import datetime
 
+import msgspec
 from views import Event, Source, View, count, total, tumbling
 
 
@@ -34,13 +35,26 @@ class Number(Event):
 
 numbers = Source(topic="numbers", event=Number, event_time="at", identity=("id",))
 MEASURES = {{"n": count(), "total": total("value")}}
-every = View(source=numbers, window=tumbling(minutes=1), measures=MEASURES)
-chosen = View(source=numbers, where="value >= {least}", window=tumbling(minutes=1), measures=MEASURES)
+{views}
 SOURCES = (numbers,)
-VIEWS = (every, chosen)
+VIEWS = ({names},)
 """
-FIELDS = ("", "note: str | None = None")
-"""The second is another decoder, and so another meaning of every view."""
+_NOTE = "note: str | None = None"
+_PLACE = "place: str = msgspec.field(default_factory=lambda: '')"
+FIELDS = ("", _NOTE, f"{_NOTE}; {_PLACE}", f"{_NOTE}; {_PLACE}; weather: str | None = None")
+"""Each is another decoder, and so another meaning of every view. Views continue at the second and the fourth: what they gain
+is optional, and no view reads it.
+"""
+NAMES = (
+    ("every", "chosen"),
+    ("every", "picked"),
+    ("every", "chosen", "again"),
+    ("picked", "every"),
+    ("picked", "every", "again"),
+)
+"""What a project calls its views: the first and the third count every event, the second chosen ones. By some a view is renamed,
+takes another's name, or has the name that another's table was made for.
+"""
 LEAST = (3, 5)
 MINUTES = 5
 """Events fall into so many windows."""
@@ -166,16 +180,45 @@ def maxima(found: Iterable[Found]) -> dict[Partition, Newest]:
     return newest
 
 
+PROJECTS = range(len(FIELDS) * len(LEAST) * len(NAMES))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What tells one of the projects from the others: indices of FIELDS, LEAST and NAMES."""
+
+    fields: int
+    least: int
+    names: int
+
+    @classmethod
+    def of(cls, number: int) -> "Choice":
+        rest, least = divmod(number, len(LEAST))
+        fields, names = divmod(rest, len(NAMES))
+        return cls(fields, least, names)
+
+    @property
+    def number(self) -> int:
+        return (self.fields * len(NAMES) + self.names) * len(LEAST) + self.least
+
+
 @cache
 def definitions(number: int) -> Project:
-    """One of four, each of which changes the meaning of some views."""
-    content = DEFINITIONS.format(field=FIELDS[number // 2], least=LEAST[number % 2])
+    """One of the projects; each changes what the others' views mean, or what they are called."""
+    chosen = Choice.of(number)
+    conditions = ("", f'where="value >= {LEAST[chosen.least]}", ', "")
+    names = NAMES[chosen.names]
+    views = "\n".join(
+        f"{name} = View(source=numbers, {condition}window=tumbling(minutes=1), measures=MEASURES)"
+        for name, condition in zip(names, conditions, strict=False)
+    )
+    content = DEFINITIONS.format(field=FIELDS[chosen.fields], views=views, names=", ".join(names))
     return project.load_files({"tandem.toml": b"", "definitions.py": content.encode()})
 
 
 @cache
 def _fingerprints() -> dict[int, str]:
-    projects = [definitions(number) for number in range(4)]
+    projects = [definitions(number) for number in PROJECTS]
     found = {id(source): decoder_fingerprint(source) for each in projects for source in each.sources.values()}
     return found | {id(view): fingerprint(view) for each in projects for view in each.views.values()}
 
@@ -189,7 +232,7 @@ def known_fingerprint(of: object) -> str:
 def least_by_fingerprint() -> dict[str, int | None]:
     """Which events each meaning of a view counts, by its fingerprint."""
     return {
-        known_fingerprint(view): None if name == "every" else LEAST[number % 2]
-        for number in range(4)
-        for name, view in definitions(number).views.items()
+        known_fingerprint(view): None if view.where is None else LEAST[Choice.of(number).least]
+        for number in PROJECTS
+        for view in definitions(number).views.values()
     }

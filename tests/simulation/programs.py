@@ -269,7 +269,7 @@ def _answers(world: World, state: Publication, tail: Tail) -> None:
 
 def _below(world: World, live: Publication, view: str) -> States:
     batch_view = live.views[view]
-    return of_parts(world.tables, world.tables.view(view, batch_view.fingerprint), batch_view.parts)
+    return of_parts(world.tables, batch_view.address(world.tables, view), batch_view.parts)
 
 
 def _equal(world: World, view: str, live: Publication, answer: object, position: Position) -> None:

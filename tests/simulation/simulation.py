@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cache
 
 from batch.apply import CannotApply
-from batch.planning import Request
+from batch.planning import BadRequest, Request
 from infra.settings import Keep
 from ledger import publications, standing
 from ledger.delta import Conflict, Unwritable, Vanished
@@ -22,7 +22,7 @@ from ledger.standing import Followed
 from serving.following import UNPUBLISHED
 from serving.snapshot import Snapshot
 from tests.simulation import programs
-from tests.simulation.numbers import BEGIN, LEAST, MINUTES, SOURCE, Event
+from tests.simulation.numbers import BEGIN, FIELDS, LEAST, MINUTES, NAMES, SOURCE, Choice, Event
 from tests.simulation.processes import Killed, Process
 from tests.simulation.programs import Reader
 from tests.simulation.store import Fate, Io
@@ -84,12 +84,17 @@ class Simulation(Io):
     def __post_init__(self) -> None:
         self.roll = random.Random(self.seed)
         self.weather = self.kept = self.roll.choice(WEATHERS)
-        self.world = past(self.roll.choice(_PASTS)).copy() if self._has_a_past and self.roll.random() < 0.9 else World()
+        self.world = self._past() if self._has_a_past else World()
         self.world.store.io = self
         self.world.keep = Keep(publications=self.roll.choice((1, 2, 3)), release_days=self.roll.choice((1, 7)))
         self._chance = self.roll.random
         self._numbers = self._steps = 0
         self._readers = [Reader(self.world) for _ in range(_READERS)]
+
+    def _past(self) -> World:
+        """What some other schedule left, or nothing."""
+        seed = self.roll.choice(_PASTS)
+        return past(seed).copy() if self.roll.random() < 0.9 else World()
 
     # What the store asks.
 
@@ -221,8 +226,12 @@ class Simulation(Io):
             self.world.time += timedelta(minutes=self.roll.choice((1, 5, 9, 30, 90, 3000)))
 
     def _edit(self) -> None:
-        """Fields are added to events, not taken away."""
-        self.world.definitions = max(self.world.definitions // 2 * 2, self.roll.randrange(2 * len(LEAST)))
+        """Fields are added to events, not taken away; often nothing else changes."""
+        roll, now = self.roll, Choice.of(self.world.definitions)
+        fields = min(now.fields + (self._chance() < 0.3), len(FIELDS) - 1)
+        least = roll.randrange(len(LEAST)) if self._chance() < 0.3 else now.least
+        names = roll.randrange(len(NAMES)) if self._chance() < 0.4 else now.names
+        self.world.definitions = Choice(fields, least, names).number
 
     def _archive(self) -> None:
         self._start("archive", lambda: programs.archive(self.world))
@@ -259,11 +268,12 @@ class Simulation(Io):
             first, last = sorted(self.roll.sample(range(MINUTES + 1), 2))
             request = Request(windows=(BEGIN + timedelta(minutes=first), BEGIN + timedelta(minutes=last)))
         elif kind == "views":
-            request = Request(views=(self.roll.choice(("every", "chosen")),))
+            request = Request(views=(self.roll.choice(NAMES[Choice.of(self.world.definitions).names]),))
         elif kind == "keep":
             request = Request(keep_cut=True)
-        # Promotions do not wait for recomputes, which then start over.
-        self._start(f"recompute {kind}", lambda: programs.recompute(self.world, request), NotPublishable)
+        # Promotions do not wait for recomputes, which then start over; the live release may call its views otherwise.
+        may = (NotPublishable, BadRequest) if kind == "views" else (NotPublishable,)
+        self._start(f"recompute {kind}", lambda: programs.recompute(self.world, request), *may)
 
     def _apply(self) -> None:
         if self._chance() < 0.7:

@@ -10,7 +10,7 @@ from infra.settings import Keep
 from ledger import publications, standing
 from ledger.publications import Publication
 from tests.simulation import programs
-from tests.simulation.numbers import MINUTES, SOURCE, Event
+from tests.simulation.numbers import MINUTES, SOURCE, Choice, Event
 from tests.simulation.programs import Reader
 from tests.simulation.simulation import Simulation, Weather
 from tests.simulation.world import ROOT, Present, surroundings
@@ -71,7 +71,7 @@ def directed() -> Iterator[Directed]:
         one.count(1)
         one.whole(programs.archive)
         one.whole(programs.recompute, Request())
-        one.world.definitions = 1
+        one.world.definitions = Choice(fields=0, least=1, names=0).number
         one.whole(programs.apply, 1000)
         for release in (2, 1, 2, 1, 2):
             one.count(release)
@@ -94,7 +94,7 @@ def retired(one: Directed) -> None:
 
 def replaced(one: Directed) -> None:
     """Other definitions are applied in its place."""
-    one.world.definitions = 3
+    one.world.definitions = Choice(fields=1, least=1, names=0).number
     one.whole(programs.apply, 1000)
 
 

@@ -357,9 +357,9 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
         folded = states(within, numbers.least_by_fingerprint()[fingerprint])
         if below.served is not None:
             _refuse_difference(run, below, below.served, view, found)
-        built = to_rows(united([folded, of_parts(tables, tables.view(view, fingerprint), merged)]))
+        address = batch.below_cut._address(run, below, view)
+        built = to_rows(united([folded, of_parts(tables, address, merged)]))
         if built:
-            address = tables.view(view, fingerprint)
             commits.make_table(tables, address, None, partition_by=VERSION)
             files.append(Built(view, written(address, built, **{VERSION: str(below.version)})))
     rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
@@ -382,7 +382,7 @@ def _refuse_difference(run: Run, below: Below, served: Served, view: str, found:
     tables, fingerprint = run.tables, below.release.views[view]
     handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
     tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
-    told = united([of_parts(tables, tables.view(view, fingerprint), served.parts.get(view, ())), *tail])
+    told = united([of_parts(tables, batch.below_cut._address(run, below, view), served.parts.get(view, ())), *tail])
     events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])
     if below.windows is not None:
