@@ -24,14 +24,26 @@ _ROOM: Final = 8
 
 
 @dataclass(frozen=True)
+class Evicted:
+    """What the bound leaves out though the span asks for it: identities of commits before `number`, which was made at `at`.
+
+    They are missed as long as their commits, or the newest of their timestamps, lie within the span: that is second `stamp`
+    since 1970.
+    """
+
+    number: int
+    at: int
+    stamp: int
+
+
+@dataclass(frozen=True)
 class Horizon:
     """Identities of the last `span` microseconds, at most `most` or those of one commit; `runs` are largest first.
 
     Commits are numbered in the order of the log; `times` are those of the commits from number `base` on, in microseconds and
     never descending: a commit counts as made no earlier than the ones before it, whatever its clock said. All that the log had
     received until `caught_up` is counted; None while nobody knows. `newest` is the newest timestamp, no record's being later
-    than its commit. `known` is the number of the first commit whose identities are all there, where the bound has evicted some
-    that the span asks for.
+    than its commit. `evicted` is what is missed, where the bound has evicted some that the span asks for.
     """
 
     span: int
@@ -41,12 +53,12 @@ class Horizon:
     base: int = 0
     caught_up: int | None = None
     newest: int | None = None
-    known: int | None = None
+    evicted: Evicted | None = None
 
     @property
     def since(self) -> int | None:
         """The time of the first commit whose identities are all known, in microseconds; None where the span says it all."""
-        return None if self.known is None else int(self.times[self.known - self.base])
+        return None if self.evicted is None else self.evicted.at
 
     @property
     def size(self) -> int:
@@ -101,6 +113,14 @@ class Horizon:
         runs = [run for run in runs if run.newest_number >= number or run.newest_stamp >= stamp]
         return _bounded(replace(self, runs=tuple(runs)))
 
+    def without(self, number: int, *, newest: int | None) -> "Horizon":
+        """With nothing of the commits before this one, which are not loaded; `newest` is the newest of their timestamps."""
+        stamp = 0 if newest is None else -(-newest // SECOND)
+        known = self.evicted
+        if known is not None:
+            number, stamp = max(number, known.number), max(stamp, known.stamp)
+        return replace(self, evicted=Evicted(number, int(self.times[number - self.base]), stamp))
+
 
 def recalled(span: int, most: int | None, *, times: Sequence[int], caught_up: int | None, newest: int | None) -> Horizon:
     """A horizon of commits of these times, numbered from 0 on, before their identities are there."""
@@ -111,8 +131,10 @@ def recalled(span: int, most: int | None, *, times: Sequence[int], caught_up: in
 def _pruned(horizon: Horizon) -> Horizon:
     """Without the times of commits that have left the span, but for the last one's."""
     first = min(horizon.first_number, horizon.base + len(horizon.times) - 1)
-    known = None if horizon.known is None or horizon.known <= first else horizon.known
-    return replace(horizon, times=horizon.times[first - horizon.base :], base=first, known=known)
+    evicted = horizon.evicted
+    if evicted is not None and evicted.number <= first and evicted.stamp < horizon.first_stamp:
+        evicted = None
+    return replace(horizon, times=horizon.times[first - horizon.base :], base=first, evicted=evicted)
 
 
 def _bounded(horizon: Horizon) -> Horizon:
@@ -131,7 +153,10 @@ def _bounded(horizon: Horizon) -> Horizon:
     younger = np.cumsum(counts[::-1])[::-1]
     fits = np.flatnonzero(younger <= most - most // _ROOM)
     last = len(horizon.times) - 1
-    known = base + (min(int(fits[0]), last) if len(fits) else last)
-    left = [run.younger(known) for run in runs]
-    kept = tuple(run for run in left if run is not None)
-    return replace(horizon, runs=kept, known=max(known, horizon.known or known))
+    first = min(int(fits[0]), last) if len(fits) else last
+    stamps = [int(run.stamps[older].max()) for run in runs if (older := run.numbers < base + first).any()]
+    if not stamps:
+        return replace(horizon, runs=tuple(runs))
+    left = [run.younger(base + first) for run in runs]
+    kept = replace(horizon, runs=tuple(run for run in left if run is not None))
+    return kept.without(base + first, newest=max(stamps) * SECOND)

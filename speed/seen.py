@@ -1,7 +1,7 @@
 """The identities that were counted shortly before a position: what a speed layer knows again when it starts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -73,7 +73,8 @@ def seen(
     number = len(stretches)
     for group in reversed(list(together(stretches, beginning.firsts, most=_AT_ONCE))):
         if horizon.most is not None and horizon.size >= horizon.most:
-            return replace(horizon, known=number)
+            stamps = [microseconds(min(one.newest, one.at)) for one in stretches[:number] if one.newest is not None]
+            return horizon.without(number, newest=max(stamps, default=None))
         number -= len(group)
         for frame in _records(reading, group[0].start, group[-1].end):
             rows = frame.mapInArrow(partial(identify, task), SCHEMA).toArrow()

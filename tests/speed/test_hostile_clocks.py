@@ -47,21 +47,23 @@ class Plain:
     """The law in a few lines: what each identity was counted at, and stamped."""
 
     counted: dict[int, tuple[int, int]] = field(default_factory=dict)
-    newest_commit: int = -(2**62)
+    caught_up: int | None = None
     newest_stamp: int = -(2**62)
 
-    def extend(self, events: Sequence[tuple[int, int]], at: int) -> None:
-        self.newest_commit = max(self.newest_commit, at)
+    def extend(self, events: Sequence[tuple[int, int]], at: int, caught_up: int | None) -> None:
+        """A commit at some time; all that the log had received until `caught_up` is counted, which nobody knows if it is None."""
+        if caught_up is not None:
+            self.caught_up = caught_up if self.caught_up is None else max(self.caught_up, caught_up)
         for number, stamp in events:
             self.newest_stamp = max(self.newest_stamp, min(stamp, at))
             self.counted[number] = at, min(stamp, at)
 
     def kept(self) -> list[int]:
-        """Within the horizon of the newest of its kind: commit or timestamp."""
+        """Within the horizon of the newest of its kind: commit, which is until when all is counted, or timestamp."""
         return [
             number
             for number, (at, stamp) in self.counted.items()
-            if at >= self.newest_commit - SPAN or stamp >= self.newest_stamp - SPAN
+            if self.caught_up is None or at >= self.caught_up - SPAN or stamp >= self.newest_stamp - SPAN
         ]
 
 
@@ -87,7 +89,7 @@ def test_what_the_law_keeps_is_held(drawn: list[tuple[list[int], int, int, bool]
         number += len(events)
         caught_up = at if drained else caught_up
         horizon = horizon.extended(stamped(events), at=at, caught_up=caught_up)
-        plain.extend(events, at)
+        plain.extend(events, at, caught_up)
         assert horizon.holds(keys(plain.kept())).all()
 
 
@@ -250,16 +252,17 @@ def test_one_wrong_clock_among_20_000_records_changes_nothing(off: int) -> None:
 @given(batches, st.integers(2, 30))
 def test_memory_is_bounded_and_the_oldest_go(drawn: list[tuple[list[int], int, int, bool]], most: int) -> None:
     """What the law keeps of the commits since `since` is held; there are at most `most` identities, or one commit's."""
-    horizon, plain, now, number, commits = Horizon(SPAN, most), Plain(), BEGIN, 0, []
+    horizon, plain, now, number, commits, last = Horizon(SPAN, most), Plain(), BEGIN, 0, [], 0
     for wrong, pause, clock, _ in drawn:
         now += pause * SECOND
         at = now + clock * SECOND
         events = [(number + place, now + off * SECOND) for place, off in enumerate(wrong)]
         number += len(events)
         horizon = horizon.extended(stamped(events), at=at, caught_up=at)
-        plain.extend(events, at)
+        plain.extend(events, at, at)
         commits.append((max([at, *(time for time, _ in commits)]), {of for of, _ in events}))
-        assert horizon.size <= max(most, len(events))
+        last = len(events) or last
+        assert horizon.size <= max(most, last)
         since = horizon.since
         young = [of for of in plain.kept() if since is None or any(of in those and time > since for time, those in commits)]
         assert horizon.holds(keys(young)).all()
@@ -355,10 +358,10 @@ def test_a_restart_loads_what_the_law_keeps(drawn: list[tuple[str, list[int], in
             events = ledger.commit(wrong, now, made, bridge=what == "bridge")
             if what == "fold":
                 horizon = horizon.extended(stamped(events), at=made, caught_up=made)
-                plain.extend(events, made)
+                plain.extend(events, made, made)
             else:
                 # What a bridge went past was counted by a batch; the law speaks of commits, of which it is one.
-                plain.counted |= {number: (made, made) for number, _ in events}
+                plain.counted |= {number: (made, min(stamp, made)) for number, stamp in events}
                 horizon = ledger.recalled(made, most)
         if what == "restart":
             horizon = ledger.recalled(now, most)
