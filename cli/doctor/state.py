@@ -12,6 +12,7 @@ from infra import processes
 from ledger import archive, diffs, gaps, locks, publications, releases, standing
 from ledger.publications import Publication
 from ledger.standing import Followed
+from serving.part_signs import part_states
 from speed import checkpoints
 
 _SPARK_AGE: Final = timedelta(hours=1)
@@ -24,6 +25,11 @@ ORPHAN: Final = Problem(
 )
 GONE: Final = Problem(
     "warn", "a part that `up` has started is gone, and nobody stopped it", "see `{log}`; `tandem up` starts it again"
+)
+STILL: Final = Problem(
+    "fail",
+    "a part lives and does not move, or its supervisor has given it up",
+    "`tandem status` shows since when, why and what to do; `tandem down`, then `tandem up` starts it anew",
 )
 BAD_RECORD: Final = Problem("warn", "the record of a process cannot be read", "`tandem down`, then `tandem up`")
 UNFINISHED_RUN: Final = Problem(
@@ -83,6 +89,9 @@ def _processes(subject: Subject) -> Iterator[Finding]:
             live.append(f"{name} (process {known.pid})")
         else:
             found.append(GONE.found(f"{name} (process {known.pid}) is gone", log=known.log))
+    found += [
+        STILL.found(one.sentence) for one in part_states(subject.settings, now=subject.now) if one.red and one.state != "dead"
+    ]
     yield from unless(found, f"running: {', '.join(live)}" if live else "nothing is running")
 
 
@@ -180,7 +189,7 @@ CHECKS: Final = (
         "processes",
         _processes,
         Problem("fail", "the records of processes cannot be read", "make what is named readable"),
-        (GONE, BAD_RECORD),
+        (GONE, STILL, BAD_RECORD),
         needs=("state",),
     ),
     Check("runs", _runs, _UNREADABLE, (UNFINISHED_RUN, UNFINISHED_IMPORT), needs=("state",)),

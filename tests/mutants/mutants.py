@@ -34,6 +34,25 @@ MUTANTS = (
         "tests/views/test_code_in_modules.py::test_code_that_reaches_something_else_has_another_fingerprint",
     ),
     Mutant(
+        "alive-is-well",
+        "a speed layer whose process lives passes for one that moves",
+        "serving/part_state.py",
+        "    if silent > SILENT:",
+        "    if silent > timedelta.max:",
+        "tests/serving/test_part_state.py::test_what_does_not_move_is_red_and_what_is_red_says_what_to_do",
+    ),
+    Mutant(
+        "any-record-will-do",
+        "records of others, in another partition, pass for those that somebody waits for",
+        "serving/until_counted.py",
+        "return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())",
+        "return sum(\n"
+        "        max(0, sum(position.values()) - sum(counted.get(source, Position()).values()))\n"
+        "        for source, position in wanted.items()\n"
+        "    )",
+        "tests/serving/test_until_counted.py::test_it_waits_for_these_positions_alone",
+    ),
+    Mutant(
         "at-the-cut",
         "a commit that ends at the cut is taken for one above it: `<` for `<=`",
         "ledger/tiling.py",

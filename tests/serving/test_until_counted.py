@@ -44,7 +44,7 @@ def test_it_waits_for_these_positions_alone(world: World) -> None:
         world.append(0, hit("/b", 3))
         world.append(1, hit("/b", 4))
 
-    clock = Clock({1: [others], 3: [lambda: world.trigger(position(1)), others], 5: [lambda: world.trigger(position(2, 1))]})
+    clock = Clock({1: [others], 3: [lambda: world.trigger(position(1, 1)), others], 5: [lambda: world.trigger(position(2, 1))]})
     assert until_counted(world.tables, mine, seconds=60, clock=clock, pause=clock.pause) == 0
     assert clock.seconds == 5
     assert world.end == position(4, 2)

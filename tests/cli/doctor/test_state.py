@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,6 +98,11 @@ def test_a_part_that_is_gone_is_told(folder: Path, tables: Tables) -> None:
     child = processes.spawn(state, "speed", ["/bin/sleep", "600"], environ=os.environ, folder=folder)
     try:
         assert fine(folder, "processes") == f"running: speed (process {child.process.pid})"
+        child.popen.send_signal(signal.SIGSTOP)
+        while not processes.stopped(child.process):
+            pass
+        assert "the speed layer has been stuck" in wrong(folder, "processes", looks.STILL).what
+        child.popen.send_signal(signal.SIGCONT)
     finally:
         child.popen.kill()
         child.popen.wait()
