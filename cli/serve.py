@@ -15,17 +15,17 @@ import typer
 from cli import signals
 from cli.call import Call
 from cli.part_log import part_log
-from cli.published import published
 from infra import broker, folders, kafka
 from infra.logs import telling
 from infra.settings import Settings
-from ledger.tables import Tables
+from ledger import publications, releases
 from serving.access import tokens
 from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights
 from serving.http import running
 from serving.http.app import application
 from serving.http.running import CannotServe, Tls
+from serving.http.server import Server
 from serving.http.starting import of_project
 from serving.http.tandem import Tandem
 
@@ -53,7 +53,6 @@ def run(
     if (tls_cert is None) != (tls_key is None):
         raise CannotServe("--tls-cert and --tls-key go together: a certificate is of no use without its key")
     tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
-    _refuse_crc32(settings)
     bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
         address = running.address_of(bound, tls=tls)
@@ -69,6 +68,7 @@ def run(
 
             access = telling.filed(settings, "access", now=_now)
             server = of_project(settings, tandem=_tandem(call), log=log, access=access, now=_now, clock=time.monotonic)
+            _refuse_crc32(settings, server)
             running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         bound.close()
@@ -79,9 +79,10 @@ def _tandem(call: Call) -> Tandem:
     return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
 
 
-def _refuse_crc32(settings: Settings) -> None:
+def _refuse_crc32(settings: Settings, server: Server) -> None:
     """Refuse topics that events could not go into; where no broker answers yet, the first event for a topic finds out."""
-    project = published(Tables(settings.state))
+    live = publications.latest(server.tables)
+    project = None if live is None else server.definitions.project(releases.load(server.tables, live.release))
     sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
     keyed = {topic: one.name for one in sources for topic in one.topics}
     if keyed:

@@ -12,7 +12,8 @@ from cli.sql_shown import Format, document, shown
 from cli.uncounted import LogAsked, warning
 from ledger.tables import Tables
 from serving.memory.store import Store
-from serving.sql.limits import MIB, Limits
+from serving.sandbox.bounds import MIB
+from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask
 from serving.sql.sandbox import Sandbox
 from views.errors import TandemError

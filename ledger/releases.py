@@ -11,8 +11,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from ledger import documents
 from ledger.journal import Journal, Row, Snapshot
 from ledger.tables import Tables
+from views.document import document_of
 from views.errors import TandemError
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import Project
@@ -58,8 +60,8 @@ SCHEMA: Final = pa.schema(
 
 
 def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Container[int] = ()) -> Release:
-    """The project as a stored release: a new one unless the newest is just that, and not `over`."""
-    return store(
+    """The project as a stored release with its document: a new one unless the newest is just that, and not `over`."""
+    stored = store(
         tables,
         project.files,
         sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
@@ -69,6 +71,8 @@ def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Cont
         over=over,
         revision=project.revision,
     )
+    documents.record(tables, stored.number, document_of(project))
+    return stored
 
 
 def store(

@@ -17,6 +17,7 @@ from ledger.publications import Publication
 from ledger.releases import NoRelease
 from ledger.tables import Tables
 from serving.batch_states import BatchStates
+from serving.definitions import IN_PROCESS, Definitions
 from serving.following import Following
 from serving.outcome import Failed, Outcome, ReadFailed, answered
 from serving.past import Past
@@ -26,10 +27,10 @@ from serving.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.snapshot import Snapshot, Tail, provenance_of
 from serving.tail_states import states_of
 from serving.touched import split, with_touched
+from views.elsewhere import meaning_of
 from views.errors import DefinitionError, TandemError, listed
-from views.fingerprint import fingerprint
 from views.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
-from views.project import Project, load_files
+from views.project import Project
 from views.rows import ordered
 from views.view import View, state_schema
 
@@ -54,11 +55,14 @@ class Arranged:
 class Reader:
     """Answers about the views of the published release, for one thread at a time.
 
+    `definitions` gives what a release defines.
+
     With `publication` it stands on that one for ever, with the definitions of its release, and answers of the layer `batch`.
     """
 
     tables: Tables
     publication: int | None = None
+    definitions: Definitions = IN_PROCESS
     _following: Following | Past = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
@@ -94,7 +98,7 @@ class Reader:
         release = self.snapshot().publication.release
         if release not in self._projects:
             try:
-                self._projects[release] = load_files(releases.load(self.tables, release).files)
+                self._projects[release] = self.definitions.project(releases.load(self.tables, release))
             except (NoRelease, DefinitionError) as error:
                 raise ReadFailed(f"the definitions of release {release} cannot be used: {error}") from error
         return self._projects[release]
@@ -208,7 +212,7 @@ def refusal(snapshot: Snapshot, view: View) -> str | None:
     problem = snapshot.tails[view.source.name].problem
     if problem is not None:
         return f"view {view.name!r} cannot be answered exactly: {problem}"
-    if fingerprint(view) != snapshot.publication.views[view.name].fingerprint:
+    if meaning_of(view) != snapshot.publication.views[view.name].fingerprint:
         return f"view {view.name!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`"
     return None
 

@@ -31,12 +31,17 @@ from serving.selection import Selection, select
 from serving.snapshot import Snapshot
 from serving.touched import any_touched, split
 from serving.view_at import ViewAt
+from views.elsewhere import runs_code
 from views.view import View, approximations
 
 _PAST: Final = 4
 """How many publications of the past have a reader each."""
 _OWN_BYTES: Final = 4096
 """What an answer takes beside its rows, about."""
+
+
+class NeedsCode(ReadFailed):
+    """An answer that only the lane of views with code gives."""
 
 
 class Gone(ReadFailed):
@@ -87,12 +92,14 @@ class Common:
 class Answers:
     """The answers of one project's tables, those of the live publication from memory where they fit.
 
-    `budget` bounds the bytes of answers that are held, the latest asked stay. What is said about now is said of one snapshot
+    With `code` they are of views that need code of the project, without it only of others. `budget` bounds the bytes of answers
+    that are held, the latest asked stay. What is said about now is said of one snapshot
     from one `pin` to the next.
     """
 
     store: Store
     budget: int
+    code: bool = False
     _pinned: Pinned | ReadFailed = field(default_factory=lambda: ReadFailed("nothing has been read yet"), init=False, repr=False)
     _past: OrderedDict[int, Reader] = field(default_factory=OrderedDict, init=False, repr=False)
     _held: OrderedDict[tuple[str, str], Answer] = field(default_factory=OrderedDict, init=False, repr=False)
@@ -116,8 +123,14 @@ class Answers:
         """The views of the live publication, or of one of the past. Raises Gone if that is not kept, ReadFailed, Unreadable."""
         return (self.live().project if publication is None else self._reader(publication).project()).views
 
+    def refuse_other_lane(self, view: View) -> None:
+        """Raise NeedsCode for a view that waits for code of the project, where others would wait for it."""
+        if runs_code(view) and not self.code:
+            raise NeedsCode(f"view {view.name!r} is answered by code of the project")
+
     def answer(self, question: Question, *, stand: str | None = None) -> Answer:
         """What is known at the pinned snapshot, or at the one that `stand` names. Raises ReadFailed; Gone for the latter."""
+        self.refuse_other_lane(question.view)
         now = self._stand(question)
         if held := self._found(question, stand or now):
             return held
@@ -128,6 +141,7 @@ class Answers:
 
     def of_keys(self, question: Question, keys: pa.Table) -> Answer:
         """The same of those rows whose keys are among `keys`, a table of the view's keys."""
+        self.refuse_other_lane(question.view)
         if question.layer == "merged" and question.publication is None:
             at = self._view(question)
             if at.memory is not None:
@@ -209,7 +223,7 @@ class Answers:
         if publication in self._past:
             self._past.move_to_end(publication)
             return self._past[publication]
-        reader = Reader(self.store.tables, publication)
+        reader = Reader(self.store.tables, publication, self.store.definitions)
         if isinstance(found := reader.refresh(), Failed):
             raise Gone(found.reason)
         self._past[publication] = reader

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from fastapi import Request, Response
 
+from serving.http.coded import needs_code
 from serving.http.gate import KEYS
 from serving.http.media import JSON
 from serving.http.question import columns, parse_measures
@@ -28,10 +29,16 @@ def row(request: Request) -> Response | None:
     if request.headers.get("accept", JSON) not in _ANY or not all(one in _TAKEN or one.startswith(KEYS) for one in given):
         return None
     server, principal = server_of(request), principal_of(request)
-    server.asking.snapshot()
-    answers = server.asking.answers
-    pinned = answers.store.pinned()
     name = request.path_params["view"]
+    lane = server.asking
+    lane.snapshot()
+    if needs_code(lane.answers.store.pinned().project, name):
+        if (coded := server.coded.at_work) is None:
+            return None
+        lane = coded
+        lane.snapshot()
+    answers = lane.answers
+    pinned = answers.store.pinned()
     memory, view = pinned.views.get(name), pinned.project.views.get(name)
     if memory is None or view is None or principal.rights.bound(view) is None or bind(view).placement.in_order:
         return None

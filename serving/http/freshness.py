@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from ledger.positions import Position, distance
+from serving.http.asking import Asking
 from serving.http.problem import Problem
 from serving.http.server import Server
 from serving.part_state import NEEDED
@@ -18,9 +19,9 @@ _AGAIN: Final = {"Retry-After": "1"}
 
 
 async def wait(
-    server: Server, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
+    server: Server, lane: Asking, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
 ) -> None:
-    """Return once answers about a source count a position, and an event that was appended at most so long ago.
+    """Return once the answers of a lane about a source count a position, and an event that was appended at most so long ago.
 
     With `at_the_cut` they count what is below it. Who is `bound` to rows may ask by no position and is told none. Raises
     BadSelection, and Problem 504 after as long as the settings say.
@@ -39,8 +40,8 @@ async def wait(
         return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
 
     seconds = server.settings.wait_s
-    if not await server.asking.until(holds, seconds=seconds):
-        snapshot = server.asking.snapshot()
+    if not await lane.until(holds, seconds=seconds):
+        snapshot = lane.snapshot()
         tail, newest = snapshot.tails[source], snapshot.newest(source)
         stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
         raise Problem(

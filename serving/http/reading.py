@@ -10,7 +10,7 @@ from fastapi import Request, Response
 
 from serving.access.rights import Principal
 from serving.http import cursor as cursors
-from serving.http.answers import Answer, Answers
+from serving.http.answers import Answer, Answers, NeedsCode
 from serving.http.cursor import Cursor
 from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.freshness import wait
@@ -18,7 +18,7 @@ from serving.http.gate import KEYS
 from serving.http.media import JSON
 from serving.http.problem import Problem
 from serving.http.question import Question, columns, outside, parse_measures, parse_order
-from serving.http.server import principal_of, server_of
+from serving.http.server import lane_of, principal_of, server_of
 from serving.http.tags import has
 from serving.past import live_at
 from serving.provenance import Layer
@@ -100,19 +100,25 @@ async def find(request: Request, asked: Asked) -> Found:
     past = asked.publication is not None or asked.as_of is not None
     if past and (asked.min_position or asked.max_age):
         raise BadSelection("min_position and max_age are about what is live: they go without publication and as_of")
+    lane = server.asking if past else await lane_of(server, asked.view)
     if not past:
-        server.asking.snapshot()
+        lane.snapshot()
     if asked.min_position or asked.max_age:
-        view = await server.asking.ask(lambda answers: view_for(answers.views(), asked.view, principal), by=str(principal))
+        view = await lane.ask(lambda answers: view_for(answers.views(), asked.view, principal), by=str(principal))
         await wait(
             server,
+            lane,
             view.source.name,
             min_position=asked.min_position,
             max_age=asked.max_age,
             at_the_cut=asked.layer == "batch",
             bound=bool(principal.rights.rows),
         )
-    return await server.asking.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
+    try:
+        return await lane.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
+    except NeedsCode:  # of a release of the past, or of one that has come meanwhile
+        lane = await server.coded.opened()
+        return await lane.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
 
 
 def _answered(answers: Answers, principal: Principal, asked: Asked) -> Found:

@@ -1,7 +1,7 @@
 """What the routes of one server share, and the parameters of a request that every route refuses alike."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeVar, cast
@@ -17,7 +17,9 @@ from serving.access.limits import Limits
 from serving.access.rights import Principal
 from serving.access.sealing import Seal
 from serving.access.shares import Shares
+from serving.code.definitions import DescribedDefinitions
 from serving.http.asking import Asking
+from serving.http.coded import Coded, needs_code
 from serving.http.fair_pool import FairPool
 from serving.http.metrics import Metrics
 from serving.http.pipeline import Pipeline
@@ -46,6 +48,8 @@ class Server:
     identities: Identities
     seal: Seal
     asking: Asking
+    coded: Coded
+    definitions: DescribedDefinitions
     statements: Statements
     tables: Tables
     pipeline: Pipeline
@@ -67,11 +71,12 @@ class Server:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer from now on, until the context ends."""
-        with self.pool.open():
+        with closing(self.definitions), self.pool.open():
             async with (
                 self.parts.open(),
                 self.identities.open(),
                 self.asking.open(),
+                self.coded.open(),
                 self.statements.open(),
                 self.runs.open(),
                 self.gateway.open(),
@@ -81,6 +86,13 @@ class Server:
     async def work(self, principal: Principal, function: Callable[[], T]) -> T:
         """What a function gives in a thread, once it is the principal's turn. Raises its errors."""
         return await self.pool.run(str(principal), function)
+
+
+async def lane_of(server: Server, view: str) -> Asking:
+    """The lane that answers a view of this name: that of its own for what code of the project may hold up. Raises ReadFailed."""
+    server.asking.snapshot()
+    project = server.asking.answers.store.pinned().project
+    return await server.coded.opened() if needs_code(project, view) else server.asking
 
 
 def server_of(request: Request) -> Server:

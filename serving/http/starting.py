@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -18,8 +19,11 @@ from serving.access.oidc import Oidc, provider
 from serving.access.sealing import Seal
 from serving.access.shares import Shares
 from serving.access.tokens import Tokens
+from serving.code.definitions import DescribedDefinitions, readable
+from serving.code.messages import Limits as CodeLimits
 from serving.http.answers import Answers
 from serving.http.asking import Asking
+from serving.http.coded import Coded
 from serving.http.fair_pool import FairPool
 from serving.http.looks import Looks
 from serving.http.metrics import Metrics
@@ -57,15 +61,21 @@ def of_project(
     """
     serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables(settings.state), secrets_of(settings)
-    store = Store(tables, secrets.randbits(64), serving.memory_mb << 20)
+    seconds = min(_SECONDS, serving.timeout_s) / 2  # so that whoever asks is told before the request is out of time
+    shown = readable([settings.folder, Path(settings.state), Path.home()])
+    definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
+    store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
     asking = Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
         seal=Seal(tokens.file_of(settings.folder).with_name("seal.key"), secrets.token_bytes),
         asking=asking,
+        coded=Coded(Asking(Answers(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen)),
+        definitions=definitions,
         statements=Statements(
             store,
+            coded,
             Bounds(
                 seconds=float(min(_SECONDS, serving.timeout_s)),
                 rows=serving.max_rows,
@@ -101,3 +111,7 @@ def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], flo
 
     known = provider(settings.serving.oidc)
     return None if known is None else Oidc.of(known, clock, told=told)
+
+
+def _unseen(_: object, __: float) -> None:
+    """Looks for views with code are looks at the same tables: their figures are those of the others."""

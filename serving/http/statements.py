@@ -16,20 +16,25 @@ from serving.sql.sandbox import Sandbox
 class Statements:
     """Runs statements over the views of a store, which somebody else brings to what is new, while it is `open`.
 
+    Views that need code of the project are read from another store, `coded`, so that nothing else waits for them.
+
     One principal runs at most one statement fewer than there are places (`limits.at_once`), so that another one finds a place
     however long these take.
     """
 
     store: Store
+    coded: Store
     limits: Limits
     _places: FairPool = field(init=False, repr=False)
     _sandbox: Sandbox = field(init=False, repr=False)
     _views: MergedViews = field(init=False, repr=False)
+    _coded: MergedViews = field(init=False, repr=False)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Run statements until the context ends; the first starts what the others are forked from, in a second or two."""
-        self._sandbox, self._views = Sandbox(self.limits), MergedViews(self.store)
+        self._sandbox = Sandbox(self.limits)
+        self._views, self._coded = MergedViews(self.store), MergedViews(self.coded)
         self._places = FairPool("statement", self.limits.at_once, max(1, self.limits.at_once - 1))
         try:
             with self._places.open():
@@ -39,4 +44,5 @@ class Statements:
 
     async def run(self, statement: str, *, readable: Collection[str], by: str) -> Rows:
         """The rows of one SELECT over the views that are `readable`, at the newest snapshot, for a principal. Raises Refused."""
-        return await self._places.run(by, partial(ask, self._sandbox, self._views, statement, readable=readable))
+        run = partial(ask, self._sandbox, self._views, statement, readable=readable, coded=self._coded)
+        return await self._places.run(by, run)

@@ -56,6 +56,7 @@ class Gateway:
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
     _topics: dict[str, Recent[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
     _works: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _coded: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _appender: Appender | None = field(default=None, init=False, repr=False)  # of the thread that works
     _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
     _looked_at: set[str] = field(default_factory=set, init=False, repr=False)  # ids of topics whose keys are where they belong
@@ -63,8 +64,8 @@ class Gateway:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Take in until the context ends, which waits until what was taken is acknowledged or given up."""
-        with ThreadPoolExecutor(1, "ingesting") as works:
-            self._works = works
+        with ThreadPoolExecutor(1, "ingesting") as works, ThreadPoolExecutor(1, "decoding") as coded:
+            self._works, self._coded = works, coded
             try:
                 yield
             finally:
@@ -88,10 +89,13 @@ class Gateway:
             if not room.handed_over:
                 self._leave(room)
 
-    async def work(self, function: Callable[[], T]) -> T:
-        """What a function gives, in the one thread that makes records of bodies. Raises its errors."""
+    async def work(self, function: Callable[[], T], *, coded: bool = False) -> T:
+        """What a function gives, in the one thread that makes records of bodies, or the one that waits for code of the project.
+
+        Raises its errors.
+        """
         assert self._works is not None, "asked before it was opened"
-        return await asyncio.get_running_loop().run_in_executor(self._works, function)
+        return await asyncio.get_running_loop().run_in_executor(self._coded if coded else self._works, function)
 
     async def topic(self, name: str, *, keyed_by: str | None = None) -> kafka.Topic:
         """The topic as it is now, or was a second ago; `keyed_by` is the source that keys its records, if one does.

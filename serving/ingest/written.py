@@ -1,24 +1,25 @@
 """What is written for a source's values: records with the key and the headers that the source knows its own by."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from infra.kafka import MOST_BYTES, Record
-from views.decode import decode
+from serving.ingest.reading import Fault, Reading
 from views.decode.idempotency import is_key
-from views.decode.unlogged import as_records
 from views.errors import TandemError, listed
 from views.event import event_fields
-from views.key import record_keys
-from views.only import ByHeader, only_name
+from views.only import ByHeader
 from views.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
 
 _MOST: Final = MOST_BYTES - 1_000
 """Bytes of key, value and headers of a record: a broker counts a few around them."""
 _MOST_KEY: Final = 200
 _SHOWN: Final = 100
+
+Read = Callable[[Source, str, Sequence[bytes], Sequence[Mapping[str, bytes]], datetime], Reading]
+"""See `reading.read`."""
 
 
 class CannotMean(TandemError):
@@ -27,15 +28,6 @@ class CannotMean(TandemError):
 
 class TooLarge(TandemError):
     """A record of more bytes than Kafka takes."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Why a record of a request, counted from 0, is no event of the source: the decoder's reason, and what it found."""
-
-    record: int
-    reason: str
-    detail: str
 
 
 class NoEvents(TandemError):
@@ -113,30 +105,22 @@ def _key(source: Source, key: str | None) -> dict[str, bytes]:
     return {IDEMPOTENCY_HEADER: key.encode()}
 
 
-def records_of(to: Target, values: Sequence[bytes], *, at: datetime) -> list[Record]:
+def records_of(to: Target, values: Sequence[bytes], *, at: datetime, read: Read) -> list[Record]:
     """The records that are written for values, one at the least: each with the source's key, and with its number after an
     idempotency key, as `KEY/0`.
 
-    They are decoded as readers of the log will, received `at`; only offsets and the like, which a project's own function may
-    read, are not known yet. Raises NoEvents, TooLarge: then nothing of them is to be written.
+    They are `read` as readers of the log will, received `at`. Raises NoEvents, TooLarge, and what `read` raises: then nothing of
+    them is to be written.
     """
-    source, numbers = to.source, range(len(values))
-    keys = record_keys(source, values)
-    headers = [_numbered(to.headers, number) for number in numbers]
-    records = [Record(0, key, value, tuple(of.items())) for key, value, of in zip(keys, values, headers, strict=True)]
+    headers = [_numbered(to.headers, number) for number in range(len(values))]
+    reading = read(to.source, to.topic, values, headers, at)
+    records = [Record(0, key, value, tuple(of.items())) for key, value, of in zip(reading.keys, values, headers, strict=True)]
     for number, record in enumerate(records):
         size = len(record.value or b"") + len(record.key or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
         if size > _MOST:
             raise TooLarge(f"record {number} has {size} bytes; at most {_MOST} are taken; nothing is written")
-    given = as_records(source, values, topic_id=to.topic, offsets=numbers, at=at, keys=keys, headers=headers)
-    decoded = decode(source, given)
-    faults = [Fault(one["offset"], one["reason"], one["detail"]) for one in decoded.rejects.to_pylist()]
-    if decoded.others and source.only is not None:
-        known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
-        said = f"not of {only_name(source.only)}, by which the source knows its records"
-        faults += [Fault(number, "other", said) for number in numbers if number not in known]
-    if faults:
-        raise NoEvents(source, sorted(faults, key=lambda fault: fault.record), len(values))
+    if reading.faults:
+        raise NoEvents(to.source, reading.faults, len(values))
     return records
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from ledger.delta import Unreadable
 from ledger.parts import BatchView
 from ledger.tables import Tables
+from serving.definitions import IN_PROCESS, Definitions
 from serving.memory.answers import Answers
 from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded
 from serving.memory.layout import Layout
@@ -65,6 +66,7 @@ class Store:
     tables: Tables
     seed: int = field(repr=False)
     memory: int = MEMORY
+    definitions: Definitions = IN_PROCESS
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
     _held: dict[str, Held] = field(default_factory=dict, init=False, repr=False)
     _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)
@@ -72,8 +74,8 @@ class Store:
 
     def __post_init__(self) -> None:
         self._uses, self._news, self._closed = count(), threading.Condition(), False
-        self._following, self._looks = Reader(self.tables), threading.RLock()
-        self._files, self._reads = Reader(self.tables), threading.Lock()
+        self._following, self._looks = Reader(self.tables, definitions=self.definitions), threading.RLock()
+        self._files, self._reads = Reader(self.tables, definitions=self.definitions), threading.Lock()
 
     def pinned(self) -> Pinned:
         """What was found last; the first time this looks. Raises ReadFailed."""
@@ -97,6 +99,7 @@ class Store:
                     self._pinned = Failed(str(error))
                 else:
                     self._pinned = replace(pinned, views=self._all_brought(pinned))
+                    self.definitions.live(found.publication.release)
             else:
                 self._pinned = found
             with self._news:
@@ -163,6 +166,9 @@ class Store:
             try:
                 view = self._brought(pinned, pinned.project.views[name])
             except Unreadable:
+                continue
+            except ReadFailed:  # of code of the project, which is not to hold up further looks: whoever asks is told why
+                del self._held[name]
                 continue
             if view is not None:
                 brought[name] = view

@@ -2,13 +2,15 @@
 
 import os
 import socket
+from collections.abc import Callable
 from typing import Final
 
 import duckdb
+import msgspec
 import pyarrow as pa
 
-from serving.sql import frames
-from serving.sql.database import run
+from serving.sandbox import frames
+from serving.sql.database import connect, run
 from serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
 from serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
 from serving.sql.refused import Refused
@@ -17,6 +19,17 @@ from serving.sql.statement import views_named
 
 _STAGE: Final = "_rehearsed"
 _REHEARSED: Final = f"SELECT a, sum(a) AS b FROM {_STAGE} WHERE a > 0 GROUP BY a ORDER BY b LIMIT 1"
+_REHEARSALS: Final = 10
+"""As often as Python looks at code before it makes it fast."""
+
+
+def ready(told: str) -> Callable[[socket.socket], None]:
+    """What a process that is forked from this one does with its socket, within limits that are told as JSON."""
+    limits = msgspec.json.decode(told, type=Limits)
+    database = connect(limits)
+    for _ in range(_REHEARSALS):
+        rehearse(database, limits)
+    return lambda parent: serve_one(database, parent, limits)
 
 
 def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits) -> None:

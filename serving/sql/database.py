@@ -6,8 +6,9 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from serving.sandbox.bounds import MIB
 from serving.sql.functions import register
-from serving.sql.limits import MIB, Limits
+from serving.sql.limits import Limits
 from serving.sql.refused import Refused
 from serving.sql.representable import representable
 from serving.sql.statement import worded

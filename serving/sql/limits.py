@@ -2,19 +2,14 @@
 
 import resource
 import signal
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-MIB: Final = 1 << 20
+from serving.sandbox.bounds import MIB, bound_files, bound_memory
+
 _BEYOND_DUCKDB: Final = 128 * MIB
 """What a process takes beside what DuckDB counts against its limit: lists and sketches in Python, and rows on their way out."""
-
-FILES_BY_DESCRIPTOR: Final = 128
-"""How many descriptors a process may hold while it is handed the views of a statement; afterwards it can open none at all."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +32,9 @@ def arm(limits: Limits) -> None:
     """Bound this process before it is given a statement: CPU, memory, files written, cores, processes, open files."""
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    if sys.platform == "linux":  # no other kernel keeps these bounds: DuckDB's own remains
-        taken, room = _taken(), limits.memory + _BEYOND_DUCKDB
-        for bound, what in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
-            resource.setrlimit(bound, (taken(what) + room, resource.getrlimit(bound)[1]))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_BY_DESCRIPTOR, FILES_BY_DESCRIPTOR))
+    bound_memory(limits.memory + _BEYOND_DUCKDB)
+    bound_files()
 
 
 def start_clock(limits: Limits) -> None:
@@ -68,9 +58,3 @@ def make_room(size: int) -> None:
 def close_off() -> None:
     """No file, socket or pipe can be opened from now on."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-
-
-def _taken() -> Callable[[str], int]:
-    lines = Path("/proc/self/status").read_text("ascii", "replace").splitlines()
-    kilobytes = {name: rest.split()[0] for name, _, rest in (line.partition(":") for line in lines) if rest.endswith("kB")}
-    return lambda name: int(kilobytes[name]) * 1024

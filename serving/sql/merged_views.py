@@ -20,6 +20,7 @@ from serving.sql.refused import Refused
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared import Shared, share
 from views import arrays
+from views.elsewhere import runs_code
 from views.exactness import together
 from views.present import present_arranged
 from views.view import View, answer_schema, bind
@@ -127,9 +128,19 @@ class MergedViews:
         return Table((pinned.snapshot, None), share(as_table(view, rows)), found.provenance)
 
 
-def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> Rows:
-    """What a statement says of the views; of those that are `readable`, if that is given: no others are there. Raises Refused."""
-    readers = _Readable(views, readable)
+def ask(
+    sandbox: Sandbox,
+    views: MergedViews,
+    statement: str,
+    *,
+    readable: Collection[str] | None = None,
+    coded: MergedViews | None = None,
+) -> Rows:
+    """What a statement says of the views; of those that are `readable`, if that is given: no others are there. Raises Refused.
+
+    If `coded` is given, a statement that names a view which needs code of the project reads all its views there.
+    """
+    readers = _Readable(views, readable, coded)
     table = sandbox.run(statement, readers)
     return Rows(table, readers.read)
 
@@ -140,6 +151,7 @@ class _Readable:
 
     views: MergedViews
     readable: Collection[str] | None
+    coded: MergedViews | None = None
     read: dict[str, Provenance] = field(default_factory=dict)
 
     def names(self) -> list[str]:
@@ -150,9 +162,20 @@ class _Readable:
         return [name for name in published if self.readable is None or name in self.readable]
 
     def share(self, names: Sequence[str]) -> dict[str, Shared]:
-        tables = self.views.tables(names)
+        views = self.views
+        if self.coded is not None and self._need_code(names):
+            views = self.coded
+            views.refresh()  # nobody follows it where nothing but statements asks for such views
+        tables = views.tables(names)
         self.read = {name: table.provenance for name, table in tables.items()}
         return {name: table.shared for name, table in tables.items()}
+
+    def _need_code(self, names: Sequence[str]) -> bool:
+        try:
+            published = self.views.views()
+        except (ReadFailed, Unreadable) as error:
+            raise Refused(str(error), "failed") from error
+        return any(name in published and runs_code(published[name]) for name in names)
 
 
 def table_schema(view: View) -> pa.Schema:

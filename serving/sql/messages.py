@@ -1,7 +1,5 @@
 """What the processes of foreign SQL say to each other, as JSON in frames.
 
-parent -> zygote   Start (with the child's end of a socket), Kill
-zygote -> parent   Ready, once
 parent -> child    Statement, then Given (with one descriptor per view)
 child  -> parent   Named or Denied, then Result (with the rows as an Arrow stream) or Denied
 """
@@ -9,22 +7,6 @@ child  -> parent   Named or Denied, then Result (with the rows as an Arrow strea
 import msgspec
 
 from serving.sql.refused import Reason
-
-
-class Start(msgspec.Struct, frozen=True, tag="start"):
-    """Fork a child; the frame carries its end of a socket. `number` names it from now on."""
-
-    number: int
-
-
-class Kill(msgspec.Struct, frozen=True, tag="kill"):
-    """End a child, if it has not ended."""
-
-    number: int
-
-
-class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """Children can be started."""
 
 
 class Statement(msgspec.Struct, frozen=True, tag="statement"):
@@ -59,8 +41,6 @@ class Denied(msgspec.Struct, frozen=True, tag="denied"):
     reason: Reason
 
 
-TO_ZYGOTE = msgspec.json.Decoder(Start | Kill)
 TO_CHILD = msgspec.json.Decoder(Statement | Given)
 OF_CHILD = msgspec.json.Decoder(Named | Result | Denied)
-OF_ZYGOTE = msgspec.json.Decoder(Ready)
 encode = msgspec.json.encode

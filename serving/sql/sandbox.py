@@ -1,8 +1,6 @@
 """Foreign SQL: each statement in a process of its own, started ahead, used once, and bounded in all that it takes."""
 
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -16,25 +14,16 @@ import msgspec
 import pyarrow as pa
 
 from infra import folders
-from serving.sql import frames
-from serving.sql.limits import MIB, Limits
-from serving.sql.messages import OF_CHILD, OF_ZYGOTE, Denied, Given, Kill, Named, Result, Start, Statement, encode
+from serving.sandbox import frames
+from serving.sandbox.bounds import MIB
+from serving.sandbox.forked import CannotStart, Child, Within, Zygote
+from serving.sql.limits import Limits
+from serving.sql.messages import OF_CHILD, Denied, Given, Named, Result, Statement, encode
 from serving.sql.refused import Refused
 from serving.sql.shared import Shared
 from views.errors import listed
 
-_START: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from serving.sql.zygote import main; main(sys.argv[1:])"
-_START_SECONDS: Final = 120.0
-_END_SECONDS: Final = 10.0
-_ENVIRONMENT: Final = {
-    "LC_ALL": "C.UTF-8",
-    "TZ": "UTC",
-    # A process with one thread can be forked.
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
+_TRADE: Final = "serving.sql.child"
 
 
 class Views(Protocol):
@@ -49,12 +38,6 @@ class Views(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Child:
-    number: int
-    end: socket.socket
-
-
 @dataclass
 class Sandbox:
     """Runs statements; for any number of threads. To be closed, or used as a context.
@@ -65,9 +48,8 @@ class Sandbox:
     limits: Limits = field(default_factory=Limits)
     ready: int = 2
     clock: Callable[[], float] = time.monotonic
-    _zygote: "_Zygote | None" = field(default=None, init=False, repr=False)
-    _waiting: deque[_Child] = field(default_factory=deque, init=False, repr=False)
-    _started: int = field(default=0, init=False, repr=False)
+    _zygote: Zygote | None = field(default=None, init=False, repr=False)
+    _waiting: deque[Child] = field(default_factory=deque, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -114,14 +96,14 @@ class Sandbox:
                 ) from None
 
     def _asked(self, child: socket.socket, statement: str, views: Views) -> pa.Table:
-        within = _Within(child, self.clock() + self.limits.seconds, self.clock)
+        within = Within(child, self.clock() + self.limits.seconds, self.clock)
         within.send(encode(Statement(statement)))
         named = OF_CHILD.decode(within.receive(0).body)
         if isinstance(named, Denied):
             raise Refused(named.sentence, named.reason)
         assert isinstance(named, Named)
         given = views.share(_known(named.views, views.names())) if named.views else {}
-        within = _Within(child, self.clock() + self.limits.seconds, self.clock)
+        within = Within(child, self.clock() + self.limits.seconds, self.clock)
         size = sum(one.size for one in given.values())
         within.send(encode(Given(list(given), size)), [one.file for one in given.values()])
         frame = within.receive(self.limits.bytes + MIB)
@@ -143,7 +125,7 @@ class Sandbox:
             self._places.release()
 
     @contextmanager
-    def _child(self) -> Iterator[_Child]:
+    def _child(self) -> Iterator[Child]:
         """A child for one statement, which is ended afterwards; the next one starts then."""
         with self._lock:
             self._fill(at_least=1)
@@ -154,7 +136,7 @@ class Sandbox:
             child.end.close()
             with self._lock, suppress(frames.Broken, Refused):
                 if self._zygote is not None:
-                    self._zygote.say(encode(Kill(child.number)))
+                    self._zygote.kill(child)
                     self._fill(at_least=self.ready)
 
     def _fill(self, *, at_least: int) -> None:
@@ -171,96 +153,12 @@ class Sandbox:
     def _grow(self, at_least: int) -> None:
         if self._zygote is None or not self._zygote.lives():
             self._waiting.clear()
-            self._zygote = _Zygote.started(self.limits)
+            try:
+                self._zygote = Zygote.started(_TRADE, encode(self.limits).decode(), paths=[str(folders.ROOT)])
+            except CannotStart as error:
+                raise Refused(f"the process that runs SQL statements cannot be started{error}", "failed") from None
         while len(self._waiting) < at_least:
-            self._waiting.append(self._forked(self._zygote))
-
-    def _forked(self, zygote: "_Zygote") -> _Child:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._started += 1
-        try:
-            zygote.say(encode(Start(self._started)), [theirs.fileno()])
-        except frames.Broken:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        return _Child(self._started, ours)
-
-
-@dataclass(frozen=True)
-class _Within:
-    """A child's socket until a moment; what takes longer raises TimeoutError."""
-
-    child: socket.socket
-    until: float
-    clock: Callable[[], float]
-
-    def send(self, body: bytes, files: Sequence[int] = ()) -> None:
-        self._wait()
-        frames.send(self.child, body, files=files)
-
-    def receive(self, most: int) -> frames.Frame:
-        self._wait()
-        return frames.receive(self.child, most=most)
-
-    def _wait(self) -> None:
-        self.child.settimeout(max(0.001, self.until - self.clock()))
-
-
-@dataclass(frozen=True)
-class _Zygote:
-    process: "subprocess.Popen[bytes]"
-    control: socket.socket
-
-    @classmethod
-    def started(cls, limits: Limits) -> "_Zygote":
-        """A new one, with nothing of this process but one socket. Raises Refused."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            command = [sys.executable, "-I", "-c", _START, str(folders.ROOT), str(theirs.fileno()), encode(limits).decode()]
-            process = subprocess.Popen(  # noqa: S603  this interpreter, with arguments of our own
-                command,
-                env=_ENVIRONMENT,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        assert process.stderr is not None
-        try:
-            ours.settimeout(_START_SECONDS)
-            OF_ZYGOTE.decode(frames.receive(ours).body)
-            ours.settimeout(_END_SECONDS)
-            return cls(process, ours)
-        except (frames.Broken, TimeoutError, msgspec.DecodeError):
-            process.kill()
-            said = process.stderr.read().decode(errors="replace").strip().splitlines()
-            process.wait()
-            ours.close()
-            why = f": {said[-1]}" if said else ""
-            raise Refused(f"the process that runs SQL statements cannot be started{why}", "failed") from None
-        finally:
-            process.stderr.close()
-
-    def lives(self) -> bool:
-        """Whether it can be asked for children."""
-        return self.process.poll() is None
-
-    def say(self, body: bytes, files: Sequence[int] = ()) -> None:
-        """Raises Broken, also if it does not listen."""
-        try:
-            frames.send(self.control, body, files=files)
-        except TimeoutError as error:
-            raise frames.Broken("does not listen") from error
-
-    def end(self) -> None:
-        """End it; children that wait end with their sockets."""
-        self.control.close()
-        self.process.kill()
-        self.process.wait()
+            self._waiting.append(self._zygote.fork())
 
 
 def _known(named: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -11,7 +11,8 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from serving.sql.limits import MIB, Limits
+from serving.sandbox.bounds import MIB
+from serving.sql.limits import Limits
 from serving.sql.refused import Reason, Refused
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared import Shared, share

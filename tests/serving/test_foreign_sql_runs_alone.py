@@ -14,8 +14,9 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from serving.sql import frames
-from serving.sql.limits import MIB, Limits
+from serving.sandbox import frames
+from serving.sandbox.bounds import MIB
+from serving.sql.limits import Limits
 from serving.sql.refused import Refused
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared import Shared, share

@@ -111,26 +111,14 @@ class CustomMeasure:
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One state, and an answer of the declared type."""
-        names = [f"v{number}" for number in range(len(types))]
-        packed = ", ".join(f"{name} := {{{number}}}" for number, name in enumerate(names))
-        given = " AND ".join(f"{{{number}}} IS NOT NULL" for number in range(len(types)))
-        rows = pa.list_(pa.struct([(name, value.arrow) for name, value in zip(names, types, strict=True)]))
-        state = State(
-            "state",
+        return aggregate_of(
+            types,
             self.state,
-            fold=f"list(struct_pack({packed})) FILTER ({given})",
-            merge="list({0}) FILTER ({0} IS NOT NULL)",
-            build=lambda lists: self._called(self.partial, lists.cast(rows), self.state),
-            unite=lambda lists: self._called(self.merge, lists.cast(pa.list_(self.state)), self.state),
+            self.answer,
+            partial=lambda lists: self._called(self.partial, lists, self.state),
+            merge=lambda lists: self._called(self.merge, lists, self.state),
+            present=lambda states: self._called(self.present, states, self.answer),
         )
-        kind = kind_of(self.answer)
-        assert kind is not None  # checked
-        approximate = Approximation("order") if _has_doubles(self.state) else None
-        return Aggregate((state,), self.answer, kind, self._present, approximate)
-
-    def _present(self, columns: Sequence[pa.Array]) -> pa.Array:
-        (states,) = columns
-        return self._called(self.present, states, self.answer)
 
     def _called(self, method: Callable[[Any], Any], column: pa.Array, expected: pa.DataType) -> pa.Array:
         """What a method gives for the values that are no nulls, among nulls where they were. Raises MethodFailed."""
@@ -180,6 +168,38 @@ class CustomMeasure:
         if hidden := sorted(vars(self).keys() - fields):
             raise DefinitionError(f"{kind.__name__} keeps {hidden[0]!r} beside its fields: make it a field of a frozen dataclass")
         CustomMeasure.__post_init__(self)  # a class may have one of its own
+
+
+def aggregate_of(
+    types: Sequence[ValueType],
+    state: pa.DataType,
+    answer: pa.DataType,
+    *,
+    partial: Callable[[pa.ListArray], pa.Array],
+    merge: Callable[[pa.ListArray], pa.Array],
+    present: Callable[[pa.Array], pa.Array],
+) -> Aggregate:
+    """One state of the groups of events that have all inputs, in fields v0, v1, ..., and an answer of each state."""
+    names = [f"v{number}" for number in range(len(types))]
+    packed = ", ".join(f"{name} := {{{number}}}" for number, name in enumerate(names))
+    given = " AND ".join(f"{{{number}}} IS NOT NULL" for number in range(len(types)))
+    rows = pa.list_(pa.struct([(name, value.arrow) for name, value in zip(names, types, strict=True)]))
+    kept = State(
+        "state",
+        state,
+        fold=f"list(struct_pack({packed})) FILTER ({given})",
+        merge="list({0}) FILTER ({0} IS NOT NULL)",
+        build=lambda lists: partial(lists.cast(rows)),
+        unite=lambda lists: merge(lists.cast(pa.list_(state))),
+    )
+
+    def presented(columns: Sequence[pa.Array]) -> pa.Array:
+        (states,) = columns
+        return present(states)
+
+    kind = kind_of(answer)
+    assert kind is not None  # checked
+    return Aggregate((kept,), answer, kind, presented, Approximation("order") if _has_doubles(state) else None)
 
 
 def told(aggregate: Aggregate, place: str) -> Aggregate:

@@ -13,13 +13,14 @@ from serving.access.rights import Principal
 from serving.access.sealing import Seal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
 from serving.http.answers import Answers
+from serving.http.asking import Asking
 from serving.http.documented import problems
 from serving.http.formats import provenance, rows_of
 from serving.http.gate import UNREAD, Gated
 from serving.http.parameters import Since, View
 from serving.http.problem import Problem
 from serving.http.reading import view_for
-from serving.http.server import LARGE, Server, held_by, principal_of, server_of
+from serving.http.server import LARGE, Server, held_by, lane_of, principal_of, server_of
 from serving.memory.store import Pinned, Store
 from serving.selection import ALWAYS, BadSelection, Selection
 from serving.touched import any_touched, marked, split
@@ -59,13 +60,14 @@ async def changes(
         said = f"{server.streams.held(who)} streams of this token are open, as many as it may have now; end one, then try again"
         raise Problem(429, said, headers={"Retry-After": "1"})
     held_by(request).callback(server.streams.give_back, who)
-    server.asking.snapshot()
+    lane = await lane_of(server, view)
+    lane.snapshot()
 
     def seen(answers: Answers) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:
         of = view_for(answers.views(), view, principal)
         return answers.store, answers.live(), principal.rights.bound(of) or {}
 
-    store, pinned, bound = await server.asking.ask(seen, by=who)
+    store, pinned, bound = await lane.ask(seen, by=who)
     try:
         # Not in the thread that asks: what was published before may have to be read whole.
         watching = await server.work(principal, lambda: watch(store, pinned, view, _token(server, principal, text)))
@@ -73,7 +75,7 @@ async def changes(
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
-        _events(server, principal, watching, bound, shown), media_type=_STREAM, headers={"Cache-Control": "no-store"}
+        _events(server, lane, principal, watching, bound, shown=shown), media_type=_STREAM, headers={"Cache-Control": "no-store"}
     )
 
 
@@ -91,7 +93,7 @@ def _token(server: Server, principal: Principal, text: str | None) -> Token | No
 
 
 async def _events(
-    server: Server, principal: Principal, watching: Watch, bound: dict[str, pa.Scalar], shown: str
+    server: Server, lane: Asking, principal: Principal, watching: Watch, bound: dict[str, pa.Scalar], *, shown: str
 ) -> AsyncIterator[bytes]:
     who = str(principal)
     try:
@@ -99,8 +101,8 @@ async def _events(
             if await server.work(principal, lambda: server.identities.whose(shown, now=server.now())) is None:
                 yield _over("the token is expired or revoked")
                 return
-            before = server.asking.newest
-            found = await server.asking.ask(lambda answers: watching.look(answers.live()), by=who)
+            before = lane.newest
+            found = await lane.ask(lambda answers: watching.look(answers.live()), by=who)
             if found is not None and (event := _event(found, bound, server.seal)) is not None:
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
@@ -110,7 +112,7 @@ async def _events(
                     yield event
                 finally:
                     server.unread.give_back(who, size)
-            if not await server.asking.another(before, seconds=server.settings.wait_s):
+            if not await lane.another(before, seconds=server.settings.wait_s):
                 yield b": still here\n\n"
     except TandemError as error:
         yield _over(_GONE if bound else str(error))

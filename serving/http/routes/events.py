@@ -20,6 +20,7 @@ from serving.ingest import written
 from serving.ingest.gateway import NoRoom, Room
 from serving.ingest.values import MEDIA, values
 from serving.ingest.written import Target
+from views.elsewhere import decoded_elsewhere
 
 if TYPE_CHECKING:
     from views.ranges import Partition
@@ -90,7 +91,8 @@ async def events(
 async def _written(server: Server, room: Room, target: Target, given: list[bytes]) -> models.Sent:
     at = server.now()
     try:
-        records = await server.gateway.work(lambda: written.records_of(target, given, at=at))
+        coded, read = decoded_elsewhere(target.source), server.definitions.read
+        records = await server.gateway.work(lambda: written.records_of(target, given, at=at, read=read), coded=coded)
         keyed_by = None if target.source.key is None else target.source.name
         topic = await server.gateway.topic(target.topic, keyed_by=keyed_by)
         outcomes = await server.gateway.append(room, topic.name, records)

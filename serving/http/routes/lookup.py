@@ -16,7 +16,7 @@ from serving.http.parameters import Escaped, MinPosition, View
 from serving.http.problem import Problem
 from serving.http.question import parse_measures
 from serving.http.reading import Asked, Found, question_of, responded, view_for
-from serving.http.server import principal_of, server_of
+from serving.http.server import lane_of, principal_of, server_of
 from serving.touched import any_touched, split
 
 router = APIRouter(route_class=Gated, tags=["rows"])
@@ -39,11 +39,13 @@ async def lookup(
     most = server.settings.max_rows
     if len(body.keys) > most:
         raise Problem(400, f"{len(body.keys)} keys are more than a lookup takes; at most {most}")
-    server.asking.snapshot()
+    lane = await lane_of(server, view)
+    lane.snapshot()
     if min_position is not None:
-        asked = await server.asking.ask(lambda answers: view_for(answers.views(), view, principal), by=str(principal))
+        asked = await lane.ask(lambda answers: view_for(answers.views(), view, principal), by=str(principal))
         await wait(
             server,
+            lane,
             asked.source.name,
             min_position=min_position,
             max_age=None,
@@ -66,7 +68,7 @@ async def lookup(
         answer = replace(answer, table=found.rows, provenance=told, tag=tag)
         return Found(answer, measures, bool(principal.rights.rows)), {"absent": list(found.absent), "hidden": hidden.tolist()}
 
-    found, without = await server.asking.ask(looked_up, by=str(principal))
+    found, without = await lane.ask(looked_up, by=str(principal))
     if found.answer.table.num_rows > most:
         raise Problem(400, f"these keys have {found.answer.table.num_rows} rows, more than {most}; narrow them by from and to")
     return await responded(request, found, limit=None, escaped=escaped, extra=without)

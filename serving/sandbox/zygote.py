@@ -1,7 +1,8 @@
-"""The process that the processes of statements are forked from: it has imported what they need, and nothing else.
+"""The process that confined ones are forked from: it has imported what they need, and nothing else.
 
-It has one thread, an empty environment, no file but two sockets, and a database ready to be used. A fork of it is ready at once,
-shares its memory until it writes, and has a database of its own. It runs no statement itself.
+It has one thread, an empty environment, and no file but two sockets. A fork of it is ready at once and shares its memory until it
+writes. What its children do is a trade, a module with a function `ready`: it prepares what all of them have in common and gives
+what each does with its socket. This process does none of it itself.
 """
 
 import gc
@@ -9,30 +10,22 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn
 
-import duckdb
-import msgspec
-
-from serving.sql import frames
-from serving.sql.child import rehearse, serve_one
-from serving.sql.database import connect
-from serving.sql.limits import Limits
-from serving.sql.messages import TO_ZYGOTE, Ready, Start, encode
-
-_REHEARSALS: Final = 10
-"""As often as Python looks at code before it makes it fast."""
+from serving.sandbox import frames
+from serving.sandbox.messages import TO_ZYGOTE, Ready, Start, encode
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Fork children as they are asked for, until the parent ends. Arguments: the descriptor of its socket, the limits as JSON."""
+    """Fork children as they are asked for, until the parent ends.
+
+    Arguments: the descriptor of its socket, the trade, and what this is told, limits as JSON.
+    """
     parent = socket.socket(fileno=int(arguments[0]))
-    limits = msgspec.json.decode(arguments[1], type=Limits)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who started this may ignore it: no child's end would be told
-    database = connect(limits)
-    for _ in range(_REHEARSALS):
-        rehearse(database, limits)
+    serve: Callable[[socket.socket], None] = import_module(arguments[1]).ready(arguments[2])
     _look_away()
     gc.collect()
     gc.freeze()  # what children share is not written to by looking for garbage
@@ -44,7 +37,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
             message = TO_ZYGOTE.decode(frame.body)
             if isinstance(message, Start):
                 (end,) = frame.files
-                children[message.number] = _forked(end, database, limits)
+                children[message.number] = _forked(end, serve)
                 os.close(end)
             elif message.number in children:
                 os.kill(children[message.number], signal.SIGKILL)
@@ -65,7 +58,7 @@ def _forget_ended(children: dict[int, int]) -> None:
             del children[number]
 
 
-def _forked(end: int, database: duckdb.DuckDBPyConnection, limits: Limits) -> int:
+def _forked(end: int, serve: Callable[[socket.socket], None]) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -73,7 +66,7 @@ def _forked(end: int, database: duckdb.DuckDBPyConnection, limits: Limits) -> in
         os.setsid()
         own = os.dup2(end, 0, inheritable=False)
         os.closerange(1, os.sysconf("SC_OPEN_MAX"))  # the zygote's own socket among them
-        serve_one(database, socket.socket(fileno=own), limits)
+        serve(socket.socket(fileno=own))
     finally:
         os._exit(0)  # no clean-up: the interpreter is a copy of another's
 

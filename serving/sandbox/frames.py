@@ -1,4 +1,4 @@
-"""Messages between the processes of foreign SQL: a body, bytes that go with it, and open files, over a Unix stream socket."""
+"""Messages between a server and its confined processes, over a Unix stream socket: a body, bytes beside it, open files."""
 
 import socket
 import struct

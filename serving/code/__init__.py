@@ -1,0 +1,1 @@
+"""Code of a project: run by one confined process for each release, never by the server."""

@@ -1,0 +1,80 @@
+"""The process of a release's code: confined, then handed the release's files, it runs their code when it is asked."""
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from serving.code.messages import FILES, TO_CHILD, VALUES, Denied, Done, Limits, Load, Read, Run, column_of, encode, pack, written
+from serving.ingest.reading import read
+from serving.sandbox import frames
+from serving.sandbox.bounds import bound_files, bound_memory
+from serving.sandbox.confine import CannotConfine, confine
+from views import engine
+from views.document import document_of
+from views.errors import TandemError, said_by
+from views.project import Project, load_files
+from views.view import bind
+
+_MOST: Final = 1 << 40
+"""Bytes beside a message: the server is not doubted, and memory is bounded."""
+
+
+def ready(told: str) -> Callable[[socket.socket], None]:
+    """What a process that is forked from this one does with its socket, within limits that are told as JSON."""
+    limits = msgspec.json.decode(told, type=Limits)
+    zygote = os.getpid()
+    engine.connection()  # it is made with what a confined process may not ask for, and copied by the fork
+    return lambda server: serve(server, limits, zygote)
+
+
+def serve(server: socket.socket, limits: Limits, zygote: int) -> None:
+    """Do what is asked until the server has no more to ask."""
+    project: Project | None = None
+    try:
+        try:
+            bound_files()
+            bound_memory(limits.memory)  # no limit can be set once the process is confined
+            confine(limits.readable, parent=zygote)
+        except (CannotConfine, OSError) as error:
+            frames.receive(server, most=_MOST)
+            frames.send(server, encode(Denied(f"code of a project is not run here, because it cannot be confined: {error}")))
+            return
+        while True:
+            frame = frames.receive(server, most=_MOST)
+            try:
+                message = TO_CHILD.decode(frame.body)
+                if isinstance(message, Load):
+                    project = load_files(FILES.decode(frame.payload))
+                    found = memoryview(document_of(project))
+                else:
+                    assert project is not None, "asked before it was loaded"
+                    found = _found(project, message, frame.payload)
+                del frame
+            except TandemError as error:
+                frames.send(server, encode(Denied(str(error))))
+            except MemoryError:
+                said = f"code of the project needs more than its {limits.memory >> 20} MiB of memory"
+                frames.send(server, encode(Denied(said)))
+            except BaseException as error:  # noqa: BLE001  the project's own code may raise anything, SystemExit too
+                frames.send(server, encode(Denied(f"code of the project raised {said_by(error)}")))
+            else:
+                frames.send(server, encode(Done()), found)
+                del found
+    except frames.Broken:
+        pass  # the server has ended, or needs this no more
+
+
+def _found(project: Project, asked: Run | Read, payload: bytes) -> memoryview:
+    if isinstance(asked, Read):
+        found = read(project.sources[asked.source], asked.topic, VALUES.decode(payload), asked.headers, asked.at)
+        return memoryview(pack(found))
+    column = column_of(payload)
+    aggregate = next(one.aggregate for one in bind(project.views[asked.view]).measures if one.name == asked.measure)
+    if asked.method == "present":
+        return memoryview(written(aggregate.present([column])))
+    unite = aggregate.states[0].unite
+    assert unite is not None, "a measure of a project's own has states that it unites itself"
+    return memoryview(written(unite(column)))

@@ -1,0 +1,89 @@
+"""Definitions for a server: releases as data, and a confined process for each release whose code is needed."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from infra.folders import IMPORTED
+from ledger import documents
+from ledger.releases import Release
+from ledger.tables import Tables
+from serving.code.messages import Limits
+from serving.code.nursery import Nursery
+from serving.code.release import CodeFailed, ReleaseCode
+from serving.ingest.reading import Reading, read
+from views.elsewhere import decoded_elsewhere
+from views.project import Project
+from views.rebuilt import is_current, rebuilt
+from views.source import Source
+
+IDLE_S: Final = 10.0
+"""How long the process of a release that is not live may wait for a further question."""
+_SYSTEM: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo")
+_OWN: Final = ("views", "serving", "src")
+
+
+@dataclass
+class DescribedDefinitions:
+    """The definitions of releases as their documents say them, for any number of threads; to be closed.
+
+    A release that was stored without a document, or by a platform that gives other fingerprints, is described by its process.
+    """
+
+    tables: Tables
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    nursery: Nursery = field(init=False)
+    _known: dict[int, tuple[Release, Project, ReleaseCode]] = field(default_factory=dict, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.nursery = Nursery(self.limits, tuple(path for path in (*map(str, IMPORTED), *sys.path) if path))
+
+    def project(self, release: Release) -> Project:
+        """What a release defines, as one object for as long as it is known. Raises DefinitionError, CodeFailed, Unreadable."""
+        with self._lock:
+            known = self._known.get(release.number)
+            if known is None or known[0] != release:
+                code = ReleaseCode(release.number, release.files, self.nursery, self.clock) if known is None else known[2]
+                stored = documents.of(self.tables, release.number)
+                document = stored if is_current(stored) else code.document()
+                known = release, rebuilt(document, release.files, code.run), code
+                self._known[release.number] = known
+            return known[1]
+
+    def live(self, release: int) -> None:
+        """End the processes of other releases that nobody has asked anything for a while."""
+        with self._lock:
+            for number, (_, _, code) in self._known.items():
+                if number != release and code.idle_for() > IDLE_S:
+                    code.end()
+
+    def read(
+        self, source: Source, topic: str, values: Sequence[bytes], headers: Sequence[Mapping[str, bytes]], at: datetime
+    ) -> Reading:
+        """See reading.read; for a source whose records only code of its release can decode, by that. Raises CodeFailed."""
+        if not decoded_elsewhere(source):
+            return read(source, topic, values, headers, at)
+        with self._lock:
+            of = [code for _, project, code in self._known.values() if project.sources.get(source.name) is source]
+        if not of:
+            raise CodeFailed(f"the release of source {source.name!r} was stored anew meanwhile; try again")
+        return of[0].read(source, topic, values, headers, at)
+
+    def close(self) -> None:
+        """End all processes."""
+        self.nursery.close()
+
+
+def readable(hidden: Sequence[Path]) -> tuple[str, ...]:
+    """The folders of Python, of its packages and of the platform, without what would show one of the `hidden` ones."""
+    hides = [*(path.resolve() for path in hidden), IMPORTED[0]]
+    packages = [Path(path).resolve() for path in (*sys.path, sys.prefix, sys.base_prefix) if path]
+    shown = [path for path in packages if not any(one.is_relative_to(path) for one in hides)]
+    return tuple(map(str, dict.fromkeys([*map(Path, _SYSTEM), *shown, *(IMPORTED[0] / name for name in _OWN)])))

@@ -1,0 +1,34 @@
+"""Where a reader has the definitions of a release from."""
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ledger.releases import Release
+from views.project import Project, load_files
+
+
+class Definitions(Protocol):
+    """The definitions of releases, for any number of threads."""
+
+    def project(self, release: Release) -> Project:
+        """What a release defines. Raises DefinitionError, ReadFailed."""
+        ...
+
+    def live(self, release: int) -> None:
+        """Let go of what only other releases need."""
+        ...
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Definitions that are imported by this very process: for a program of the project's own user."""
+
+    def project(self, release: Release) -> Project:
+        """See Definitions."""
+        return load_files(release.files)
+
+    def live(self, release: int) -> None:
+        """Modules that were imported stay."""
+
+
+IN_PROCESS: Final = InProcess()

@@ -1,0 +1,43 @@
+"""Values as readers of the log will decode them: their keys, and which of them are no events."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from views.decode import decode
+from views.decode.unlogged import as_records
+from views.key import record_keys
+from views.only import only_name
+from views.source import Source
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why a record of a request, counted from 0, is no event of the source: the decoder's reason, and what it found."""
+
+    record: int
+    reason: str
+    detail: str
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The keys of records, in their order, and the faults of those that are no events, likewise."""
+
+    keys: list[bytes | None]
+    faults: list[Fault]
+
+
+def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[Mapping[str, bytes]], at: datetime) -> Reading:
+    """What readers of the log will make of values, one at the least, which it received `at`.
+
+    Only offsets and the like, which a project's own function may read, are not known yet.
+    """
+    keys, numbers = record_keys(source, values), range(len(values))
+    given = as_records(source, values, topic_id=topic, offsets=numbers, at=at, keys=keys, headers=headers)
+    decoded = decode(source, given)
+    faults = [Fault(one["offset"], one["reason"], one["detail"]) for one in decoded.rejects.to_pylist()]
+    if decoded.others and source.only is not None:
+        known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
+        said = f"not of {only_name(source.only)}, by which the source knows its records"
+        faults += [Fault(number, "other", said) for number in numbers if number not in known]
+    return Reading(keys, sorted(faults, key=lambda fault: fault.record))

@@ -1,0 +1,138 @@
+"""A server's side of confined processes: the one that they are forked from, and each of them."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from serving.sandbox import frames
+from serving.sandbox.messages import OF_ZYGOTE, Kill, Start, encode
+
+_START: Final = (
+    "import json, sys; sys.path[:0] = json.loads(sys.argv.pop(1)); from serving.sandbox.zygote import main; main(sys.argv[1:])"
+)
+_START_SECONDS: Final = 120.0
+_END_SECONDS: Final = 10.0
+_ENVIRONMENT: Final = {
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    # A process with one thread can be forked.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+_NUMBERS: Final = count(1)
+"""Of children of all zygotes: one that is asked to end another's child has none of its number."""
+
+
+class CannotStart(Exception):
+    """No process could be started; its text is the last line that it printed, after a colon, if there is one."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A confined process by its number, and this side's end of its socket."""
+
+    number: int
+    end: socket.socket
+
+
+@dataclass(frozen=True)
+class Within:
+    """A child's socket until a moment; what takes longer raises TimeoutError."""
+
+    child: socket.socket
+    until: float
+    clock: Callable[[], float]
+
+    def send(self, body: bytes, files: Sequence[int] = (), payload: bytes | memoryview = b"") -> None:
+        """See frames.send."""
+        self._wait()
+        frames.send(self.child, body, payload, files)
+
+    def receive(self, most: int) -> frames.Frame:
+        """See frames.receive."""
+        self._wait()
+        return frames.receive(self.child, most=most)
+
+    def _wait(self) -> None:
+        self.child.settimeout(max(0.001, self.until - self.clock()))
+
+
+@dataclass(frozen=True)
+class Zygote:
+    """What children are forked from; for one thread at a time."""
+
+    process: "subprocess.Popen[bytes]"
+    control: socket.socket
+
+    @classmethod
+    def started(cls, trade: str, told: str, *, paths: Sequence[str]) -> "Zygote":
+        """A new one, with nothing of this process but one socket, which imports from `paths` first. Raises CannotStart."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603  this interpreter, with arguments of our own
+                [sys.executable, "-I", "-c", _START, json.dumps([*paths]), str(theirs.fileno()), trade, told],
+                env=_ENVIRONMENT,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        assert process.stderr is not None
+        try:
+            ours.settimeout(_START_SECONDS)
+            OF_ZYGOTE.decode(frames.receive(ours).body)
+            ours.settimeout(_END_SECONDS)
+            return cls(process, ours)
+        except (frames.Broken, TimeoutError, msgspec.DecodeError):
+            process.kill()
+            said = process.stderr.read().decode(errors="replace").strip().splitlines()
+            process.wait()
+            ours.close()
+            raise CannotStart(f": {said[-1]}" if said else "") from None
+        finally:
+            process.stderr.close()
+
+    def lives(self) -> bool:
+        """Whether it can be asked for children."""
+        return self.process.poll() is None
+
+    def fork(self) -> Child:
+        """A new child. Raises Broken."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        number = next(_NUMBERS)
+        try:
+            self._say(encode(Start(number)), [theirs.fileno()])
+        except frames.Broken:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return Child(number, ours)
+
+    def kill(self, child: Child) -> None:
+        """End a child, if it has not ended. Raises Broken."""
+        self._say(encode(Kill(child.number)))
+
+    def _say(self, body: bytes, files: Sequence[int] = ()) -> None:
+        """Raises Broken, also if it does not listen."""
+        try:
+            frames.send(self.control, body, files=files)
+        except TimeoutError as error:
+            raise frames.Broken("does not listen") from error
+
+    def end(self) -> None:
+        """End it; children that wait end with their sockets."""
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
