@@ -66,8 +66,10 @@ def run(
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
 
-            access = telling.filed(settings, "access", now=_now)
-            server = of_project(settings, tandem=_tandem(call), log=log, access=access, now=_now, clock=time.monotonic)
+            access, audit = (telling.filed(settings, part, now=_now) for part in ("access", "audit"))
+            server = of_project(
+                settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic
+            )
             _refuse_crc32(settings, server)
             running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:

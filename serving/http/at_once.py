@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from fastapi import Request, Response
 
+from serving.http import inquiry
 from serving.http.coded import needs_code
 from serving.http.gate import KEYS
 from serving.http.media import JSON
@@ -56,5 +57,6 @@ def row(request: Request) -> Response | None:
     if found is not None and len(measures) < len(view.measures):
         found = {one: found[one] for one in (*columns(view, measures), MARK) if one in found}
     touched = found is not None and MARK in found
+    inquiry.of(request).rows = int(found is not None)
     body = msgspec.json.encode({"view": name, "row": found, "provenance": common.told(bound=bound, touched=touched)})
     return Response(body, 200, headers_with(entity), JSON)

@@ -14,6 +14,7 @@ from fastapi.params import Query
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from serving.access.rights import VERBS, Principal, Verb
+from serving.http import inquiry
 from serving.http.problem import Problem
 from serving.http.server import LARGE, Server, held_by, server_of
 from views.errors import TandemError, listed
@@ -34,7 +35,7 @@ _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_to
 
 
 class Gated(APIRoute):
-    """A route behind the gate."""
+    """A route behind the gate; one that `asks` for rows has its questions in the audit log."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         extra: dict[str, Any] = dict(given.pop("openapi_extra", None) or {})
@@ -44,6 +45,7 @@ class Gated(APIRoute):
         if needs != "open":
             extra["security"] = [{"bearer": []}]
         self.needs: Needs = needs
+        self.asks = "rows" in given.get("tags", ())
         super().__init__(path, endpoint, openapi_extra=extra, **given)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -71,10 +73,12 @@ class Gated(APIRoute):
                 raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
             held_by(request).callback(server.limits.leave, who)
             await server.asking.settled()
-            if at_once is not None and (found := at_once(request)) is not None:
-                return found
             try:
                 async with asyncio.timeout(server.settings.timeout_s):
+                    if self.asks:
+                        await inquiry.begin(request, self.path_format, server.seal)
+                    if at_once is not None and (found := at_once(request)) is not None:
+                        return found
                     response = await answer(request)
             except TimeoutError:
                 raise Problem(504, f"no answer within {server.settings.timeout_s} s; ask for less") from None

@@ -10,6 +10,7 @@ from fastapi import Request, Response
 
 from serving.access.rights import Principal
 from serving.http import cursor as cursors
+from serving.http import inquiry
 from serving.http.answers import Answer, Answers, NeedsCode
 from serving.http.cursor import Cursor
 from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
@@ -217,6 +218,7 @@ async def responded(
     if not single:
         said |= {"total": total, "next": following, **(extra or {})}
     table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
+    inquiry.of(request).rows = table.num_rows
     table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
     page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks, escaped=escaped)
     small = table.num_rows <= _AT_ONCE

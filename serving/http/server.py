@@ -41,7 +41,7 @@ class Server:
 
     What one principal may use of it at a time: requests (`limits`), of these streams of changes (`streams`), bytes of responses
     that the client has not read (`unread`), and turns of the threads of `asking`, `statements` and `pool`. `access` gets a line
-    for each request, `log` what else there is to say.
+    for each request, `audit` one for each question, `log` what else there is to say.
     """
 
     settings: Serving
@@ -65,6 +65,7 @@ class Server:
     metrics: Metrics
     log: FilteringBoundLogger
     access: FilteringBoundLogger
+    audit: FilteringBoundLogger
     now: Callable[[], datetime]
     clock: Callable[[], float]
 

@@ -52,6 +52,7 @@ def of_project(
     tandem: Tandem,
     log: FilteringBoundLogger,
     access: FilteringBoundLogger,
+    audit: FilteringBoundLogger,
     now: Callable[[], datetime],
     clock: Callable[[], float],
 ) -> Server:
@@ -97,6 +98,7 @@ def of_project(
         metrics=metrics,
         log=log,
         access=access,
+        audit=audit,
         now=now,
         clock=clock,
     )

@@ -7,6 +7,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.http.inquiry import Inquiry, outcome
 from serving.http.problem import Problem, response
 from serving.http.server import Server
 from serving.http.watching import HEADER
@@ -62,6 +63,7 @@ class Wire:
             route = getattr(scope.get("route"), "path", "none")
             server.metrics.ended(method=scope["method"], route=route, status=status, seconds=seconds, size=size)
             principal = scope.get("state", {}).get("principal")
+            _audit(server, scope, status, seconds)
             server.access.info(
                 "request",
                 who=None if principal is None else str(principal),
@@ -72,6 +74,23 @@ class Wire:
                 bytes=size,
                 ms=round(seconds * 1000, 1),
             )
+
+
+def _audit(server: Server, scope: Scope, status: int, seconds: float) -> None:
+    asked: Inquiry | None = scope["state"].get("inquiry")
+    if asked is not None:
+        server.audit.info(
+            "question",
+            who=str(scope["state"]["principal"]),
+            client=(scope.get("client") or ("",))[0],
+            route=asked.route,
+            views=list(asked.views),
+            question=asked.digest,
+            rows=asked.rows,
+            outcome=outcome(status),
+            status=status,
+            ms=round(seconds * 1000, 1),
+        )
 
 
 def _too_much(scope: Scope) -> Problem | None:

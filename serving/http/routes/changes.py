@@ -12,11 +12,13 @@ from fastapi.responses import StreamingResponse
 from serving.access.rights import Principal
 from serving.access.sealing import Seal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
+from serving.http import inquiry
 from serving.http.answers import Answers
 from serving.http.asking import Asking
 from serving.http.documented import problems
 from serving.http.formats import provenance, rows_of
 from serving.http.gate import UNREAD, Gated
+from serving.http.inquiry import Inquiry
 from serving.http.parameters import Since, View
 from serving.http.problem import Problem
 from serving.http.reading import view_for
@@ -75,7 +77,9 @@ async def changes(
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
-        _events(server, lane, principal, watching, bound, shown=shown), media_type=_STREAM, headers={"Cache-Control": "no-store"}
+        _events(server, lane, principal, watching, bound=bound, shown=shown, asked=inquiry.of(request)),
+        media_type=_STREAM,
+        headers={"Cache-Control": "no-store"},
     )
 
 
@@ -93,7 +97,14 @@ def _token(server: Server, principal: Principal, text: str | None) -> Token | No
 
 
 async def _events(
-    server: Server, lane: Asking, principal: Principal, watching: Watch, bound: dict[str, pa.Scalar], *, shown: str
+    server: Server,
+    lane: Asking,
+    principal: Principal,
+    watching: Watch,
+    *,
+    bound: dict[str, pa.Scalar],
+    shown: str,
+    asked: Inquiry,
 ) -> AsyncIterator[bytes]:
     who = str(principal)
     try:
@@ -103,7 +114,7 @@ async def _events(
                 return
             before = lane.newest
             found = await lane.ask(lambda answers: watching.look(answers.live()), by=who)
-            if found is not None and (event := _event(found, bound, server.seal)) is not None:
+            if found is not None and (event := _event(found, bound, server.seal, asked)) is not None:
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
@@ -118,14 +129,15 @@ async def _events(
         yield _over(_GONE if bound else str(error))
 
 
-def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal) -> bytes | None:
-    """An event with the rows that may be seen; None without any."""
+def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal, asked: Inquiry) -> bytes | None:
+    """An event with the rows that may be seen; None without any. They are counted in `asked`."""
     seen = Selection(bound, *ALWAYS, timedelta(0))
     rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
     rows, touched = split(rows)
     told = found.provenance.of(touched=any_touched(touched))
     if not rows.num_rows and not gone.num_rows:
         return None
+    asked.rows = (asked.rows or 0) + int(rows.num_rows) + int(gone.num_rows)
     known = [field for field in rows.schema if field.name in gone.schema.names]
     document: dict[str, Any] = {
         "rows": marked(rows_of(rows), touched, told.exactness.marks),

@@ -4,6 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from serving.http import inquiry
 from serving.http.documented import rows as documented
 from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from serving.http.freshness import wait_for_all
@@ -44,6 +45,8 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
     total = found.table.num_rows
+    asked = inquiry.of(request)
+    asked.views, asked.rows = sorted(found.provenance), total
     page = Page(
         found.table,
         {"total": total, "provenance": told},

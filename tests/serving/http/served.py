@@ -40,27 +40,36 @@ threading.Event().wait()
 
 @dataclass
 class Served:
-    """`lines` are those of the access log; `seconds` is what the clock shows; `runner` is there while an asker is."""
+    """`lines` are those of the access log, `questions` of the audit log; `seconds` is what the clock shows.
+
+    `runner` is there while an asker is.
+    """
 
     world: World
     change: dict[str, Any] = field(default_factory=dict)
     kafka: Kafka = field(default_factory=Kafka)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    questions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     runner: asyncio.Runner | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        def heard(_: Any, __: str, event: Any) -> Any:
-            self.lines.append(dict(event))
-            raise structlog.DropEvent
+        def heard_by(lines: list[dict[str, Any]]) -> Any:
+            def heard(_: Any, __: str, event: Any) -> Any:
+                lines.append(dict(event))
+                raise structlog.DropEvent
 
-        log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
+            return structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
+
+        log, audit = heard_by(self.lines), heard_by(self.questions)
         serving = msgspec.structs.replace(Serving(poll_ms=5), **self.change)
         settings = Settings(state=self.world.tables.root, serving=serving, kafka=self.kafka)
         self.now = NOON
         environ = {**os.environ, "PYTHONPATH": PYTHONPATH, "SERVER_SECRET": "of the server"}
         tandem = Tandem([sys.executable, "-P", "-m", "cli"], self.world.folder, environ)
-        self.server = of_project(settings, tandem=tandem, log=log, access=log, now=lambda: self.now, clock=lambda: self.seconds)
+        self.server = of_project(
+            settings, tandem=tandem, log=log, access=log, audit=audit, now=lambda: self.now, clock=lambda: self.seconds
+        )
         self.app = application(self.server)
         self.file = tokens.file_of(settings.folder)
 
