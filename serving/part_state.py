@@ -235,6 +235,12 @@ def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
     return "stuck", True, since, why, "see whether it runs elsewhere; `tandem up` starts one here"
 
 
+def unknown(part: str, since: datetime | None) -> PartState:
+    """The state of a part whose signs cannot be read: it may well run, but nobody can tell."""
+    why, advice = "its files in the state folder cannot be read", "see whether the server can read `run` of the state folder"
+    return PartState(part, "stuck", red=True, since=since, why=why, advice=advice)
+
+
 def reds(states: Iterable[PartState]) -> list[PartState]:
     """Those that somebody has to look at."""
     return [one for one in states if one.red]

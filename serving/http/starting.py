@@ -86,7 +86,7 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
-        parts=Parts(settings, now, asking, Recent(LOG_S, clock)),
+        parts=Parts(settings, now, asking, Recent(LOG_S, clock), log),
         runs=Runs(tandem, now, log, hidden),
         retrying=Retrying(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),

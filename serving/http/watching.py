@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from structlog.typing import FilteringBoundLogger
+
 from infra.settings import Settings
 from serving.http.asking import Asking
 from serving.log_ends import LogEnd, log_ends
 from serving.part_signs import part_states
-from serving.part_state import NEEDED, SPEED, PartState
+from serving.part_state import NEEDED, SPEED, PartState, unknown
 from serving.recent import Recent
 from serving.snapshot import Snapshot
 from serving.uncounted_since import UncountedSince
@@ -23,6 +25,8 @@ LOG_S: Final = 3.0
 """Seconds for which the end of a log that was asked for is taken to be as it was."""
 _EVERY_S: Final = 0.5
 _PATIENCE_S: Final = 0.8
+_UNKNOWN_S: Final = 10.0
+"""States that were read longer ago tell nothing."""
 
 
 @dataclass
@@ -36,10 +40,28 @@ class Parts:
     now: Callable[[], datetime]
     asking: Asking
     log_ends: Recent[Mapping[str, LogEnd]]
-    states: tuple[PartState, ...] = field(default=(), init=False)
-    header: str = field(default="", init=False)
+    log: FilteringBoundLogger
+    _states: tuple[PartState, ...] = field(default=(), init=False, repr=False)
+    _header: str = field(default="", init=False, repr=False)
+    _looked: float = field(default=float("-inf"), init=False, repr=False)
     _uncounted: UncountedSince = field(default_factory=UncountedSince, init=False, repr=False)
+    _why: str = field(default="", init=False, repr=False)
     _since: datetime | None = field(default=None, init=False, repr=False)
+
+    @property
+    def states(self) -> tuple[PartState, ...]:
+        """The states as they were half a second ago; those of the needed parts are unknown, and red, where no look succeeds."""
+        seconds = self.log_ends.clock() - self._looked
+        if seconds <= _UNKNOWN_S:
+            return self._states
+        since = None if seconds == float("inf") else self.now() - timedelta(seconds=seconds)
+        return tuple(unknown(one.part, since) for one in self._states if one.part in NEEDED)
+
+    @property
+    def header(self) -> str:
+        """The states as a header's value."""
+        states = self.states
+        return self._header if states is self._states else header_of(states)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -56,8 +78,8 @@ class Parts:
         newest = self.asking.newest
         snapshot = newest if isinstance(newest, Snapshot) else None
         states = partial(part_states, self.settings, now=self.now(), snapshot=snapshot, uncounted_since=self._since)
-        self.states = await asyncio.to_thread(states)
-        self.header = header_of(self.states)
+        self._states = await asyncio.to_thread(states)
+        self._header, self._looked = header_of(self._states), self.log_ends.clock()
 
     def unready(self) -> PartState | None:
         """A part that answers need, and that has been red for longer than the settings allow."""
@@ -68,12 +90,19 @@ class Parts:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
-            await self._ask_the_log()
-            await self.look()
+            why = ""
+            try:
+                await self._ask_the_log()
+                await self.look()
+            except OSError as error:  # the state folder may come back; until then nobody is told that all is well
+                why = str(error)
+            if why and why != self._why:
+                self.log.error("the state of the parts cannot be read", why=why)
+            self._why = why
 
     async def _ask_the_log(self) -> None:
         """Where nothing here tells whether a speed layer moves, only the log does."""
-        unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self.states)
+        unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self._states)
         newest = self.asking.newest
         if not unknown or not isinstance(newest, Snapshot):
             self._since = None

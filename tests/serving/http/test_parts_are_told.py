@@ -119,20 +119,49 @@ def test_a_server_that_sees_the_tables_alone_knows_by_the_log(broker: kafka.Conn
     of_broker = Kafka(bootstrap=address.bootstrap, timeout_s=address.timeout_s)
     here = sending.served(tmp_path, log, of_broker)
     with here.asker() as asker:
-        assert asker.get("/healthz").headers[HEADER] == "speed=not_started"
-        for _ in range(20):
-            here.now += timedelta(seconds=61)
-            assert asker.get("/status").json()["sources"]["hits"]["log"]["end"] is not None
-        assert asker.get("/healthz").headers[HEADER] == "speed=not_started", "the log is empty"
+        deadline = time.monotonic() + 120
+
+        def later(seconds: float) -> str:
+            """The header once the server has looked again, as much later by its clocks; what it knows of the log is old then."""
+            assert time.monotonic() < deadline
+            here.now += timedelta(seconds=seconds)
+            here.seconds += 4
+            while here.server.parts._looked < here.seconds:
+                asker.get("/healthz")
+            return str(asker.get("/healthz").headers[HEADER])
+
+        assert later(0) == "speed=not_started"
+        while asker.get("/status").json()["sources"]["hits"]["log"]["end"] is None:
+            later(61)
+        assert {later(61) for _ in range(3)} == {"speed=not_started"}, "the log is empty"
         produce(broker, log.topics["hits"], [hit("/a", 2)])
-        deadline = time.monotonic() + 60
-        while "speed=stuck;since=" not in (told := asker.get("/healthz").headers[HEADER]):
-            assert time.monotonic() < deadline, told
-            here.now += timedelta(seconds=2)
-            here.seconds += 1
+        while "speed=stuck;since=" not in later(61):
+            pass
         assert asker.get("/readyz").status_code == 503
         (speed,) = asker.get("/status").json()["parts"]
         assert speed["why"].startswith("the log has records that are not counted")
+
+
+def test_where_the_states_cannot_be_read_nobody_is_told_that_all_is_well(world: World) -> None:
+    served = Served(world)
+    run = Path(world.tables.root) / "run"
+    with served.asker() as asker, beating(Path(world.tables.root)):
+        until(asker, "speed=running")
+        run.rename(run.with_name("aside"))
+        run.symlink_to("run")  # whatever is opened there fails
+        deadline = time.monotonic() + 60
+        while not any("cannot be read" in str(line.get("event")) for line in served.lines):
+            assert time.monotonic() < deadline
+            asker.get("/healthz")
+        served.seconds += 11
+        answer = asker.get("/healthz")
+        assert answer.headers[HEADER].startswith("broker=stuck;since=")
+        assert "speed=stuck;since=" in answer.headers[HEADER]
+        assert asker.get("/readyz").status_code == 503
+        run.unlink()
+        run.with_name("aside").rename(run)
+        until(asker, "speed=running")
+        assert asker.get("/readyz").status_code == 200
 
 
 def test_metrics_have_each_part(world: World) -> None:
