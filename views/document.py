@@ -27,7 +27,7 @@ from typing import Any, Final, get_args
 import msgspec
 import pyarrow as pa
 
-from views.decoder import Decoder, record_parameters
+from views.decoder import Decoder, decoder_name, record_parameters
 from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.event_meaning import event_meaning
@@ -76,12 +76,7 @@ def meaning(packages: Iterable[str]) -> dict[str, Any]:
 
 def decodes_by_code(source: Source) -> bool:
     """Whether a function or a method of the project runs when the source's records are decoded."""
-    return bool(
-        isinstance(source.decoder, FunctionType)
-        or isinstance(source.only, FunctionType)
-        or source.versions
-        or _has_code(source.event)
-    )
+    return bool(_is_code(source.decoder) or isinstance(source.only, FunctionType) or source.versions or _has_code(source.event))
 
 
 def answers_by_code(view: View) -> bool:
@@ -158,9 +153,18 @@ def _source(source: Source) -> dict[str, Any]:
 
 
 def _decoder(decoder: Decoder) -> Any:
-    if isinstance(decoder, FunctionType):
-        return {FUNCTION: decoder.__name__, "parameters": list(record_parameters(decoder))}
+    if _is_code(decoder):
+        return {FUNCTION: decoder_name(decoder), "parameters": list(record_parameters(decoder))}
     return data(decoder)
+
+
+def _is_code(decoder: Decoder) -> bool:
+    """Whether it is a function, or has a class, of the project."""
+    try:
+        data(decoder)
+    except NotData:
+        return True
+    return False
 
 
 def _told(view: View) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from tests.views.golden import EXAMPLES
 from views import exactness, project
 from views.decode import decode
 from views.decode.unlogged import as_records
+from views.decoder import decoder_name
 from views.document import answers_by_code, decodes_by_code, document_of
 from views.errors import DefinitionError
 from views.event import event_fields, event_schema
@@ -170,6 +171,50 @@ def test_records_decode_alike(tmp_path: Path) -> None:
     assert one.events == two.events
     assert one.rejects == two.rejects
     assert one.events.num_rows == 2
+
+
+OWN_CLASSES = """
+from dataclasses import dataclass
+from datetime import datetime
+
+from views import Event, Source, View, count, tumbling
+from views.windows import Tumbling
+
+
+class Hit(Event):
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Own:
+    sign: str
+
+    def parser(self, event):
+        return lambda value: event(at=datetime.fromisoformat(value.decode()))
+
+    def listed(self, event):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Mine(Tumbling):
+    pass
+
+
+hits = Source(topic="hits", event=Hit, event_time="at", decoder=Own("+"))
+mine = View(hits, window=Mine(tumbling(hours=1).size), measures={"n": count()})
+plain = View(hits, measures={"n": count()})
+SOURCES = (hits,)
+VIEWS = (mine, plain)
+"""
+
+
+def test_classes_of_a_project_are_code(tmp_path: Path) -> None:
+    known = load(tmp_path, definitions=OWN_CLASSES)
+    found = again(known)
+    assert [*found.views] == ["plain"]
+    assert found.sources["hits"].code  # type: ignore[attr-defined]  # it is described
+    assert decoder_name(found.sources["hits"].decoder) == decoder_name(known.sources["hits"].decoder)
 
 
 @pytest.mark.parametrize(
