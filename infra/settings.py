@@ -242,6 +242,17 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Positive,
         Meta(description="Megabytes of responses that clients have not read yet; one token has at most as much as is left over."),
     ] = 256
+    connections: Annotated[Positive, Meta(description="Connections that are open at a time, of all addresses together.")] = 2000
+    connections_per_address: Annotated[
+        Positive, Meta(description="Connections of one address, of IPv6 a /64, that are open at a time; a proxy is one address.")
+    ] = 256
+    head_s: Annotated[Positive, Meta(description="Seconds within which the head of a request has to be there.")] = 10
+    keep_alive_s: Annotated[Positive, Meta(description="Seconds that a connection may wait for its next request.")] = 5
+    least_bytes_s: Annotated[
+        Positive,
+        Meta(description="Bytes a second at which a request's body has to arrive, and a response has to be read, on average."),
+    ] = 1024
+    grace_s: Annotated[Positive, Meta(description="Seconds of a body or response for which no such rate is asked.")] = 5
     max_rows: Annotated[
         Positive, Meta(description="Most rows of one response, keys of one lookup and records of one request.")
     ] = 10_000

@@ -48,6 +48,13 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._connections = Gauge("tandem_http_connections", "Connections that are open.", registry=self.registry)
+        self._ended = Counter(
+            "tandem_http_connections_ended",
+            "Connections that the server ended, by what went on for too long or was too much.",
+            ["why"],
+            registry=self.registry,
+        )
         self.ingest = Figures(self.registry)
 
     def began(self) -> None:
@@ -59,6 +66,14 @@ class Metrics:
         self._running.dec()
         self._seconds.labels(method, route, str(status)).observe(seconds)
         self._bytes.labels(route).inc(size)
+
+    def connections(self, number: int) -> None:
+        """As many connections are open now."""
+        self._connections.set(number)
+
+    def ended_connection(self, why: str) -> None:
+        """The server ended a connection."""
+        self._ended.labels(why).inc()
 
     def looked(self, *, failed: bool, seconds: float) -> None:
         """The reader looked for what is new."""

@@ -1,21 +1,35 @@
 """A server on a socket: where it may listen, and how it starts and ends."""
 
+import asyncio
+import resource
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 import uvicorn
 from fastapi import FastAPI
 
+from infra.settings import Serving
 from serving.access.oidc import is_loopback
-from serving.http.connections import Impatient
+from serving.http.accepting import Accepting
+from serving.http.connections import Bounded
+from serving.http.door import SPARE, Door
 from views.errors import TandemError
 
+if TYPE_CHECKING:
+    from serving.http.server import Server
+
 _GRACE_S: Final = 10
-_CONNECTIONS: Final = 1000
+_FILES: Final = 512 + SPARE
+"""Descriptors that the server needs beside those of its connections: tables, processes of statements, spare places."""
+_SWEEP_TICKS: Final = 2
+"""uvicorn ticks ten times a second."""
 
 
 class CannotServe(TandemError):
@@ -57,22 +71,33 @@ def address_of(bound: socket.socket, *, tls: Tls | None) -> str:
     return f"{'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def serve(app: FastAPI, bound: socket.socket, *, tls: Tls | None, ready: Callable[[], None], stop: threading.Event) -> None:
+def serve(
+    app: FastAPI,
+    bound: socket.socket,
+    *,
+    tls: Tls | None,
+    ready: Callable[[], None],
+    stop: threading.Event,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
     """Answer on the socket until `stop` is set, then finish what is under way. `ready` is called once answers are given.
 
+    `clock` gives seconds that never step back, by which connections are judged.
     Raises CannotServe where the certificate or the key cannot be used, and what ended the server otherwise.
     """
+    server = cast("Server", app.state.server)
+    door = Door(_fitting(server.settings), server.metrics, server.access, clock)
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http=Impatient,
+        http=Bounded,
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=server.settings.keep_alive_s,
         timeout_graceful_shutdown=_GRACE_S,
         ssl_certfile=None if tls is None else tls.certificate,
         ssl_keyfile=None if tls is None else tls.key,
@@ -81,12 +106,12 @@ def serve(app: FastAPI, bound: socket.socket, *, tls: Tls | None, ready: Callabl
         config.load()
     except OSError as error:
         raise CannotServe(f"the certificate and key cannot be used: {error.strerror or error}") from error
-    server = _Server(config, ready)
+    listener = _Server(config, ready, door)
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            server.run(sockets=[bound])
+            listener.run(sockets=[bound])
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
             failed.append(error)
         finally:
@@ -98,19 +123,45 @@ def serve(app: FastAPI, bound: socket.socket, *, tls: Tls | None, ready: Callabl
     try:
         stop.wait()
     finally:
-        server.should_exit = True
+        listener.should_exit = True
         thread.join()
     if failed:
         raise CannotServe(f"the server ended: {failed[0]}") from failed[0]
 
 
-class _Server(uvicorn.Server):
-    """Says when it has started."""
+def _fitting(settings: Serving) -> Serving:
+    """The settings with as many connections as the process may have open files, which is raised as far as it goes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.connections + _FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    fitting = settings.connections if soft == resource.RLIM_INFINITY else max(1, min(settings.connections, soft - _FILES))
+    return msgspec.structs.replace(settings, connections=fitting)
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+
+class _Server(uvicorn.Server):
+    """Says when it has started, and ends connections that go on too slowly."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._door = ready, door
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _SWEEP_TICKS == 0:
+            self._door.sweep()
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        await super().startup([])
+        loop, config = asyncio.get_running_loop(), self.config
+        made = partial(Bounded, config, self.server_state, self.lifespan.state, loop, door=self._door)
+        self._accepting = [Accepting(bound, made, config.ssl) for bound in sockets or ()]
+        for one in self._accepting:
+            one.start()
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for one in self._accepting:
+            one.stop()
+        await super().shutdown(sockets)

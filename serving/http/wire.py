@@ -7,6 +7,7 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.http.connections import connection_of
 from serving.http.inquiry import Inquiry, outcome
 from serving.http.problem import Problem, response
 from serving.http.server import Server
@@ -29,8 +30,9 @@ class Wire:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        most = self._server.settings.body_kb << 10
         server, began = self._server, self._server.clock()
-        status, size = 500, 0
+        status, size, connection = 500, 0, connection_of(scope)
 
         async def sent(message: Message) -> None:
             nonlocal status, size
@@ -41,17 +43,21 @@ class Wire:
                 # Not in a body, which has a tag: the same snapshot is the same bytes, whoever counts on.
                 headers[HEADER] = server.parts.header
                 headers.setdefault("Cache-Control", "private, no-cache")
+                if connection is not None:
+                    connection.answers(scope)
             elif message["type"] == "http.response.body":
                 size += len(message.get("body", b""))
             await send(message)
+            if connection is not None:
+                await connection.read()  # what the request holds is given back after that
 
         server.metrics.began()
         held = ExitStack()
         scope.setdefault("state", {})["held"] = held
         try:
-            refused = _too_much(scope) or _without_host(scope)
+            refused = _too_much(scope, most) or _without_host(scope)
             if refused is None:
-                await self._app(scope, _bounded(receive, server.settings.body_kb << 10), sent)
+                await self._app(scope, _bounded(receive, most), sent)
             else:
                 await response(refused.status_code, refused.detail)(scope, receive, sent)
         except Exception as error:
@@ -93,10 +99,13 @@ def _audit(server: Server, scope: Scope, status: int, seconds: float) -> None:
         )
 
 
-def _too_much(scope: Scope) -> Problem | None:
+def _too_much(scope: Scope, most: int) -> Problem | None:
     url = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if url > _URL:
         return Problem(414, f"the URL has {url} bytes; at most {_URL} are taken")
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if length.isdigit() and int(length) > most:
+        return Problem(413, f"the body has {int(length)} bytes; at most {most} are taken")
     headers = sum(len(name) + len(value) for name, value in scope["headers"])
     if headers > _HEADERS:
         return Problem(431, f"the headers have {headers} bytes; at most {_HEADERS} are taken")

@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from cli.__main__ import main
 from infra.jars import ROOT
 from ledger.positions import LOG_START
-from serving.http import connections, running
+from serving.http import running
 from serving.http.running import CannotServe, Tls
 from tests.serving import oracle
 from tests.serving.http.served import Served, serving
@@ -123,9 +123,9 @@ def test_connections_are_kept_and_send_small_answers_at_once(world: World) -> No
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_a_head_that_does_not_end_ends_its_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_does_not_end_ends_its_connection(world: World) -> None:
     begun = b"GET /healthz HTTP/1.1\r\nHost: served\r\n"
-    with serving(Served(world)) as address:
+    with serving(Served(world, {"head_s": 1})) as address:
         url = httpx.URL(address)
 
         def connected() -> socket.socket:
@@ -135,7 +135,6 @@ def test_a_head_that_does_not_end_ends_its_connection(world: World, monkeypatch:
             endless.sendall(begun + b"X-Long: ")
             while True:  # until nobody reads it any more
                 endless.sendall(b"x" * 4096)
-        monkeypatch.setattr(connections, "HEAD_S", 0.2)
         with connected() as silent:
             assert silent.recv(1) == b""
         with connected() as slow:

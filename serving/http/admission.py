@@ -1,0 +1,84 @@
+"""Which connections a server keeps: a bound for each address, and room for addresses that have few."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
+from typing import Generic, NamedTuple, TypeVar
+
+C = TypeVar("C")
+
+
+class Admitted(NamedTuple, Generic[C]):
+    """Whether a connection is let in, and which one is to be ended for it."""
+
+    let_in: bool
+    ended: C | None = None
+
+
+@dataclass
+class Admission(Generic[C]):
+    """At most `total` connections, and `each` of one address.
+
+    Beyond `each` an address gets no more or, with `replace`, a new connection in the place of its own oldest. At `total` a
+    connection of an address that has fewer than the largest one is let in, and the largest one loses its oldest that is not
+    `busy`. So however many connections some addresses open, one with none gets its first, as long as there are fewer addresses
+    than places. For one thread.
+    """
+
+    total: int
+    each: int
+    busy: Callable[[C], bool]
+    replace: bool = False
+    _by: dict[str, dict[C, None]] = field(default_factory=dict, init=False, repr=False)  # the longest unused first
+    _count: int = field(default=0, init=False, repr=False)
+
+    def enter(self, address: str, connection: C) -> Admitted[C]:
+        """Count one more connection, if it is let in; the one that is ended for it no longer counts."""
+        own, ended = len(self._by.get(address, ())), None
+        if own >= self.each:
+            if not self.replace:
+                return Admitted(let_in=False)
+            ended = self._end(address)
+        elif self._count >= self.total:
+            largest = max(self._by, key=lambda one: len(self._by[one]))
+            if len(self._by[largest]) <= own + 1:
+                return Admitted(let_in=False)
+            ended = self._end(largest)
+        self._by.setdefault(address, {})[connection] = None
+        self._count += 1
+        return Admitted(let_in=True, ended=ended)
+
+    def used(self, address: str, connection: C) -> None:
+        """Something was asked by a connection: it is now the newest of its address."""
+        connections = self._by.get(address, {})
+        if connection in connections:
+            del connections[connection]
+            connections[connection] = None
+
+    def leave(self, address: str, connection: C) -> None:
+        """Count a connection no longer; one that does not count stays as it is."""
+        connections = self._by.get(address, {})
+        if connection in connections:
+            del connections[connection]
+            self._count -= 1
+            if not connections:
+                del self._by[address]
+
+    def _end(self, address: str) -> C:
+        connections = self._by[address]
+        found = next((one for one in connections if not self.busy(one)), next(iter(connections)))
+        self.leave(address, found)
+        return found
+
+
+def network_of(host: str) -> str:
+    """What counts as one address: an IPv4 address, or the 64 bits of an IPv6 address that name a network."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(IPv6Address(int(address) >> 64 << 64))
+    return host

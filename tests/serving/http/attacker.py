@@ -1,0 +1,225 @@
+"""A hostile client as a process: NAME PORT TOKEN. It says when its attack is under way, and goes on until its input ends.
+
+Each attack is a coroutine for one connection, begun anew whenever the server ends it, and how many there are of it.
+"""
+
+import asyncio
+import resource
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+_HERE = "127.0.0.1"
+_STEP_S = 0.2
+_LONG = '{"statement": "SELECT count(*) FROM range(100000000000)"}'
+_LARGE = '{"statement": "SELECT repeat(\'x\', 30000000)"}'
+
+
+class Attacker:
+    """`port` and `token` of the server; `under_way` is set once as many connections as are meant have begun."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.port, self.token = port, token
+        self.begun = 0
+        self.numbers = count()
+
+    async def connected(self, host: str = _HERE, *, receive: int | None = None) -> Streams:
+        sock = socket.socket()
+        sock.setblocking(False)
+        if receive is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        try:
+            sock.bind((host, 0))
+            await asyncio.get_running_loop().sock_connect(sock, (_HERE, self.port))
+            return await asyncio.open_connection(sock=sock, limit=1 << 12)
+        except BaseException:
+            sock.close()
+            raise
+
+    def head(self, what: str, *headers: str) -> bytes:
+        return "\r\n".join([f"{what} HTTP/1.1", "Host: served", f"Authorization: Bearer {self.token}", *headers, "", ""]).encode()
+
+    def post(self, path: str, body: str) -> bytes:
+        return self.head(f"POST {path}", "Content-Type: application/json", f"Content-Length: {len(body)}") + body.encode()
+
+    async def drained(self, streams: Streams) -> None:
+        """Read until the server ends the connection."""
+        while await streams[0].read(1 << 16):
+            pass
+
+    async def held(self, streams: Streams) -> None:
+        """Read nothing, and find out by then and now that the server has ended the connection."""
+        while not streams[1].is_closing():
+            await asyncio.sleep(_STEP_S)
+            streams[1].write(b"")
+            streams[0]._transport.pause_reading()
+
+    async def trickle(self, streams: Streams, *headers: str, piece: bytes = b"x") -> None:
+        streams[1].write(self.head("POST /sql", "Content-Type: application/json", *headers))
+        self.begun += 1
+        while True:
+            await asyncio.sleep(_STEP_S)
+            streams[1].write(piece)
+            await streams[1].drain()
+
+    async def bodies(self) -> None:
+        await self.trickle(await self.connected(), "Content-Length: 100000")
+
+    async def chunks(self) -> None:
+        await self.trickle(await self.connected(), "Transfer-Encoding: chunked", piece=b"1\r\nx\r\n")
+
+    async def nobodys_bodies(self) -> None:
+        streams, self.token = await self.connected(), "nobody's"
+        await self.trickle(streams, "Content-Length: 100000")
+
+    async def chunk_flood(self) -> None:
+        streams = await self.connected()
+        streams[1].write(self.head("POST /sql", "Content-Type: application/json", "Transfer-Encoding: chunked"))
+        self.begun += 1
+        while True:
+            streams[1].write(b"1;" + b"x" * 200 + b"\r\n \r\n" if next(self.numbers) % 2 else b"1\r\n \r\n" * 1000)
+            await streams[1].drain()
+
+    async def heads(self) -> None:
+        streams = await self.connected()
+        streams[1].write(b"GET /me HTTP/1.1\r\n")
+        self.begun += 1
+        for number in count():
+            await asyncio.sleep(_STEP_S)
+            streams[1].write(f"X-{number}: {number}\r\n".encode())
+            await streams[1].drain()
+
+    async def header_flood(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        streams[1].write(b"GET /me HTTP/1.1\r\n" + b"a:\r\n" * 15_000 + b"\r\n")
+        await self.drained(streams)
+
+    async def silent(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        await self.drained(streams)
+
+    async def idle(self) -> None:
+        streams = await self.connected()
+        streams[1].write(b"GET /healthz HTTP/1.1\r\nHost: served\r\n\r\n")
+        self.begun += 1
+        await asyncio.sleep(_STEP_S)
+        streams[1].write(b"\r\n")
+        await self.drained(streams)
+
+    async def many_addresses(self) -> None:
+        number = next(self.numbers)
+        streams = await self.connected(f"127.0.{1 + number % 2}.{1 + number // 2 % 20}")
+        self.begun += 1
+        await self.drained(streams)
+
+    async def churn(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        streams[1].transport.abort()
+
+    async def pipelined(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        streams[1].write(b"GET / HTTP/1.1\r\n\r\n" * 14_000)
+        await self.drained(streams)
+
+    async def flood(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        while True:
+            streams[1].write(self.head("GET /views"))
+            if not await streams[0].read(1 << 12):
+                return
+
+    async def large_bodies(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        body = '{"keys": [' + ",".join(['{"page": "/a"}'] * 9_999) + "]}"
+        while True:
+            streams[1].write(self.post("/views/per_page/lookup", body))
+            if not await streams[0].read(1 << 12):
+                return
+
+    async def statements(self) -> None:
+        streams = await self.connected()
+        streams[1].write(self.post("/sql", _LONG))
+        self.begun += 1
+        await self.drained(streams)
+
+    async def unread(self) -> None:
+        streams = await self.connected(receive=4096)
+        streams[1].write(self.post("/sql", _LARGE))
+        self.begun += 1
+        await self.held(streams)
+
+    async def streams(self) -> None:
+        streams = await self.connected(receive=4096)
+        streams[1].write(self.head("GET /views/per_page/changes"))
+        self.begun += 1
+        await self.held(streams)
+
+    async def noise(self) -> None:
+        streams = await self.connected()
+        self.begun += 1
+        number = next(self.numbers)
+        upgrade = ("websocket", "h2c", "TLS/1.2")[number % 3]
+        streams[1].write(
+            (
+                self.head("GET /me", "Connection: Upgrade, HTTP2-Settings", f"Upgrade: {upgrade}", "HTTP2-Settings: AAMAAABk"),
+                b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(1000),
+                b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+                self.head("CONNECT example.com:443") + bytes(1000),
+                bytes(range(256)) * 100,
+            )[number % 5]
+        )
+        await self.drained(streams)
+
+
+NUMBERS = {
+    "bodies": 400,
+    "nobodys_bodies": 400,
+    "chunks": 400,
+    "chunk_flood": 10,
+    "heads": 400,
+    "header_flood": 20,
+    "silent": 400,
+    "idle": 400,
+    "many_addresses": 600,
+    "churn": 5,
+    "pipelined": 20,
+    "flood": 20,
+    "large_bodies": 10,
+    "statements": 24,
+    "unread": 24,
+    "streams": 60,
+    "noise": 20,
+}
+
+
+async def _again(one: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        with suppress(OSError, asyncio.IncompleteReadError, ValueError):
+            await one()
+        await asyncio.sleep(0.01)
+
+
+async def main(name: str, port: int, token: str) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    attacker, number = Attacker(port, token), NUMBERS[name]
+    tasks = [asyncio.create_task(_again(getattr(attacker, name))) for _ in range(number)]
+    while attacker.begun < number:  # noqa: ASYNC110 - all of them set it
+        await asyncio.sleep(0.05)
+    sys.stdout.write("under way\n")
+    sys.stdout.flush()
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    del tasks
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
