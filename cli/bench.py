@@ -14,7 +14,7 @@ from bench.commands import Place
 from bench.evolve import applying, recomputing
 from bench.evolve import report as evolved
 from bench.scale import measuring as scaling
-from bench.serving import growing, questions
+from bench.serving import growing, limits, questions
 from bench.serving import measuring as asking
 from bench.serving import report as asked
 from bench.soak import load as soaking
@@ -35,11 +35,12 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["stock", "scale", "evolve", "duplicates", "serving", "soak"],
+        Literal["stock", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
         typer.Argument(
             help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; evolve what new "
             "history and a new release cost; duplicates measures the memory that finding them takes; serving what questions "
-            "cost, in process and over HTTP, beside DuckDB over the same files; soak whether a server under load stays as it is."
+            "cost, in process and over HTTP, beside DuckDB over the same files; limits what the bounds of a server's connections "
+            "cost; soak whether a server under load stays as it is."
         ),
     ] = "stock",
     *,
@@ -65,7 +66,7 @@ def run(
             call.say(f"{one.what}: {one.size} measured")
             figures.append(one)
         return Output(duplicates.document(figures), duplicates.table(figures))
-    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "stock": _stock}[what](call, quick=quick)
+    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "stock": _stock}[what](call, quick=quick)
 
 
 def _scale(call: Call, *, quick: bool) -> Output:
@@ -97,6 +98,13 @@ def _serving(call: Call, *, quick: bool) -> Output:
         found = list(asking.measure(state, scale, call.say))
         growth = growing.measure(state, scale, call.say)
     return Output(asked.document(found, growth), Group(*asked.tables(found, growth)), 0 if asked.agree(found) else 1)
+
+
+def _limits(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "limits")
+    with interrupted(), emptied(state, before=lambda: None):
+        found = list(limits.measure(state / "project", limits.QUICK if quick else limits.FULL, call.say))
+    return Output(limits.document(found), limits.table(found))
 
 
 def _soak(call: Call, minutes: float) -> Output:

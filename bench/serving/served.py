@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -82,13 +82,20 @@ class Client:
         self._connection.close()
 
 
+def tandem_serve(folder: Path) -> Sequence[str]:
+    """The command of a server of a folder's project, without Python."""
+    return ["-m", "cli", "serve", "--project", str(folder), "--port", "0", "--json"]
+
+
 @contextmanager
-def server(folder: Path, settings: Mapping[str, int] | None = None) -> Iterator[tuple[int, Client]]:
+def server(
+    folder: Path, settings: Mapping[str, int] | None = None, *, command: Callable[[Path], Sequence[str]] = tandem_serve
+) -> Iterator[tuple[int, Client]]:
     """The process id of a server of the project in a folder, and a client of it with all rights. Raises TandemError."""
     chosen = {f"TANDEM_SERVING_{name}": str(value) for name, value in {**_UNBOUNDED, **(settings or {})}.items()}
-    command = [sys.executable, "-m", "cli", "serve", "--project", str(folder), "--port", "0", "--json"]
-    with (folder / "serve.err").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environ(chosen), start_new_session=True)
+    with (folder / "serve.err").open("ab") as errors:
+        whole = [sys.executable, *command(folder)]
+        process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=errors, env=environ(chosen), start_new_session=True)
     try:
         assert process.stdout is not None
         said = process.stdout.readline()
