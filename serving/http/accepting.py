@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from serving.http.admission import network_of
+from serving.access.failures import network_of
 from serving.http.connections import Bounded
 
 _EACH_TURN: Final = 64

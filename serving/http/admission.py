@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
 from typing import Generic, NamedTuple, TypeVar
 
 C = TypeVar("C")
@@ -69,16 +68,3 @@ class Admission(Generic[C]):
         found = next((one for one in connections if not self.busy(one)), next(iter(connections)))
         self.leave(address, found)
         return found
-
-
-def network_of(host: str) -> str:
-    """What counts as one address: an IPv4 address, or the 64 bits of an IPv6 address that name a network."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(IPv6Address(int(address) >> 64 << 64))
-    return host

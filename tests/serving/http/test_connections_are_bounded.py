@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.http.admission import Admission, network_of
+from serving.http.admission import Admission
 from serving.http.pace import Pace
 from serving.http.starts import Starts
 from tests.serving.http.served import Served, serving
@@ -56,21 +56,6 @@ def test_who_may_replace_loses_its_own_longest_unused_one() -> None:
     assert [admission.enter("a", number).let_in for number in (1, 2)] == [True, True]
     admission.used("a", 1)
     assert admission.enter("a", 3) == (True, 2)
-
-
-@pytest.mark.parametrize(
-    ("host", "network"),
-    [
-        ("127.0.0.1", "127.0.0.1"),
-        ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::"),
-        ("2001:db8:0:1::9", "2001:db8:0:1::"),
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("fe80::1%eth0", "fe80::"),
-        ("", ""),
-    ],
-)
-def test_addresses_of_one_network_are_one(host: str, network: str) -> None:
-    assert network_of(host) == network
 
 
 @given(st.integers(1, 10**6), st.integers(0, 60), st.lists(st.tuples(st.integers(1, 60), st.integers(0, 10**7)), max_size=30))
