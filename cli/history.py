@@ -9,6 +9,7 @@ from cli.call import Call, Output
 from cli.listing import listing
 from ledger.tables import Tables
 from serving.history import documents
+from views.counted import counted
 
 
 def run(
@@ -26,7 +27,7 @@ def run(
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
     """A publication narrow enough for a screen."""
     diff = document["diff"] or {}
-    changed = [f"{name}: {view['changed']} of {view['matched']}" for name, view in diff.items() if view["status"] == "changed"]
+    changed = [f"{name}: {_changed(view)}" for name, view in diff.items() if view["status"] == "changed"]
     return {
         "publication": document["publication"],
         "kind": document["kind"],
@@ -37,3 +38,12 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
         "cut": sum(offset for cut in document["cuts"].values() for topic in cut.values() for offset in topic.values()),
         "why": "; ".join(filter(None, [document["why"], *(f"in spite of {gap}" for gap in document["gaps"]), *changed])),
     }
+
+
+def _changed(view: Mapping[str, Any]) -> str:
+    """How many rows of a view that changed differ; with other keys or windows, and where one side is empty, no row is in both."""
+    beside = {"gone": view["only_old"], "new": view["only_new"]}
+    told = [f"{number} {what}" for what, number in beside.items() if number]
+    if view["matched"]:
+        told = [f"{view['changed']} of {counted(view['matched'], 'row')}", *told]
+    return ", ".join(told) or "no rows yet"

@@ -31,8 +31,10 @@ from serving.past import live_at
 from serving.provenance import Layer
 from serving.reader import Reader
 from serving.selection import BadSelection
+from serving.snapshot import provenance_of
 from serving.spark import frame_of, schema_of
 from views.errors import TandemError, listed
+from views.exactness import Exactness
 from views.fingerprint import decoder_fingerprint
 from views.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
@@ -80,10 +82,17 @@ class Frames:
         Spark's decimals have 38 digits: a total that needs more fails the job. Raises UnknownView, BadSelection for a layer that
         the past does not have, and ReadFailed where the view cannot be answered.
         """
-        counted: Layer = layer or ("merged" if self.reader.publication is None else "batch")
-        self.reader.refuse_other_than_batch(counted)
+        counted = self._counted(layer)
         definition = self.reader.view(name)
         return frame_of(self.session, self.reader.tables, self.reader.snapshot(), definition, layer=counted)
+
+    def exactness(self, name: str, *, layer: Layer | None = None) -> Exactness:
+        """How exact the values of `view(name, layer=layer)` are: what may hold of any row, and what holds of each column.
+
+        No column of the DataFrame has it. Raises UnknownView, and BadSelection for a layer that the past does not have.
+        """
+        counted = self._counted(layer)
+        return provenance_of(self.reader.snapshot(), self.reader.view(name), counted, {}).exactness
 
     def events(self, source: str) -> DataFrame:
         """The decoded events of a source, duplicates too, below `position(source)`: their fields and their places in the log.
@@ -120,6 +129,11 @@ class Frames:
                 name = f"{source}_{kind}"
                 named.setdefault(name.casefold(), (name, partial(read, source)))
         return {name: self._registered(name, read) for name, read in named.values()}
+
+    def _counted(self, layer: Layer | None) -> Layer:
+        counted: Layer = layer or ("merged" if self.reader.publication is None else "batch")
+        self.reader.refuse_other_than_batch(counted)
+        return counted
 
     def _registered(self, name: str, read: Callable[[], DataFrame]) -> ReadFailed | None:
         try:

@@ -78,9 +78,9 @@ class Exactness:
         return weakest([*self.every, *self.marked, *(reason for column in self.columns.values() for reason in column)])
 
     @property
-    def rows(self) -> Label:
-        """The label of the weakest row, whatever its columns say."""
-        return weakest([*self.every, *self.marked])
+    def rows(self) -> Label | None:
+        """The label of the weakest row in measures that are exact by themselves; None of an answer without such a measure."""
+        return weakest([*self.every, *self.marked]) if self.whole else None
 
     @property
     def marks(self) -> list[Name]:

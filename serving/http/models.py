@@ -61,7 +61,9 @@ class Said(BaseModel):
 class Exactness(Said):
     """How exact the values of an answer are: a value has the reasons of every row, those of its row, and those of its column."""
 
-    rows: exactness.Label = Field(description="How exact the weakest row is in measures that are exact.")
+    rows: exactness.Label | None = Field(
+        description="How exact the weakest row is in measures that are exact by themselves; null if no measure is."
+    )
     every: list[Reason] = Field(description="What holds of every row.")
     marked: list[Reason] = Field(description="What holds of the rows whose `_exactness` names it, and of no other.")
     columns: dict[str, list[Reason]] = Field(description="By measure, of those that are not exact in any row.")

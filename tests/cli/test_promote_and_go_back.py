@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cli import history
 from cli.__main__ import main
 from ledger.realtime import Writer
 from tests.serving.world import CHANGED, NOON, SOURCE, World, one_ready, position
@@ -61,7 +62,23 @@ def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, 
     assert main(["history", "--project", str(world.folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["3", "promote"], ["2", "recompute"], ["1", "initial"]]
-    assert lines[1].endswith("fewer bots; per_page: 2 of 10")
+    assert lines[1].endswith("fewer bots; per_page: 2 of 10 rows")
+
+
+@pytest.mark.parametrize(
+    ("figures", "told"),
+    [
+        ((10, 2, 0, 0), "2 of 10 rows"),
+        ((1, 0, 3, 2), "0 of 1 row, 3 gone, 2 new"),
+        ((0, 0, 4, 7), "4 gone, 7 new"),
+        ((0, 0, 0, 7), "7 new"),
+        ((0, 0, 0, 0), "no rows yet"),
+    ],
+)
+def test_history_tells_of_rows_that_are(figures: tuple[int, ...], told: str) -> None:
+    """Never of 0 rows: with other keys or windows no row is on both sides."""
+    view = dict(zip(("matched", "changed", "only_old", "only_new"), figures, strict=True))
+    assert history._changed(view) == told
 
 
 def test_a_gate_that_is_shut_publishes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:

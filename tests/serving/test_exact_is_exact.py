@@ -25,6 +25,7 @@ from serving.http.media import ARROW, CSV, NDJSON
 from serving.memory.store import Store
 from serving.outcome import Absent, Value
 from serving.reader import Reader
+from serving.spark_frames import Frames
 from tests.samples import LONGER
 from tests.serving.all_ways import DEFINITIONS, Row, Truth, event, exactly, in_order
 from tests.serving.http.served import Served
@@ -261,6 +262,8 @@ def test_commands_say_what_answers_say(half: Deduplicating, capsys: pytest.Captu
         queried = ran("query", name)
         assert (queried["rows"], queried["provenance"]["exactness"]) == (answer.rows(), said)
         assert status["views"][name]["exactness"] == ran("explain", name)["serving"]["exactness"] == said
+        frames = Frames(None, Reader(half.tables), {})  # type: ignore[arg-type]  # no session is asked
+        assert frames.exactness(name) == answer.provenance.exactness
         checked = ran("check")["views"][name]["measures"]
         assert {one: [how["exactness"]] for one, how in checked.items() if how["exactness"]} == said["columns"]
         found = ran("sql", f"SELECT count(*) FROM {name}")["_provenance"]

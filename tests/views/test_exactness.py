@@ -65,6 +65,16 @@ def test_measures_say_why_they_are_not_exact_and_what_is_derived_says_from_what(
     assert typical.says.endswith(" % of the rank at 99 % confidence")
 
 
+@pytest.mark.parametrize("every", [(), (COMPACTION,)])
+@pytest.mark.parametrize("marked", [(), (late_duplicate(HOUR, 0),)])
+def test_rows_are_told_of_only_where_a_measure_is_exact_by_itself(every: tuple[Reason, ...], marked: tuple[Reason, ...]) -> None:
+    """An answer of estimates alone has no row that could be called exact."""
+    columns = {"all": (ESTIMATE,)}
+    assert Exactness(every, marked, columns, whole=False).to_json()["rows"] is None
+    assert Exactness(every, marked, columns).rows == exactness.weakest([*every, *marked])
+    assert "exact" not in Exactness((), (), columns, whole=False).lines()
+
+
 def test_the_words_name_the_horizon_and_what_the_last_recompute_found() -> None:
     assert late_duplicate(timedelta(minutes=10), 0).says == (
         "exact unless a duplicate arrived later than 10 min after the first copy (the last recompute found 0)"

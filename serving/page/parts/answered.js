@@ -14,7 +14,8 @@ export function answered(told) {
     "div",
     { class: "answered" },
     facts({
-      Rows: exactness(told.exactness.rows),
+      // Null of a view without a measure that is exact by itself: what its columns say is below.
+      Rows: told.exactness.rows && exactness(told.exactness.rows),
       Publication: number(told.publication),
       // Null for a token that is bound to rows: they count the events of all.
       "Below the cut": told.cut === null ? null : h("span", {}, h("span", { class: "swatch batch" }), number(total(told.cut))),

@@ -26,7 +26,9 @@ function changed(diff) {
   if (diff === null) return "";
   const told = Object.entries(diff).filter(([, view]) => view.status !== "unchanged" && view.status !== "same");
   return told.map(([name, view]) => {
-    const rows = view.matched === undefined || view.matched === null ? "" : `: ${number(view.changed)} of ${counted(view.matched, "row")}, ${number(view.only_new)} new, ${number(view.only_old)} gone`;
+    // With other keys or windows no row is on both sides.
+    const matched = view.matched ? `${number(view.changed)} of ${counted(view.matched, "row")}, ` : "";
+    const rows = view.matched === undefined || view.matched === null ? "" : `: ${matched}${number(view.only_new)} new, ${number(view.only_old)} gone`;
     return h("div", {}, h("bdi", {}, name), ` ${view.status}${rows}`);
   });
 }

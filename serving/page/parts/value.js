@@ -29,6 +29,7 @@ export function plain(value) {
 }
 
 function list(values) {
+  if (values.length === 0) return h("span", { class: "null" }, "empty list");
   return h("span", { class: "list" }, values.map((value) => h("span", { class: "one" }, shown(value))));
 }
 

@@ -1,6 +1,7 @@
 """The web page in a real browser, on real tables: what it shows is what the server says, live, and whatever keys hold."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from serving.access import tokens
 from serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
 from tests.serving.page.site import DEFINITIONS, HOSTILE, HUGE, LONG, hit
+from tests.serving.test_every_type_of_sql_is_rendered import TEXTS, scalar
 from tests.serving.world import NOON, SOURCE, World, one_ready, position
 
 Open = Callable[..., Page]
@@ -361,6 +363,51 @@ def test_sql_is_asked_and_sorted(open_page: Open) -> None:
     page.get_by_label("One SELECT").fill("DROP TABLE totals")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("main [role=alert]")).to_contain_text("SELECT")
+
+
+def test_values_of_every_type_of_sql_are_shown(open_page: Open) -> None:
+    """Each value as JSON has it, numbers with all their digits, and what has no shape of its own by its number."""
+    types = [type_ for type_ in TEXTS if type_ not in ("VARIANT", "GEOMETRY")]  # not of a cast: a JSON text, and bytes
+    most = max(len(TEXTS[type_]) for type_ in types)
+    drawn = [[scalar(type_, (TEXTS[type_] + (None,) * most)[at]) for type_ in types] for at in range(most)]
+    selects = (f"SELECT {at}, {', '.join(f'{one.sql} AS c{n}' for n, one in enumerate(row))}" for at, row in enumerate(drawn))
+    nested = "SELECT {'a b': [1, NULL], 'c': MAP {'x': DATE '2026-11-01'}} AS s, [[true], []] AS l, [] AS e"
+    page = settled(open_page("#/sql"))
+
+    def asked(statement: str) -> list[list[str]]:
+        page.get_by_label("One SELECT").fill(statement)
+        with page.expect_response("**/sql"):
+            page.get_by_role("button", name="Run").click()
+        settled(page)
+        cell = "cell => cell.querySelector(':scope > [title]')?.title ?? cell.textContent"
+        found: list[list[str]] = page.eval_on_selector_all(
+            ".rows tbody tr", f"rows => rows.map(row => [...row.cells].map({cell}))"
+        )
+        return found
+
+    shown = asked(" UNION ALL ".join(selects) + " ORDER BY 1")
+    assert len(shown) == most
+    for cells, row in zip(shown, drawn, strict=True):
+        for cell, one in zip(cells[1:], row, strict=True):
+            if isinstance(one.value, bool):
+                assert cell == str(one.value).lower(), one
+            elif isinstance(one.value, int | float):
+                assert type(one.value)(cell) == one.value, one
+            else:
+                text = {None: "NULL", "": "empty text"}.get(one.value, one.value)
+                assert re.sub("\u27e8U\\+([0-9A-F]+)\u27e9", lambda mark: chr(int(mark[1], 16)), cell) == text, one
+    assert asked(nested) == [["a b 1NULLc x2026-11-01", "trueempty list", "empty list"]]
+
+
+def test_of_a_view_of_estimates_no_row_is_called_exact(open_page: Open, address: str) -> None:
+    page = open_page("#/sql")
+    page.goto(f"{address}/#/views/totals")
+    expect(page.locator(".answered")).to_contain_text("Rows")
+    changed(page, "**/views/totals/rows*", lambda found: found["provenance"]["exactness"].update(rows=None))
+    page.reload()
+    settled(page)
+    expect(page.locator(".answered")).to_contain_text("Publication")
+    expect(page.locator(".answered")).not_to_contain_text("Rows")
 
 
 def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
