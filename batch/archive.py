@@ -192,7 +192,7 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
         }
     )
     batch.say(f"{log.source.name}: copying {there.length} offsets")
-    options, name = spark.kafka_options(batch.settings, log.connection.address.bootstrap), log.source.name
+    options, name = spark.kafka_options(log.connection.address), log.source.name
     for pause in (*_COPY_PAUSES_S, None):
         try:
             copying.copy(batch.session, options, log.topics, there, tables=batch.tables, source=name, run=run.number)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.stock.measuring import stop
-from bench.stock.systems import environ
+from bench.stock.systems import environ, reached
 from infra import kafka
 from views.errors import TandemError
 
@@ -43,7 +43,7 @@ def running(
             env=environ(
                 {
                     "TANDEM_STATE": str(state / "tandem"),
-                    "TANDEM_KAFKA_BOOTSTRAP": place.connection.address.bootstrap,
+                    **reached(place.connection.address),
                     "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
                     "TANDEM_SPARK_DRIVER_MEMORY": place.memory,
                     **(extra or {}),

@@ -55,8 +55,14 @@ class Call:
         return settings_of_project.load(self.project, self.environ)
 
     def definitions(self) -> Project:
-        """The sources and views of the working tree; raises TandemError, naming file and line."""
-        return definitions_of_project.load(self.project)
+        """The sources and views of the working tree; raises TandemError, naming file and line.
+
+        Its files are what a release stores, so secrets in its settings are masked.
+        """
+        found = definitions_of_project.load(self.project)
+        name = definitions_of_project.SETTINGS_FILE
+        masked = settings_of_project.without_secrets(found.files[name])
+        return replace(found, files={**found.files, name: masked})
 
     def publishable(self) -> Project:
         """The same with its revision, for those who publish it."""

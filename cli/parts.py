@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli.call import Call
-from infra import airflow, broker, folders, kafka, processes
+from infra import airflow, broker, broker_login, folders, kafka, processes
 from infra.logs.files import bounds
 from infra.processes import Process
 from infra.settings import Settings
@@ -79,5 +79,7 @@ def sentences(document: dict[str, Any]) -> list[str]:
 def _addresses(settings: Settings) -> Iterator[tuple[str, str]]:
     with suppress(kafka.NoBroker):
         yield "kafka", broker.address(settings).bootstrap
+        if not settings.kafka.bootstrap:
+            yield "kafka_login", str(broker_login.java_properties(settings))
     if found := airflow.address(settings):
         yield "airflow", found

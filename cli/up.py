@@ -7,7 +7,7 @@ import typer
 from cli import parts
 from cli.call import Call, Output
 from cli.published import definitions
-from infra import airflow, broker, kafka, processes
+from infra import airflow, broker, kafka, private, processes
 from ledger.tables import Tables
 from views.source import APPEND_TIME
 
@@ -27,6 +27,8 @@ def run(
     """
     settings = call.settings()
     state = settings.folder
+    if (wider := private.narrow(state)) is not None:
+        call.say(f"the state folder {state} had mode {wider:04o}; other users could read it, so it now has mode 0700")
     sources = definitions(call, Tables(settings.state)).sources.values()
     with processes.starting(state):
         if not settings.kafka.bootstrap and not processes.running(state, broker.NAME):

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from infra import airflow_api, airflow_packages, folders, processes
+from infra import airflow_api, airflow_packages, folders, private, processes
 from infra.environments import Environment
 from infra.ports import HOST, free, unused
 from infra.settings import Settings
@@ -148,14 +148,14 @@ def _configure(settings: Settings, project: Path, port: int, environ: Mapping[st
     password = None
     if not passwords(settings).exists():
         password = secrets.token_urlsafe(12)
-        _private(passwords(settings), json.dumps({USER: password}) + "\n")
+        private.write(passwords(settings), json.dumps({USER: password}) + "\n")
     configuration = ConfigParser(interpolation=None)
     configuration.read_dict(_sections(settings, project, port, _kept_secrets(folder)))
     text = msgspec.json.encode(
         {**_of_dags(settings, project, environ), "api": f"http://{HOST}:{port}", "passwords": str(passwords(settings))}
     )
-    _private(folder / "tandem.json", text.decode() + "\n")
-    with _opened(folder / "airflow.cfg.new") as file:
+    private.write(folder / "tandem.json", text.decode() + "\n")
+    with private.opened(folder / "airflow.cfg.new") as file:
         configuration.write(file)
     (folder / "airflow.cfg.new").replace(folder / "airflow.cfg")
     (folder / "port").write_text(str(port), "ascii")
@@ -225,7 +225,7 @@ def _kept_secrets(folder: Path) -> Mapping[str, str]:
     path = folder / "keys.json"
     if not path.exists():
         fernet = urlsafe_b64encode(secrets.token_bytes(32)).decode("ascii")
-        _private(path, json.dumps({"fernet": fernet, "api": secrets.token_urlsafe(32), "jwt": secrets.token_urlsafe(48)}))
+        private.write(path, json.dumps({"fernet": fernet, "api": secrets.token_urlsafe(32), "jwt": secrets.token_urlsafe(48)}))
     kept: dict[str, str] = json.loads(path.read_text("ascii"))
     return kept
 
@@ -268,14 +268,3 @@ def _remembered(settings: Settings) -> int:
         return int((home(settings) / "port").read_text("ascii"))
     except (OSError, ValueError):
         return 0
-
-
-def _opened(path: Path) -> Any:
-    """A new file that only its owner may read."""
-    path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")
-
-
-def _private(path: Path, text: str) -> None:
-    with _opened(path) as file:
-        file.write(text)

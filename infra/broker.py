@@ -1,9 +1,12 @@
 """The embedded Kafka broker: one process of a project, in KRaft mode, on loopback, its data in the state folder.
 
+Only programs that can read the project's state folder can log in to it (`infra/broker_login.py`).
+
 It keeps its port over restarts, so that what was told its address finds it again; nothing but the process itself holds it up,
 so that the death of its pid is its end.
 """
 
+import secrets
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
@@ -12,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from infra import jars, java, kafka, processes
+from infra import broker_login, jars, java, kafka, private, processes
 from infra.logs import log4j
 from infra.logs.files import bounds, log_of
 from infra.ports import HOST, free, unused
@@ -22,17 +25,26 @@ from views.errors import TandemError
 
 NAME = "broker"
 _READY_S = 180
+# Whoever speaks to it logs in. SCRAM, by which clients do, needs a record in the broker's metadata, and KRaft's controller knows
+# PLAIN alone; so a user `setup`, with another password at each start, is the controller's and makes that record.
 # Retention is off for topics that do not say otherwise, and one partition holds the platform's own bookkeeping: this is one
 # node. A record's timestamp is when it was sent, unless its producer says otherwise.
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller}
-listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port}
+listeners=CLIENTS://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=CLIENTS://{host}:{port}
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=CLIENTS
+listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT
+sasl.mechanism.inter.broker.protocol={mechanism}
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.clients.sasl.enabled.mechanisms={mechanism},PLAIN
+listener.name.clients.{scram}.sasl.jaas.config={own}
+listener.name.clients.plain.sasl.jaas.config={setup}
+listener.name.controller.sasl.enabled.mechanisms=PLAIN
+listener.name.controller.plain.sasl.jaas.config={setup}
 log.dirs={data}
 num.partitions={partitions}
 log.retention.ms=-1
@@ -66,11 +78,11 @@ class _Ports(msgspec.Struct, frozen=True):
 def address(settings: Settings) -> kafka.Address:
     """How to reach the project's broker, outside or embedded; raises NoBroker if the embedded one does not run."""
     if settings.kafka.bootstrap:
-        return kafka.address(settings, settings.kafka.bootstrap)
+        return kafka.outside(settings)
     ports = _remembered(settings)
     if ports is None or processes.running(settings.folder, NAME) is None:
         raise kafka.NoBroker(f"the broker of {settings.folder} is not running; start it with `tandem up`")
-    return kafka.address(settings, f"{HOST}:{ports.port}")
+    return broker_login.address(settings, _bootstrap(ports))
 
 
 def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
@@ -80,17 +92,11 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     """
     if process := processes.running(settings.folder, NAME):
         return process
-    home = settings.folder / "broker"
+    private.folder(settings.folder)
+    home = private.folder(broker_login.home(settings))
     data = home / "data"
-    home.mkdir(parents=True, exist_ok=True)
-    ports = _choose_ports(settings)
-    properties = home / "server.properties"
-    properties.write_text(
-        _PROPERTIES.format(
-            host=HOST, port=ports.port, controller=ports.controller, data=data, partitions=settings.kafka.partitions
-        ),
-        "utf-8",
-    )
+    ports, setup = _choose_ports(settings), secrets.token_urlsafe(32)
+    properties = _configure(settings, home, data, ports, setup)
     own = log4j.rolling(log_of(settings.folder, NAME), bounds(settings.logs))
     (home / "log4j2.properties").write_text(_LOG4J + own, "utf-8")
     run = _java(settings, java.find(environ), home, environ)
@@ -100,7 +106,7 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     kept = bounds(settings.logs)
     child = processes.spawn(settings.folder, NAME, command, environ=environ, folder=home, bounds=kept, logs_itself=True)
     try:
-        processes.wait(child, lambda: _answers(settings, ports), seconds=_READY_S)
+        processes.wait(child, lambda: _answers(settings, ports, setup), seconds=_READY_S)
     except processes.Crashed as crash:
         processes.stop(settings.folder, child.process, seconds=5)
         if any("in use" in line for line in child.last_lines()):
@@ -108,6 +114,30 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
         raise crash from None
     (home / "ports.json").write_bytes(msgspec.json.encode(ports))
     return child.process
+
+
+def _configure(settings: Settings, home: Path, data: Path, ports: _Ports, setup: str) -> Path:
+    """Write the broker's configuration; `setup` is the password of the user `setup`."""
+    user, mechanism = broker_login.SETUP, broker_login.MECHANISM
+    password = broker_login.provide(settings, _bootstrap(ports))
+    told = _PROPERTIES.format(
+        host=HOST,
+        port=ports.port,
+        controller=ports.controller,
+        mechanism=mechanism,
+        scram=mechanism.lower(),
+        own=kafka.jaas(mechanism, broker_login.USER, password),
+        setup=f'{kafka.jaas("PLAIN", user, setup)[:-1]} user_{user}="{setup}";',
+        data=data,
+        partitions=settings.kafka.partitions,
+    )
+    path = home / "server.properties"
+    private.write(path, told)
+    return path
+
+
+def _bootstrap(ports: _Ports) -> str:
+    return f"{HOST}:{ports.port}"
 
 
 def refuse_taken_port(settings: Settings) -> None:
@@ -156,9 +186,13 @@ def _format(run: list[str], properties: Path) -> None:
         raise processes.Crashed(f"the broker's data folder cannot be prepared: {lines[-1] if lines else 'it says nothing'}")
 
 
-def _answers(settings: Settings, ports: _Ports) -> bool | None:
+def _answers(settings: Settings, ports: _Ports, setup: str) -> bool | None:
+    """Whether the broker answers, knows the project's login and lets it in."""
+    bootstrap = _bootstrap(ports)
     try:
-        connection = kafka.connect(kafka.address(settings, f"{HOST}:{ports.port}"))
+        if not broker_login.record(settings, bootstrap, setup=setup):
+            return None
+        connection = kafka.connect(broker_login.address(settings, bootstrap))
         kafka.describe(connection, ["tandem-is-it-ready"])
     except kafka.NoBroker:
         return None

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from infra import dying_with
+from infra import dying_with, private
 from infra.logs.files import OUT, Bounds, begin_anew, log_of
 from infra.logs.lines import spoken
 from views.errors import TandemError
@@ -234,8 +234,8 @@ def forget(state: Path, name: str) -> None:
 @contextmanager
 def starting(state: Path) -> Iterator[None]:
     """Held while processes of a state folder are started or stopped, so that two commands do not do so at once."""
-    path = state / "run" / "lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = private.folder(state) / "run" / "lock"
+    path.parent.mkdir(exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

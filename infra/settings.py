@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
@@ -26,6 +27,8 @@ OTHER_VARIABLES = frozenset(
     f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO")
 )
 _SECRET = re.compile(r"password|secret|token|jaas|credential|(access|account|private)[._]?key", re.IGNORECASE)
+_PROPERTY: Final = re.compile(r"-D(?P<name>[^\s=]+)=(?P<value>[^\s\"']+)")
+"""A system property among the options of a JVM."""
 MASK: Final = "********"
 
 
@@ -358,18 +361,42 @@ def secrets(settings: Settings) -> frozenset[str]:
     return frozenset(found | {json.dumps(text)[1:-1] for text in found})
 
 
+def without_secrets(content: bytes) -> bytes:
+    """A settings file with every secret masked, so that it can be stored; empty if that cannot be done.
+
+    A file without secrets, and one that is no TOML, is given back as it is.
+    """
+    try:
+        text = content.decode("utf-8")
+        hidden = set(_secret(tomllib.loads(text)))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return content
+    for secret in sorted(hidden, key=len, reverse=True):
+        for written in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+            text = text.replace(written, MASK)
+    try:
+        left = set(_secret(tomllib.loads(text))) - {MASK}
+    except tomllib.TOMLDecodeError:
+        return b""
+    return b"" if left else text.encode("utf-8")
+
+
 def _secret(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _secret(inner, key)
     elif value and _SECRET.search(name):
         yield str(value)
+    elif isinstance(value, str):
+        yield from (found["value"] for found in _PROPERTY.finditer(value) if _SECRET.search(found["name"]))
 
 
 def _masked(value: Any, name: str = "") -> Any:
     if isinstance(value, dict):
         return {key: _masked(inner, key) for key, inner in value.items()}
-    return MASK if value and _SECRET.search(name) else value
+    if value and _SECRET.search(name):
+        return MASK
+    return reduce(lambda text, secret: text.replace(secret, MASK), _secret(value), value) if isinstance(value, str) else value
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -17,17 +17,17 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, SparkSession, functions
 
-from infra import folders, jars, java
-from infra.kafka import Topic
+from infra import folders, jars, java, private
+from infra.kafka import Address, Topic, java_options
 from infra.logs import files, log4j
 from infra.logs.files import Bounds, bounds, log_of
 from infra.logs.lines import spoken
 from infra.settings import Settings
 from infra.spark_failures import SPARK_ERRORS, java_ended, sentence
+from infra.spark_launch import launch
 from views.errors import TandemError
 from views.ranges import Offsets
 
@@ -81,6 +81,7 @@ def session(
 
 
 def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: java.Java, archive: Path, *, debug: bool) -> None:
+    private.folder(settings.folder)
     told = _log4j(settings.folder / "spark", readable=debug)
     options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
     if archive.exists():
@@ -96,7 +97,7 @@ def _launch(settings: Settings, app: str, properties: Mapping[str, str], found: 
         start = sink.tell()
         try:
             output = {} if debug else {"stdout": sink, "stderr": sink}
-            gateway = launch_gateway(configured, output)  # type: ignore[no-untyped-call]  # PySpark has no types for it
+            gateway = launch(dict(configured.getAll()), settings.folder / "spark", output)
         except PySparkRuntimeError:
             said = "" if debug else f": {_culprit(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
@@ -144,22 +145,9 @@ def topic_offsets(topics: Iterable[Topic], offsets: Offsets) -> str:
     return json.dumps(by_topic)
 
 
-def kafka_options(settings: Settings, bootstrap: str) -> dict[str, str]:
-    """What Spark's Kafka source needs to read the log: the address, committed records only, and how to log in."""
-    kafka = settings.kafka
-    options = {"kafka.bootstrap.servers": bootstrap, "kafka.isolation.level": "read_committed"}
-    if kafka.bootstrap and kafka.security != "plaintext":
-        options["kafka.security.protocol"] = kafka.security.upper()
-        if kafka.ca_file:
-            options |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": kafka.ca_file}
-        if kafka.security.startswith("sasl"):
-            module = "plain.PlainLoginModule" if kafka.mechanism == "PLAIN" else "scram.ScramLoginModule"
-            options["kafka.sasl.mechanism"] = kafka.mechanism
-            options["kafka.sasl.jaas.config"] = (
-                f"org.apache.kafka.common.security.{module} required"
-                f" username={_quoted(kafka.username)} password={_quoted(kafka.password)};"
-            )
-    return options
+def kafka_options(address: Address) -> dict[str, str]:
+    """What Spark's Kafka source and sink need: where the log is, how to log in, and committed records only."""
+    return {f"kafka.{name}": value for name, value in java_options(address).items()} | {"kafka.isolation.level": "read_committed"}
 
 
 def try_lock(spark: SparkSession, path: Path) -> bool:
@@ -280,7 +268,3 @@ def _ship(context: SparkContext, folder: Path) -> None:
     target = folder / f"tandem-{os.getpid()}.zip"
     target.write_bytes(content.getvalue())
     context.addPyFile(str(target))
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

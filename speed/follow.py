@@ -63,7 +63,7 @@ class Surroundings:
     @property
     def options(self) -> dict[str, str]:
         """The options of Spark's Kafka source."""
-        return kafka_options(self.settings, self.connection.address.bootstrap)
+        return kafka_options(self.connection.address)
 
 
 @dataclass

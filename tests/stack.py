@@ -1,12 +1,14 @@
 """The real parts that tests share: one embedded broker and one Spark session for the whole run."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
@@ -15,7 +17,7 @@ from pyspark.sql import SparkSession
 import infra.spark
 from infra import broker as embedded
 from infra import folders, kafka, processes
-from infra.kafka import python_codecs
+from infra.kafka import python_client, python_codecs
 from infra.settings import Kafka, Settings, Spark
 
 _TOPICS = count(1)
@@ -51,8 +53,32 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 def stack_settings(connection: kafka.Connection, state: Path, **changes: object) -> Settings:
     """Settings of a project of its own at the shared broker."""
-    shared = Kafka(bootstrap=connection.address.bootstrap, timeout_s=connection.address.timeout_s)
-    return Settings(state=str(state), kafka=shared, spark=Spark(master="local[2]"), **changes)  # type: ignore[arg-type]
+    return Settings(state=str(state), kafka=shared_kafka(connection.address), spark=Spark(master="local[2]"), **changes)  # type: ignore[arg-type]
+
+
+def shared_kafka(address: kafka.Address) -> Kafka:
+    """`[kafka]` of a project that has the shared broker for an outside one, and logs in to it."""
+    told = address.options
+    return Kafka(
+        bootstrap=address.bootstrap,
+        security=cast("Any", told["security.protocol"]),
+        mechanism=cast("Any", told["sasl.mechanism"]),
+        username=told["sasl.username"],
+        password=told["sasl.password"],
+        timeout_s=address.timeout_s,
+    )
+
+
+def kafka_toml(connection: kafka.Connection) -> str:
+    """The same as the lines of a `tandem.toml`, from its heading on."""
+    chosen = msgspec.structs.asdict(shared_kafka(connection.address))
+    names = ("bootstrap", "security", "mechanism", "username", "password", "timeout_s")
+    return "[kafka]\n" + "".join(f"{name} = {json.dumps(chosen[name])}\n" for name in names)
+
+
+def librdkafka(connection: kafka.Connection) -> dict[str, str]:
+    """What a producer of confluent-kafka needs to reach the shared broker."""
+    return {"bootstrap.servers": connection.address.bootstrap, **connection.address.options}
 
 
 def new_topic(connection: kafka.Connection, *, partitions: int = 2) -> kafka.Topic:
@@ -81,7 +107,7 @@ def consumed(connection: kafka.Connection, topic: kafka.Topic) -> list[Any]:
     python_codecs.provide()
     ends = {TopicPartition(topic.name, number): end for (_, number), end in kafka.ends(connection, [topic]).items()}
     options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "isolation_level": "read_committed"}
-    consumer = KafkaConsumer(bootstrap_servers=connection.address.bootstrap, **options)
+    consumer = KafkaConsumer(**python_client.configuration(connection.address), **options)
     found: list[Any] = []
     try:
         consumer.assign(list(ends))

@@ -1,22 +1,30 @@
 """What every job of the comparison is told on its command line, and the part of a Spark session that is the same for all."""
 
 import argparse
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Where to read and write: `jars` is a comma-separated list, `state` the job's own empty folder."""
+    """Where to read and write: `jars` is a comma-separated list, `kafka` a JSON file
+    with the options of Spark's Kafka source, `state` the job's own empty folder.
+    """
 
-    bootstrap: str
+    kafka: str
     topic: str
     jars: str
     state: str
     views: int
     cores: int
     memory: str
+
+    def kafka_options(self) -> dict[str, str]:
+        options: dict[str, str] = json.loads(Path(self.kafka).read_text("utf-8"))
+        return options
 
     def table(self, name: str) -> str:
         return f"{self.state}/tables/{name}"
@@ -27,7 +35,7 @@ class Arguments:
 
 def parse(description: str | None) -> Arguments:
     parser = argparse.ArgumentParser(description=description)
-    for name in ("bootstrap", "topic", "jars", "state", "memory"):
+    for name in ("kafka", "topic", "jars", "state", "memory"):
         parser.add_argument(f"--{name}", required=True)
     for name in ("views", "cores"):
         parser.add_argument(f"--{name}", required=True, type=int)

@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--tuned", action="store_true")
     told = vars(parser.parse_args())
     given = Given(told.pop("archive"), told.pop("events"), told.pop("repeat"), told.pop("tuned"))
-    arguments = Arguments(bootstrap="", topic="", **told)
+    arguments = Arguments(kafka="", topic="", **told)
     spark = session(arguments, {"spark.sql.shuffle.partitions": str(arguments.cores)} if given.tuned else {})
     seconds: dict[str, list[float]] = {"raw": [], "events": []}
     for _ in range(given.repeat):

@@ -93,7 +93,7 @@ class Setting:
     say: Callable[[str], None]
 
     def place(self, name: str, views: int) -> Place:
-        return Place(self.folder / name, self.connection.address.bootstrap, chosen(views), self.cores, self.memory)
+        return Place(self.folder / name, self.connection.address, chosen(views), self.cores, self.memory)
 
 
 def compare(setting: Setting, scale: Scale) -> Iterator[Run | Recompute]:

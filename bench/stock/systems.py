@@ -1,5 +1,6 @@
 """The four that are compared: how each is started, and where its answers are seen."""
 
+import json
 import os
 import shutil
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from bench.stock.shown import Asked, MergedTables, Partials, Shown
 from bench.stock.spark_views import SparkView
-from infra import jars
+from infra import jars, kafka, private
 from infra.folders import child_environment
 
 SOURCE = "requests"
@@ -22,7 +23,7 @@ class Place:
     """Where and with what a system runs: its own empty folder, and as many cores and as much memory as every other."""
 
     state: Path
-    bootstrap: str
+    broker: kafka.Address
     views: Sequence[SparkView]
     cores: int
     memory: str
@@ -43,7 +44,7 @@ def job(name: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> Syste
 
     def command(place: Place) -> list[str]:
         options = {
-            "bootstrap": place.bootstrap,
+            "kafka": str(_kafka(place)),
             "topic": TOPIC,
             "jars": ",".join(map(str, jars.paths("spark", environ=os.environ))),
             "state": str(place.state),
@@ -56,6 +57,14 @@ def job(name: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> Syste
     return System(name, command, lambda _: {}, lambda place: shown(place.state / "tables", place.views))
 
 
+def _kafka(place: Place) -> Path:
+    """A file with the options of Spark's Kafka source, for it holds a login that no command line may show."""
+    path = place.state / "kafka.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    private.write(path, json.dumps({f"kafka.{name}": value for name, value in kafka.java_options(place.broker).items()}))
+    return path
+
+
 def _tandem(place: Place) -> list[str]:
     return [sys.executable, "-m", "cli", "speed", "--project", str(project(place.state / "project", len(place.views)))]
 
@@ -64,7 +73,7 @@ def tandem_environ(place: Place) -> dict[str, str]:
     """What makes a `tandem` command use this place."""
     return {
         "TANDEM_STATE": str(place.state / "tandem"),
-        "TANDEM_KAFKA_BOOTSTRAP": place.bootstrap,
+        **reached(place.broker),
         "TANDEM_SPARK_MASTER": f"local[{place.cores}]",
         "TANDEM_SPARK_DRIVER_MEMORY": place.memory,
     }
@@ -78,6 +87,18 @@ def project(folder: Path, views: int) -> Path:
     with (folder / "definitions.py").open("a") as file:
         file.write(f"\nVIEWS = VIEWS[:{views}]\n")
     return folder
+
+
+def reached(address: kafka.Address) -> dict[str, str]:
+    """What makes a `tandem` command use the benchmark's broker."""
+    told = address.options
+    return {
+        "TANDEM_KAFKA_BOOTSTRAP": address.bootstrap,
+        "TANDEM_KAFKA_SECURITY": told["security.protocol"],
+        "TANDEM_KAFKA_MECHANISM": told["sasl.mechanism"],
+        "TANDEM_KAFKA_USERNAME": told["sasl.username"],
+        "TANDEM_KAFKA_PASSWORD": told["sasl.password"],
+    }
 
 
 def environ(extra: dict[str, str]) -> dict[str, str]:

@@ -35,7 +35,7 @@ def main() -> None:
     spark = session(arguments, {})
     events = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", arguments.bootstrap)
+        .options(**arguments.kafka_options())
         .option("subscribe", arguments.topic)
         .option("startingOffsets", "earliest")
         .load()

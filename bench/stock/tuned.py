@@ -35,7 +35,7 @@ def main() -> None:
     )
     events = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", arguments.bootstrap)
+        .options(**arguments.kafka_options())
         .option("subscribe", arguments.topic)
         .option("startingOffsets", "earliest")
         .option("kafka.fetch.max.wait.ms", "20")

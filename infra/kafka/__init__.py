@@ -4,11 +4,12 @@ kafka-python asks, makes topics, and reads single records; librdkafka sends many
 installed. Callers know this package's names alone.
 """
 
-from infra.kafka.address import Address, address
+from infra.kafka.address import Address, jaas, java_options, login, outside
 from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
 from infra.kafka.placement import OtherPartitioner, refuse_crc32
 from infra.kafka.python_client import Connection, connect
+from infra.kafka.python_logins import record_login
 from infra.kafka.python_offsets import delete_before, ends, newest_timestamps, starts
 from infra.kafka.python_records import records
 from infra.kafka.python_topics import configurations, create, describe, replicas, topic, topics
@@ -34,7 +35,6 @@ __all__ = [
     "Sender",
     "Told",
     "Topic",
-    "address",
     "appender",
     "bulk_installed",
     "configurations",
@@ -43,7 +43,12 @@ __all__ = [
     "delete_before",
     "describe",
     "ends",
+    "jaas",
+    "java_options",
+    "login",
     "newest_timestamps",
+    "outside",
+    "record_login",
     "records",
     "refuse_crc32",
     "replicas",

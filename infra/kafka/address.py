@@ -1,31 +1,65 @@
 """Where a broker is and how a client logs in to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from infra.settings import Settings
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is and how it is spoken to: `options` by Kafka's names, without the bootstrap servers.
+    """Where a broker is and how it is spoken to: `options` by librdkafka's names, without the bootstrap servers.
 
     A question that is not answered within `timeout_s` is given up.
     """
 
     bootstrap: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     timeout_s: int
 
 
-def address(settings: Settings, bootstrap: str) -> Address:
-    """How to reach a broker; a login is for the outside broker of the settings only, the embedded one asks for none."""
+def login(security: str, mechanism: str, username: str, password: str) -> dict[str, str]:
+    """The options of a client that logs in."""
+    return {
+        "security.protocol": security,
+        "sasl.mechanism": mechanism,
+        "sasl.username": username,
+        "sasl.password": password,
+    }
+
+
+def outside(settings: Settings) -> Address:
+    """How to reach the broker that `kafka.bootstrap` names."""
     kafka = settings.kafka
     options: dict[str, str] = {}
-    if kafka.bootstrap and kafka.security != "plaintext":
-        options["security.protocol"] = kafka.security
-        if kafka.ca_file:
-            options["ssl.ca.location"] = kafka.ca_file
-        if kafka.security.startswith("sasl"):
-            options |= {"sasl.mechanism": kafka.mechanism, "sasl.username": kafka.username, "sasl.password": kafka.password}
-    return Address(bootstrap, options, kafka.timeout_s)
+    if kafka.security.startswith("sasl"):
+        options = login(kafka.security, kafka.mechanism, kafka.username, kafka.password)
+    elif kafka.security != "plaintext":
+        options = {"security.protocol": kafka.security}
+    if options and kafka.ca_file:
+        options["ssl.ca.location"] = kafka.ca_file
+    return Address(kafka.bootstrap, options, kafka.timeout_s)
+
+
+def java_options(address: Address) -> dict[str, str]:
+    """The same login for Kafka's Java clients, by their names, with the bootstrap servers."""
+    told, options = address.options, {"bootstrap.servers": address.bootstrap}
+    if security := told.get("security.protocol"):
+        options["security.protocol"] = security.upper()
+    if authorities := told.get("ssl.ca.location"):
+        options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authorities}
+    if mechanism := told.get("sasl.mechanism"):
+        options["sasl.mechanism"] = mechanism
+        options["sasl.jaas.config"] = jaas(mechanism, told["sasl.username"], told["sasl.password"])
+    return options
+
+
+def jaas(mechanism: str, username: str, password: str) -> str:
+    """A login as Java's own configuration of logins has it."""
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    quoted = (f"{name}={_quoted(value)}" for name, value in (("username", username), ("password", password)))
+    return f"org.apache.kafka.common.security.{module} required {' '.join(quoted)};"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -22,7 +22,7 @@ from ledger.publications import Publication
 from ledger.tables import Tables
 from serving.outcome import given
 from serving.reader import Reader
-from tests.stack import environ, produce, stack_settings
+from tests.stack import environ, kafka_toml, produce, stack_settings
 from views import kernel, project
 from views.project import Project
 from views.rows import to_rows
@@ -78,8 +78,7 @@ class Shop:
     def open(cls, connection: kafka.Connection, topic: kafka.Topic, folder: Path) -> "Shop":
         shop = cls(stack_settings(connection, folder / "state"), connection, topic, folder)
         (folder / "tandem.toml").write_text(
-            f'state = "state"\n[kafka]\nbootstrap = "{connection.address.bootstrap}"\ntimeout_s = 20\n'
-            '[spark]\nmaster = "local[2]"\n[batch]\nlock_wait_s = 120\n'
+            f'state = "state"\n{kafka_toml(connection)}[spark]\nmaster = "local[2]"\n[batch]\nlock_wait_s = 120\n'
         )
         shop.define(DEFINITIONS)
         return shop

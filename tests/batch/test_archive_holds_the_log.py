@@ -13,7 +13,7 @@ from ledger import archive as ledger
 from ledger import gaps, publications, releases
 from ledger.fetched import LogChanged
 from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
-from tests.stack import delete_below, delete_topic, stack_settings
+from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
 from views.errors import TandemError
 from views.project import Project
 
@@ -60,7 +60,7 @@ def test_every_byte_and_every_record_once(shop: Shop) -> None:
 
 def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> None:
     sale = json.dumps({"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 1}).encode()
-    options = {"bootstrap.servers": shop.connection.address.bootstrap, "log_level": 0}
+    options = {**librdkafka(shop.connection), "log_level": 0}
     producer = Producer(options | {"transactional.id": shop.topic.name, "error_cb": lambda _: None})
     producer.init_transactions()
     for commit in (True, False, True):

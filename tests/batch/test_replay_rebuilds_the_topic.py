@@ -16,7 +16,7 @@ from infra.kafka.bulk import BulkSender
 from ledger.positions import LOG_START, Position
 from ledger.tables import Tables
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, Row, row
-from tests.stack import create_as, new_topic, produce, stack_settings
+from tests.stack import create_as, kafka_toml, new_topic, produce, stack_settings
 from views.project import load_files
 from views.source import Source
 
@@ -99,7 +99,7 @@ def test_a_topic_has_every_record_in_order_after_any_kill(
 
 
 def test_records_before_a_position_are_left_out(filed: Filed, broker: kafka.Connection, tmp_path: Path) -> None:
-    (tmp_path / "tandem.toml").write_text(f'state = "state"\n[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    (tmp_path / "tandem.toml").write_text(f'state = "state"\n{kafka_toml(broker)}')
     (tmp_path / "definitions.py").write_bytes(DEFINITIONS)
     to = new_topic(broker, partitions=4).name
     chosen = ["--from", "z/0:20", "--from", "z/2:15", "--from", "a/0:0"]

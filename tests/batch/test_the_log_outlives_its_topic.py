@@ -18,7 +18,7 @@ from speed.beginning import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records
 from tests.speed.sales import wait_for
-from tests.stack import add_partitions, create_as, delete_below, new_topic
+from tests.stack import add_partitions, create_as, delete_below, librdkafka, new_topic
 
 pytestmark = pytest.mark.broker
 
@@ -33,7 +33,7 @@ def sell(
 ) -> None:
     """As any producer may send: compressed, some or all with keys, with headers and timestamps of its own."""
     failed = list[object]()
-    options = {"bootstrap.servers": shop.connection.address.bootstrap, "compression.type": codec, "linger.ms": 50}
+    options = {**librdkafka(shop.connection), "compression.type": codec, "linger.ms": 50}
     producer = Producer(options)
     for partition, values in log.items():
         for number, value in enumerate(values):

@@ -18,7 +18,7 @@ import pytest
 from cli.__main__ import main
 from infra import kafka
 from infra.settings import Settings
-from tests.stack import PYTHONPATH, consumed, delete_topic, environ
+from tests.stack import PYTHONPATH, consumed, delete_topic, environ, kafka_toml
 
 pytestmark = pytest.mark.broker
 
@@ -42,7 +42,7 @@ def project(tmp_path: Path, broker: kafka.Connection) -> Iterator[Path]:
     folder = tmp_path / f"feed-{time.monotonic_ns()}"
     folder.mkdir()
     (folder / "definitions.py").write_text(DEFINITIONS.format(topic=folder.name))
-    (folder / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n')
+    (folder / "tandem.toml").write_text(kafka_toml(broker))
     kafka.create(broker, [folder.name], Settings())
     yield folder
     shutil.rmtree(folder)

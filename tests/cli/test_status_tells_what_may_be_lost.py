@@ -11,7 +11,7 @@ from cli.__main__ import main
 from infra import kafka
 from ledger.tables import Tables
 from tests.batch.filed import Filed, row
-from tests.stack import create_as, delete_below, new_topic, produce
+from tests.stack import create_as, delete_below, kafka_toml, new_topic, produce
 
 pytestmark = pytest.mark.broker
 
@@ -44,7 +44,7 @@ def test_until_loss_is_of_the_record_that_is_not_archived(
     sized = made(broker, f"{kept.name}-sized", retention_ms="-1", retention_bytes="10000")
     text = DEFINITIONS.replace("TIMED", timed.name).replace("SIZED", sized.name).replace("KEPT", kept.name)
     (tmp_path / "definitions.py").write_text(text)
-    (tmp_path / "tandem.toml").write_text(f'state = "state"\n[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    (tmp_path / "tandem.toml").write_text(f'state = "state"\n{kafka_toml(broker)}')
 
     def told(name: str) -> Any:
         assert main(["status", "--json", "--project", str(tmp_path)]) == 0

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,12 +15,17 @@ import psutil
 import pytest
 
 from cli.__main__ import main
-from infra import kafka
+from infra import broker, kafka
 from infra.jars import ROOT
+from infra.settings import load
+from tests.cli import exposure
 from tests.cli.figures import Samples, parsed
-from tests.stack import environ
+from tests.stack import environ, kafka_toml
 
 pytestmark = pytest.mark.broker
+
+PLANTED = ("planted-s3-key", "planted-store-word", "planted-lineage-token")
+"""Secrets of a project's settings."""
 
 
 @pytest.fixture
@@ -39,7 +45,12 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 def project(tmp_path: Path, run) -> Iterator[Path]:
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "examples" / "access_log", folder, ignore=shutil.ignore_patterns(".tandem", "__pycache__"))
-    (folder / "tandem.toml").write_text('[kafka]\nmemory = "256m"\n[spark]\nmaster = "local[2]"\ndriver_memory = "512m"\n')
+    (folder / "tandem.toml").write_text(
+        '[kafka]\nmemory = "256m"\n[spark]\nmaster = "local[2]"\ndriver_memory = "512m"\n'
+        f'[spark.conf]\n"spark.hadoop.fs.s3a.secret.key" = "{PLANTED[0]}"\n'
+        f'"spark.driver.extraJavaOptions" = "-Djavax.net.ssl.trustStorePassword={PLANTED[1]}"\n'
+        f'[lineage]\nfile = "lineage.jsonl"\ntoken = "{PLANTED[2]}"\n'
+    )
     yield folder
     run("down", folder)
 
@@ -59,14 +70,25 @@ def group(leader: int) -> list[int]:
 
 
 def test_a_project_comes_up_and_goes_down(run, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, first = run("up", project)
-    assert code == 0
+    state = project / ".tandem"
+    state.mkdir(mode=0o755)
+    state.chmod(0o755)
+    assert main(["up", "--json", "--project", str(project)]) == 0
+    said = capsys.readouterr()
+    first = json.loads(said.out)
+    narrowed = f"the state folder {state} had mode 0755; other users could read it, so it now has mode 0700"
+    assert said.err.splitlines().count(narrowed) == 1
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert [part["name"] for part in first["processes"]] == ["broker", "speed"]
     assert all(Path(part["log"]).exists() for part in first["processes"])
     assert run("up", project) == (0, first)
     assert run("status", project)[1]["processes"] == first["processes"]
 
-    connection = kafka.connect(kafka.Address(first["addresses"]["kafka"], {}, 20))
+    address = broker.address(load(project, environ()))
+    assert (address.bootstrap, str(state / "broker" / "java.properties")) == tuple(first["addresses"].values())
+    connection = kafka.connect(address)
+    hidden = [*PLANTED, address.options["sasl.password"]]
+    assert exposure.commands(hidden) == []
     assert kafka.topic(connection, "access").partitions == 2
 
     # The pid of speed is its Python driver's: JVM and workers die with it, and nothing restarts by itself.
@@ -101,6 +123,9 @@ def test_a_project_comes_up_and_goes_down(run, project: Path, capsys: pytest.Cap
     assert 1 <= figures["tandem_triggers_total"][("1", "access")] <= 20
     assert figures["tandem_trigger_phase_seconds_total"][("1", "access", "addBatch")] > 0
 
+    assert exposure.commands(hidden) == []
+    assert exposure.files(hidden, state) == []
+
     code, stopped = run("down", project)
     assert (code, [part["name"] for part in stopped["stopped"]]) == (0, ["speed", "broker"])
     assert [group(pid) for pid in pids(second).values()] == [[], []]
@@ -109,7 +134,7 @@ def test_a_project_comes_up_and_goes_down(run, project: Path, capsys: pytest.Cap
 
 
 def test_a_part_that_fails_to_start_is_told_with_its_own_words(run, project: Path, broker: kafka.Connection) -> None:
-    outside = f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n'
+    outside = kafka_toml(broker)
     (project / "tandem.toml").write_text(f'{outside}[spark]\ndriver_memory = "1k"\n')
     code, document = run("up", project)
     assert code == 1

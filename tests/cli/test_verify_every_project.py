@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from cli.__main__ import main
 from infra import kafka
-from tests.stack import new_topic
+from tests.stack import kafka_toml, new_topic
 from views import project
 
 ROOT = Path(__file__).parents[2]
@@ -51,9 +51,7 @@ def at_the_broker(folder: Path, broker: kafka.Connection) -> None:
     text, replaced = re.subn(r'\btopic="\w+"', f'topic="{new_topic(broker).name}"', definitions.read_text())
     assert replaced == 1
     definitions.write_text(text)
-    (folder / "tandem.toml").write_text(
-        f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
-    )
+    (folder / "tandem.toml").write_text(f'{kafka_toml(broker)}[spark]\nmaster = "local[2]"\n')
 
 
 def assert_verified(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

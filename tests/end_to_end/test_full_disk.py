@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from infra import kafka
-from tests.stack import PYTHONPATH, environ, new_topic, produce
+from tests.stack import PYTHONPATH, environ, kafka_toml, new_topic, produce
 
 DEFINITIONS = """
 from datetime import datetime
@@ -89,9 +89,7 @@ def test_a_full_disk_is_said_and_loses_nothing(broker: kafka.Connection, tmp_pat
     state.mkdir()
     project.mkdir()
     (project / "definitions.py").write_text(DEFINITIONS.format(topic=topic.name))
-    (project / "tandem.toml").write_text(
-        f'state = "{state}"\n[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
-    )
+    (project / "tandem.toml").write_text(f'state = "{state}"\n{kafka_toml(broker)}[spark]\nmaster = "local[2]"\n')
     ran = subprocess.run(
         ["unshare", "-rm", "sh", "-c", SCRIPT.format(python=sys.executable), "sh", str(state)],
         cwd=tmp_path,

@@ -15,7 +15,7 @@ from cli import truths
 from examples.web.generator import Truth, generate
 from infra import kafka
 from infra.settings import Settings
-from tests.stack import consumed, environ
+from tests.stack import consumed, environ, kafka_toml
 
 pytestmark = pytest.mark.broker
 
@@ -30,7 +30,7 @@ def project(broker: kafka.Connection, tmp_path: Path) -> Path:
     topic = f"generated-{tmp_path.name}"
     for file in ("definitions.py", "generator.py"):
         (tmp_path / file).write_text((WEB / file).read_text().replace('topic="requests"', f'topic="{topic}"'))
-    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    (tmp_path / "tandem.toml").write_text(kafka_toml(broker))
     kafka.create(broker, [topic], Settings())
     return tmp_path
 

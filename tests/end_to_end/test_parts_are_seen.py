@@ -21,7 +21,7 @@ from infra.jars import ROOT
 from ledger.positions import Position
 from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
 from tests.speed.test_killed import layer
-from tests.stack import environ, new_topic, produce
+from tests.stack import environ, kafka_toml, new_topic, produce
 
 pytestmark = pytest.mark.broker
 SEEN_S: Final = 10
@@ -38,9 +38,7 @@ def project(broker: kafka.Connection, topic: kafka.Topic, tmp_path: Path) -> Pat
     folder.mkdir()
     for name, content in project_files(topic.name).items():
         (folder / name).write_bytes(content)
-    (folder / "tandem.toml").write_text(
-        f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
-    )
+    (folder / "tandem.toml").write_text(f'{kafka_toml(broker)}[spark]\nmaster = "local[2]"\n')
     return folder
 
 

@@ -16,7 +16,7 @@ from ledger.tables import Tables
 from serving.outcome import given
 from serving.reader import Reader
 from tests.speed.sales import Running, settings_for, wait_for
-from tests.stack import create_as, environ, produce
+from tests.stack import create_as, environ, kafka_toml, produce
 from views.project import Project, load_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800)]
@@ -43,7 +43,7 @@ class Web:
         self.topic = create_as(broker, f"wrong-timestamps-{folder.name}", OWN)
         self.settings = settings_for(broker, folder / ".tandem", compact_every=4)
         definitions = WEB.read_bytes().replace(b'topic="requests"', f'topic="{self.topic.name}"'.encode())
-        toml = f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
+        toml = f'{kafka_toml(broker)}[spark]\nmaster = "local[2]"\n'
         for name, content in (("definitions.py", definitions), ("tandem.toml", toml.encode())):
             (folder / name).write_bytes(content)
         self.project: Project = load_files({"definitions.py": definitions, "tandem.toml": b""})

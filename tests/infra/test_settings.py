@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.jars import ROOT
-from infra.settings import SettingsError, effective, keys, load
+from infra.settings import SettingsError, effective, keys, load, secrets, without_secrets
 
 
 def written(folder: Path, text: str) -> Path:
@@ -119,3 +119,33 @@ def test_the_documentation_lists_every_key_as_it_is() -> None:
 
     lines = (ROOT / "docs" / "configuration.md").read_text("utf-8").splitlines()
     assert [line for line in lines if line.count("|") == 6 and line.startswith("| `")] == [row(key) for key in keys()]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (b"", b""),
+        (b"# mine\n[kafka]\npartitions = 3\n", b"# mine\n[kafka]\npartitions = 3\n"),
+        (b"not = toml = at all\n", b"not = toml = at all\n"),
+        (b'[kafka]\npassword = "hush" # hush\n', b'[kafka]\npassword = "********" # ********\n'),
+        (b'[kafka]\npassword = "a\\"b\\\\c"\n', b'[kafka]\npassword = "********"\n'),
+        (b"[lineage]\ntoken = 'a\\b'\n", b"[lineage]\ntoken = '********'\n"),
+        ('[kafka]\npassword = "schlüssel"\n'.encode(), b'[kafka]\npassword = "********"\n'),
+        (b'[spark.conf]\n"fs.s3a.secret.key" = "k"\n', b""),  # with every k masked it is no TOML
+        (
+            b'[spark.conf]\n"a.options" = "-Dx.password=hush -Dy=1"\n',
+            b'[spark.conf]\n"a.options" = "-Dx.password=******** -Dy=1"\n',
+        ),
+        (b'[kafka]\npassword = "\\u0068ush"\n', b""),  # written as nobody expects
+    ],
+)
+def test_a_stored_settings_file_has_no_secret(given: bytes, stored: bytes) -> None:
+    assert without_secrets(given) == stored
+
+
+def test_a_secret_among_javas_options_is_one(tmp_path: Path) -> None:
+    conf = '"spark.driver.extraJavaOptions" = "-XX:-UsePerfData -Djavax.net.ssl.trustStorePassword=hush -Duser.name=ann"\n'
+    found = load(written(tmp_path, f"[spark.conf]\n{conf}"), {})
+    assert secrets(found) == {"hush"}
+    shown = effective(found)["spark"]["conf"]["spark.driver.extraJavaOptions"]
+    assert shown == "-XX:-UsePerfData -Djavax.net.ssl.trustStorePassword=******** -Duser.name=ann"

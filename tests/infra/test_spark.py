@@ -17,6 +17,7 @@ import infra.spark
 from infra import jars, java, processes
 from infra.folders import child_environment
 from infra.jars import ROOT
+from infra.kafka import Address, outside
 from infra.settings import Kafka, Settings
 from ledger import locks
 from tests.stack import PYTHONPATH, environ
@@ -128,7 +129,7 @@ def test_an_outside_broker_is_spoken_to_in_sparks_words() -> None:
     kafka = Kafka(
         bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file="/ca.pem", mechanism="SCRAM-SHA-256"
     )
-    assert infra.spark.kafka_options(Settings(kafka=kafka), "a:1") == {
+    assert infra.spark.kafka_options(outside(Settings(kafka=kafka))) == {
         "kafka.bootstrap.servers": "a:1",
         "kafka.isolation.level": "read_committed",
         "kafka.security.protocol": "SASL_SSL",
@@ -139,7 +140,7 @@ def test_an_outside_broker_is_spoken_to_in_sparks_words() -> None:
             'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="x\\"y\\\\";'
         ),
     }
-    assert infra.spark.kafka_options(Settings(), "a:1") == {
+    assert infra.spark.kafka_options(Address("a:1", {}, 20)) == {
         "kafka.bootstrap.servers": "a:1",
         "kafka.isolation.level": "read_committed",
     }

@@ -15,7 +15,7 @@ import pytest
 from infra import kafka
 from infra.settings import Settings
 from tests.speed.sales import answered, folded, log_end, per_minute, project_files, settings_for, some, total, wait_for
-from tests.stack import PYTHONPATH, environ, new_topic, produce
+from tests.stack import PYTHONPATH, environ, kafka_toml, new_topic, produce
 
 pytestmark = pytest.mark.broker
 
@@ -84,9 +84,7 @@ def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka
     project.mkdir()
     for name, content in project_files(topic.name).items():
         (project / name).write_bytes(content)
-    (project / "tandem.toml").write_text(
-        f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n[spark]\nmaster = "local[2]"\n'
-    )
+    (project / "tandem.toml").write_text(f'{kafka_toml(broker)}[spark]\nmaster = "local[2]"\n')
 
     produce(broker, topic, some(range(20)))
     with layer(project, log) as process:

@@ -45,7 +45,7 @@ from tests.speed.sales import (
     wait_for,
     wait_until_folded,
 )
-from tests.stack import add_partitions, delete_below, delete_topic, environ, new_topic, produce
+from tests.stack import add_partitions, delete_below, delete_topic, environ, librdkafka, new_topic, produce
 from views.fingerprint import decoder_fingerprint, fingerprint
 from views.project import load_files
 
@@ -79,7 +79,7 @@ def test_answers_follow_the_log_and_a_restart(broker: kafka.Connection, spark: S
 
 def test_what_transactions_leave_in_the_log_are_holes(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
-    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "transactional.id": topic.name})
+    producer = Producer({**librdkafka(broker), "transactional.id": topic.name})
     producer.init_transactions()
     with running(spark, settings, topic):
         for numbers, commit in (([1, 2], True), ([3, 4, 5], False), ([6], True)):

@@ -16,7 +16,7 @@ from ledger.tables import Tables
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, looked, wrong
 from tests.serving.world import NOON, World, hit, position
-from tests.stack import create_as, delete_below, new_topic, produce
+from tests.stack import create_as, delete_below, kafka_toml, new_topic, produce
 from views.event import Event
 from views.source import Source
 
@@ -53,7 +53,7 @@ def write(folder: Path, *topics: str, more: str = "") -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, broker: kafka.Connection) -> Path:
-    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    (tmp_path / "tandem.toml").write_text(kafka_toml(broker))
     return tmp_path
 
 

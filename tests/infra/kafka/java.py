@@ -25,7 +25,7 @@ class Java:
 
     def __init__(self, spark: SparkSession, connection: kafka.Connection) -> None:
         self._jvm: Any = spark._jvm
-        self._bootstrap = connection.address.bootstrap
+        self._address = connection.address
 
     def starts(self, topic: kafka.Topic) -> dict[tuple[str, int], int]:
         """The first offset of each partition."""
@@ -72,7 +72,8 @@ class Java:
 
     def _properties(self) -> Any:
         properties = self._jvm.java.util.Properties()
-        properties.put("bootstrap.servers", self._bootstrap)
+        for name, value in kafka.java_options(self._address).items():
+            properties.put(name, value)
         properties.put("isolation.level", "read_committed")
         return properties
 

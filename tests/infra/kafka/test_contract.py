@@ -19,10 +19,11 @@ from pyspark.sql import SparkSession
 from infra import broker as embedded
 from infra import kafka, processes
 from infra.kafka import Appended, NotAppended, Outcome, Record
+from infra.kafka.python_client import configuration
 from infra.settings import Kafka, Settings
 from tests.infra.kafka.clients import Client
 from tests.infra.kafka.java import Java
-from tests.stack import add_partitions, consumed, delete_below, delete_topic, environ, new_topic
+from tests.stack import add_partitions, consumed, delete_below, delete_topic, environ, librdkafka, new_topic
 
 pytestmark = pytest.mark.broker
 
@@ -64,7 +65,7 @@ def test_a_broker_of_small_batches_gets_smaller_ones(broker: kafka.Connection, j
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_every_compression_is_read(broker: kafka.Connection, codec: str) -> None:
     topic, values = new_topic(broker, partitions=1), [b"%d" % n * 300 for n in range(500)]
-    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "compression.type": codec, "linger.ms": 50})
+    producer = Producer({**librdkafka(broker), "compression.type": codec, "linger.ms": 50})
     for value in values:
         producer.produce(topic.name, value)
     assert producer.flush(20) == 0
@@ -75,7 +76,9 @@ def test_every_compression_is_read(broker: kafka.Connection, codec: str) -> None
 def test_offsets_are_javas_over_transactions_and_deletion(broker: kafka.Connection, java: Java) -> None:
     """Aborted records, markers at the end, a deleted beginning, a partition that is empty and one that was added."""
     topic = new_topic(broker)
-    producer = KafkaProducer(bootstrap_servers=broker.address.bootstrap, transactional_id=topic.name)
+    # No more requests under way than an idempotent producer may have.
+    options = configuration(broker.address) | {"max_in_flight_requests_per_connection": 5}
+    producer = KafkaProducer(**options, transactional_id=topic.name)
     producer.init_transactions()
     for number, commit in enumerate((True, False, True, False)):
         producer.begin_transaction()

@@ -1,40 +1,199 @@
-"""A wrong login is told at once as what it is, never as a broker that does not answer."""
+"""The embedded broker lets nobody in without the project's login, at either of its ports, and gives it to its owner alone."""
 
-import time
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from infra import broker as embedded
 from infra import kafka, processes
-from infra.ports import unused
+from infra.logs.files import bounds
 from infra.settings import Kafka, Settings
-from tests.stack import environ
+from tests.infra.kafka.clients import Client
+from tests.stack import consumed, environ, librdkafka, new_topic
 
 pytestmark = pytest.mark.broker
 
-JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_me="right";'
-
-
-def test_a_wrong_password_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = unused()
-    given = embedded._PROPERTIES.replace("PLAINTEXT://{host}:{port}", f"PLAINTEXT://{{host}}:{{port}},SASL://127.0.0.1:{port}")
-    given = given.replace("PLAINTEXT:PLAINTEXT", "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT")
-    monkeypatch.setattr(
-        embedded, "_PROPERTIES", f"{given}sasl.enabled.mechanisms=PLAIN\nlistener.name.sasl.plain.sasl.jaas.config={JAAS}\n"
-    )
-    settings = Settings(state=str(tmp_path), kafka=Kafka(memory="256m", timeout_s=20))
-    with processes.starting(tmp_path):
-        process = embedded.start(settings, environ=environ())
+# How the broker was configured before it asked for a login.
+OPEN = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+"""
+# What another user of the machine can do: he has the port from /proc/net/tcp, and reads what he may.
+STRANGER = """
+import json, socket, struct, sys
+folder, ports = sys.argv[1], json.loads(sys.argv[2])
+found = {}
+for path in json.loads(sys.argv[3]):
     try:
-        login = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
-        right = kafka.Address(f"127.0.0.1:{port}", login | {"sasl.password": "right"}, 20)
-        wrong = kafka.Address(right.bootstrap, login | {"sasl.password": "hush"}, 20)
-        assert kafka.describe(kafka.connect(right), ["x"]) == {}
-        began = time.monotonic()
-        with pytest.raises(kafka.BrokerRefused, match=r"refuses the login: .*[Aa]uthentication") as refused:
-            kafka.connect(wrong)
-        assert time.monotonic() - began < 10
-        assert "hush" not in str(refused.value)
-    finally:
-        processes.stop(tmp_path, process, seconds=20)
+        open(path).read()
+        found[path] = "read"
+    except OSError as error:
+        found[path] = type(error).__name__
+# A request for metadata, version 0, of all topics: what any client without a login begins with.
+request = struct.pack(">hhih", 3, 0, 7, 1) + b"x" + struct.pack(">i", 0)
+for port in ports:
+    with socket.create_connection(("127.0.0.1", port), 10) as asked:
+        asked.settimeout(20)
+        asked.sendall(struct.pack(">i", len(request)) + request)
+        try:
+            found[str(port)] = len(asked.recv(1000))
+        except ConnectionError:
+            found[str(port)] = 0
+print(json.dumps(found))
+"""
+NOBODY = 65534
+
+
+def home(connection: kafka.Connection) -> Path:
+    """The folder of the shared broker, found by what its own process was started with."""
+    port = connection.address.bootstrap.rpartition(":")[2]
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            told = command.read_bytes().decode("utf-8", "replace").split("\0")
+            if "kafka.Kafka" in told and f":{port}," in (text := Path(told[told.index("kafka.Kafka") + 1])).read_text():
+                return text.parent
+    raise AssertionError(port)
+
+
+def controller(connection: kafka.Connection) -> int:
+    return int(json.loads((home(connection) / "ports.json").read_bytes())["controller"])
+
+
+def logins(right: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    plain = {**right, "sasl.mechanism": "PLAIN"}
+    return {
+        "none": {},
+        "wrong password": {**right, "sasl.password": "hush"},
+        "unknown user": {**right, "sasl.username": "setup"},
+        "its own password by PLAIN": plain,
+        "setup without its password": {**plain, "sasl.username": "setup"},
+    }
+
+
+@pytest.mark.parametrize(
+    "login", ["none", "wrong password", "unknown user", "its own password by PLAIN", "setup without its password"]
+)
+def test_without_the_login_nobody_is_let_in(broker: kafka.Connection, login: str) -> None:
+    """Neither at the port of clients nor at the controller's, with either client; nothing is read and nothing written."""
+    topic = new_topic(broker)
+    options = logins(broker.address.options)[login]
+    for bootstrap in (broker.address.bootstrap, f"127.0.0.1:{controller(broker)}"):
+        with pytest.raises(kafka.NoBroker) as refused:
+            kafka.describe(kafka.connect(kafka.Address(bootstrap, options, 2)), [topic.name])
+        assert options.get("sasl.password", "no password") not in str(refused.value)
+        given = {"bootstrap.servers": bootstrap, "log_level": 0, **options}
+        with pytest.raises(KafkaException):
+            AdminClient(given).list_topics(timeout=1)
+        producer = Producer({**given, "message.timeout.ms": "1000"})
+        outcomes = list[object]()
+        producer.produce(topic.name, b"forged", partition=0, on_delivery=lambda error, _, seen=outcomes: seen.append(error))
+        producer.flush(10)
+        assert len(outcomes) == 1
+        assert outcomes[0] is not None
+    assert consumed(broker, topic) == []
+
+
+def test_the_controller_takes_no_clients_login_either(broker: kafka.Connection) -> None:
+    right = replace(broker.address, bootstrap=f"127.0.0.1:{controller(broker)}", timeout_s=2)
+    with pytest.raises(kafka.NoBroker):
+        kafka.connect(right)
+
+
+def test_another_user_of_the_machine_reads_and_asks_in_vain(broker: kafka.Connection, tmp_path: Path) -> None:
+    """As another user where this one is root; else what he meets is looked at: modes of files, and a client without a login."""
+    folder, port = home(broker), int(broker.address.bootstrap.rpartition(":")[2])
+    secret = [folder / name for name in ("password", "java.properties", "librdkafka.properties", "server.properties")]
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in secret} == {path.name: 0o600 for path in secret}
+    for path in folder.rglob("*"):
+        if path.is_file() and path not in secret and broker.address.options["sasl.password"].encode() in path.read_bytes():
+            raise AssertionError(path)
+    another = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+    if another and not shutil.which("setpriv"):
+        pytest.skip("root reads everything, and there is no `setpriv` to become another user")
+    log = next(path for path in folder.rglob("*.log") if path.stat().st_size)
+    read = [str(path) for path in (*secret, log)] if another else []
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable
+    command = [*another, python, "-I", "-c", STRANGER, str(folder), json.dumps([port, controller(broker)]), json.dumps(read)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == {**dict.fromkeys(read, "PermissionError"), str(port): 0, str(controller(broker)): 0}
+
+
+def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.Connection, client: Client) -> None:
+    topic, folder = new_topic(broker, partitions=1), home(broker)
+    told = dict(line.split("=", 1) for line in (folder / "librdkafka.properties").read_text().splitlines())
+    assert told == librdkafka(broker)
+    java = dict(line.split("=", 1) for line in (folder / "java.properties").read_text().splitlines())
+    assert java == kafka.java_options(broker.address)
+    with client.sender(broker.address) as sender:
+        sender.send(topic.name, b"mine")
+    assert [record.value for record in consumed(broker, topic)] == [b"mine"]
+    assert broker.address.options["sasl.password"] not in repr(broker)
+
+
+def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
+    """Its storage knows no login; the next start records one, also after the password's file was lost."""
+    settings = Settings(state=str(tmp_path), kafka=Kafka(memory="256m", timeout_s=20))
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    ports = embedded._choose_ports(settings)
+    (folder / "ports.json").write_bytes(msgspec.json.encode(ports))
+    (folder / "server.properties").write_text(OPEN.format(port=ports.port, controller=ports.controller, data=folder / "data"))
+    (folder / "log4j2.properties").write_text("rootLogger.level = off\n")
+    run = embedded._java(settings, embedded.java.find(environ()), folder, environ())
+    embedded._format(run, folder / "server.properties")
+    command = [*run, "kafka.Kafka", str(folder / "server.properties")]
+    before = kafka.Address(f"127.0.0.1:{ports.port}", {}, 20)
+
+    def answers() -> bool | None:
+        with suppress(kafka.NoBroker):
+            return kafka.describe(kafka.connect(before), ["x"]) == {}
+        return None
+
+    with processes.starting(tmp_path):
+        child = processes.spawn(tmp_path, embedded.NAME, command, environ=environ(), folder=folder, bounds=bounds(settings.logs))
+        processes.wait(child, answers, seconds=120)
+    with pytest.raises(kafka.NoBroker, match=r"asks for no login; restart it with `tandem down` and `tandem up`$"):
+        embedded.address(settings)
+    kept = kafka.create(kafka.connect(before), ["kept"], settings)["kept"]
+    with kafka.sender(before) as sender:
+        sender.send("kept", b"one")
+    processes.stop(tmp_path, child.process, seconds=20)
+    found = set[str]()
+    for _ in range(2):
+        with processes.starting(tmp_path):
+            process = embedded.start(settings, environ=environ())
+        try:
+            address = embedded.address(settings)
+            assert address.bootstrap == before.bootstrap
+            connection = kafka.connect(address)
+            assert kafka.describe(connection, ["kept"]) == {"kept": kept}
+            assert sum(kafka.ends(connection, [kept]).values()) == 1
+            with pytest.raises(kafka.NoBroker):
+                kafka.connect(replace(before, timeout_s=2))
+            found.add(address.options["sasl.password"])
+        finally:
+            processes.stop(tmp_path, process, seconds=20)
+        (folder / "password").unlink()
+    assert len(found) == 2

@@ -21,7 +21,7 @@ from ledger import first
 from ledger.tables import Tables
 from tests.infra.kafka.clients import CLIENTS
 from tests.infra.kafka.java import Java
-from tests.stack import consumed, new_topic, stack_settings
+from tests.stack import consumed, kafka_toml, librdkafka, new_topic, stack_settings
 from views.project import load
 
 KEYED = """
@@ -90,7 +90,7 @@ def test_java_spark_and_both_clients_place_a_thousand_keys_alike(
         found = placed(broker, topic)
         assert len(found.pop(None)) == 1, client.name
         assert found == expected, client.name
-    options = kafka_options(stack_settings(broker, tmp_path), broker.address.bootstrap)
+    options = kafka_options(broker.address)
     frame = spark.createDataFrame([(bytearray(key), bytearray(b"v")) for key in keys], "key binary, value binary")
     frame.write.format("kafka").options(**options).option("topic", by_spark.name).save()
     assert placed(broker, by_spark) == expected
@@ -101,7 +101,7 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
     broker: kafka.Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = new_topic(broker)
-    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\n')
+    (tmp_path / "tandem.toml").write_text(kafka_toml(broker))
     (tmp_path / "definitions.py").write_text(KEYED.format(topic=topic.name))
     (tmp_path / "lines.txt").write_bytes(b"".join(b'{"id": "%d", "at": "2026-11-01T08:00:00Z"}\n' % n for n in range(30)))
     feed = ["feed", str(tmp_path / "lines.txt"), "--source", "lines", "--project", str(tmp_path)]
@@ -109,7 +109,7 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
     assert main(feed) == 0
     capsys.readouterr()
     old = kafka.create(broker, [f"{topic.name}-old"], stack_settings(broker, tmp_path))[f"{topic.name}-old"]
-    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "partitioner": "consistent_random"})
+    producer = Producer({**librdkafka(broker), "partitioner": "consistent_random"})
     for number in range(30):
         producer.produce(old.name, b'{"id": "%d"}' % number, b"%d" % number)
     assert producer.flush(20) == 0

@@ -17,7 +17,7 @@ from infra import kafka
 from infra.jars import ROOT
 from infra.settings import Kafka, Settings
 from tests.infra.kafka.clients import Client
-from tests.stack import consumed, delete_topic, new_topic
+from tests.stack import consumed, delete_topic, librdkafka, new_topic
 from views.ranges import Offsets
 
 pytestmark = pytest.mark.broker
@@ -108,7 +108,7 @@ def test_what_is_sent_arrives_byte_for_byte_with_the_time_of_sending(broker: kaf
 def test_starts_and_ends_are_those_of_committed_records(broker: kafka.Connection) -> None:
     topic = new_topic(broker, partitions=2)
     assert kafka.starts(broker, [topic]) == kafka.ends(broker, [topic]) == {(topic.id, 0): 0, (topic.id, 1): 0}
-    producer = Producer({"bootstrap.servers": broker.address.bootstrap, "transactional.id": topic.name, "log_level": 0})
+    producer = Producer({**librdkafka(broker), "transactional.id": topic.name, "log_level": 0})
     producer.init_transactions(20)
     producer.begin_transaction()
     for _ in range(3):

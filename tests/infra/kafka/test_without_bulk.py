@@ -12,7 +12,7 @@ from infra import kafka
 from infra.jars import ROOT
 from ledger.tables import Tables
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, row
-from tests.stack import consumed, environ, new_topic, stack_settings
+from tests.stack import consumed, environ, kafka_toml, new_topic, stack_settings
 
 WITHOUT = ROOT / "tests" / "without_bulk"
 PROCESS = """
@@ -21,7 +21,7 @@ from cli.__main__ import main
 from infra import kafka
 codes = [main(command) for command in json.loads(sys.argv[1])]
 told = []
-appender = kafka.appender(kafka.Address(sys.argv[2], {}, 20), seconds=20)
+appender = kafka.appender(kafka.Address(sys.argv[2], json.loads(sys.argv[4]), 20), seconds=20)
 appender.append(sys.argv[3], [kafka.Record(0, b"k", b"by the gateway", (("h", None),))], told.extend)
 appender.close()
 assert isinstance(told[0], kafka.Appended), told
@@ -40,7 +40,7 @@ def test_commands_and_the_gateway_send_by_kafka_python(broker: kafka.Connection,
     filed.name(SOURCE, "z")
     filed.file([row("z", 0, at) for at in range(20)], {("z", 0): 20})
     (tmp_path / "definitions.py").write_bytes(DEFINITIONS)
-    (tmp_path / "tandem.toml").write_text(f'[kafka]\nbootstrap = "{broker.address.bootstrap}"\ntimeout_s = 20\n')
+    (tmp_path / "tandem.toml").write_text(kafka_toml(broker))
     kafka.create(broker, ["sales"], stack_settings(broker, tmp_path))
     (tmp_path / "lines").write_bytes(b"one\ntwo\n")
     at = ["--project", str(tmp_path)]
@@ -50,7 +50,15 @@ def test_commands_and_the_gateway_send_by_kafka_python(broker: kafka.Connection,
         ["status", *at],
     ]
     done = subprocess.run(
-        [sys.executable, "-c", PROCESS, json.dumps(commands), broker.address.bootstrap, topic.name],
+        [
+            sys.executable,
+            "-c",
+            PROCESS,
+            json.dumps(commands),
+            broker.address.bootstrap,
+            topic.name,
+            json.dumps(broker.address.options),
+        ],
         env=without(),
         cwd=ROOT,
         capture_output=True,

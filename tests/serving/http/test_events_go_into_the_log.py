@@ -7,13 +7,13 @@ import pytest
 
 from examples.truth import murmur2
 from infra import kafka
-from infra.settings import Kafka
 from ledger.positions import Position
 from serving import client as clients
 from serving.client import Refused
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, hit
+from tests.stack import shared_kafka
 
 pytestmark = pytest.mark.broker
 
@@ -28,7 +28,7 @@ def log(broker: kafka.Connection) -> Log:
 @pytest.fixture(scope="module")
 def server(log: Log, tmp_path_factory: pytest.TempPathFactory) -> Served:
     address = log.connection.address
-    return served(tmp_path_factory.mktemp("world"), log, Kafka(bootstrap=address.bootstrap, timeout_s=address.timeout_s))
+    return served(tmp_path_factory.mktemp("world"), log, shared_kafka(address))
 
 
 @pytest.fixture(scope="module")

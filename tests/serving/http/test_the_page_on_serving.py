@@ -15,14 +15,13 @@ import pytest
 from cli.__main__ import main
 from infra import kafka, settings
 from infra.jars import ROOT
-from infra.settings import Kafka
 from serving.access.oidc import provider
 from serving.client import Refused, client
 from serving.http.gate import gated
 from tests.documented import DOCS, Command, steps
 from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, World, hit
-from tests.stack import new_topic
+from tests.stack import new_topic, shared_kafka
 
 PAGE = (DOCS / "serve.md").read_text("utf-8")
 PYTHON = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -134,7 +133,7 @@ def test_what_is_sent_is_in_the_log(broker: kafka.Connection, tmp_path: Path) ->
         .replace('orders = Source(topic="orders"', f'orders = Source(topic="{topic.name}"')
     )
     world = World(tmp_path, definitions=definitions)
-    served = Served(world, kafka=Kafka(bootstrap=address.bootstrap, timeout_s=address.timeout_s))
+    served = Served(world, kafka=shared_kafka(address))
     with serving(served) as url:
         secret = served.token("sender", may=("read", "ingest"))
         described, sent = (

@@ -1,0 +1,54 @@
+"""Files and folders that only their owner may read."""
+
+import os
+import stat
+from pathlib import Path
+from typing import TextIO
+
+from views.errors import TandemError
+
+_MODE = 0o700
+
+
+class Shared(TandemError):
+    """A folder cannot be kept from other users."""
+
+
+def folder(path: Path) -> Path:
+    """The folder, made with mode 0700 where there is none; one that exists is left as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=_MODE, exist_ok=True)
+    return path
+
+
+def narrow(path: Path) -> int | None:
+    """Give the folder, made where there is none, mode 0700; returns the wider mode that it had, None if it was no wider.
+
+    Raises Shared for a folder of another user, unless this one is root, and for one with the sticky bit, such as /tmp, which is
+    everybody's on purpose.
+    """
+    told = folder(path).stat()
+    mode = stat.S_IMODE(told.st_mode)
+    if not mode & 0o077:
+        return None
+    if mode & stat.S_ISVTX or os.geteuid() not in (0, told.st_uid):
+        raise Shared(
+            f"the state folder {path} is shared with other users (mode {mode:04o}, owner {told.st_uid}), and it holds secrets; "
+            "set `state` to a folder of your own"
+        )
+    path.chmod(_MODE)
+    return mode
+
+
+def opened(path: Path) -> TextIO:
+    """A new file of mode 0600 in the place of an old one."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8")
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file in one step by one of mode 0600 with this text."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with opened(new) as file:
+        file.write(text)
+    new.replace(path)
