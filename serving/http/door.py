@@ -40,13 +40,14 @@ class Connection(Protocol):
 @dataclass
 class Door:
     """What all connections of a server share; for one event loop. `clock` gives seconds that never step back.
-    `access` gets a line for what is refused below requests.
+    It keeps `most` connections in all. `access` gets a line for what is refused below requests.
 
     Beyond its bounds there are spare places, in which health checks are answered and others are told why they are not. Requests
     begin a few at a time, addresses in turn, so that the loop is never busy for long with those of one.
     """
 
     settings: Serving
+    most: int
     metrics: Metrics
     access: FilteringBoundLogger
     clock: Callable[[], float]
@@ -59,7 +60,7 @@ class Door:
     def __post_init__(self) -> None:
         settings = self.settings
         self.pace = Pace(settings.least_bytes_s, settings.grace_s)
-        self._kept = Admission(settings.connections, settings.connections_per_address, _answers)
+        self._kept = Admission(self.most, settings.connections_per_address, _answers)
         self._spare = Admission(SPARE, SPARE, _answers, replace=True)
 
     def enter(self, connection: Connection) -> bool:
@@ -98,7 +99,7 @@ class Door:
         """What is said to who has a spare place and asks for more than the server's health."""
         return (
             f"too many connections: the server keeps {self.settings.connections_per_address} of one address and "
-            f"{self.settings.connections} in all; close some, or use one for several requests"
+            f"{self.most} in all; close some, or use one for several requests"
         )
 
 

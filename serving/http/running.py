@@ -11,11 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-import msgspec
 import uvicorn
 from fastapi import FastAPI
 
-from infra.settings import Serving
 from serving.access.oidc import is_loopback
 from serving.http.accepting import Accepting
 from serving.http.connections import Bounded
@@ -86,7 +84,7 @@ def serve(
     Raises CannotServe where the certificate or the key cannot be used, and what ended the server otherwise.
     """
     server = cast("Server", app.state.server)
-    door = Door(_fitting(server.settings), server.metrics, server.access, clock)
+    door = Door(server.settings, _fitting(server.settings.connections), server.metrics, server.access, clock)
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -129,15 +127,14 @@ def serve(
         raise CannotServe(f"the server ended: {failed[0]}") from failed[0]
 
 
-def _fitting(settings: Serving) -> Serving:
-    """The settings with as many connections as the process may have open files, which is raised as far as it goes."""
+def _fitting(connections: int) -> int:
+    """At most so many connections, as the process may have open files; that bound is raised as far as it goes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = settings.connections + _FILES
+    wanted = connections + _FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    fitting = settings.connections if soft == resource.RLIM_INFINITY else max(1, min(settings.connections, soft - _FILES))
-    return msgspec.structs.replace(settings, connections=fitting)
+    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - _FILES))
 
 
 class _Server(uvicorn.Server):
