@@ -87,6 +87,29 @@ def installed(wheel: Path | None, folder: Path, *, cache: Path | None) -> Copy:
     return Copy(venv, home, user, {**variables, **({"TANDEM_CACHE": str(cache)} if cache else {})})
 
 
+def tool_installed(folder: Path) -> Copy:
+    """`uv tool install` of this checkout into an empty home, with all that it needs; uv is fetched where it is not there."""
+    home = folder / "home"
+    home.mkdir(parents=True)
+    variables = {name: value for name, value in environ().items() if name != "PYTHONPATH" and not name.startswith("UV_")}
+    variables |= {"HOME": str(home), "UV_CACHE_DIR": str(folder / "cache")}
+    python = Path(sys.base_prefix) / "bin" / "python3"
+    command = [_uv(folder), "tool", "install", "--quiet", "--no-config", "--python", python, ROOT]
+    subprocess.run(command, env=variables, check=True, timeout=1200)
+    return Copy(home / ".local", home, (), variables)
+
+
+def _uv(folder: Path) -> str:
+    if found := shutil.which("uv"):
+        return found
+    venv = folder / "uv"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    fetch = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "uv"]
+    if subprocess.run(fetch, check=False, timeout=300).returncode:
+        pytest.skip("uv is not there, and cannot be fetched")
+    return str(venv / "bin" / "uv")
+
+
 def _install(venv: Path, arguments: Sequence[str]) -> None:
     if uv := shutil.which("uv"):
         command = [uv, "pip", "install", "--quiet", "--python", str(venv / "bin" / "python")]

@@ -113,6 +113,21 @@ def test_the_demo_is_exact(installed: Copy) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_uv_gives_the_command(open_folder: Path) -> None:
+    """`uv tool install .`, as the README has it: packages by the bounds of pyproject.toml, and the command beside them."""
+    assert "`uv tool install .`" in (ROOT / "README.md").read_text("utf-8")
+    installed = copy.tool_installed(open_folder / "tool")
+    (found,) = (installed.folder / "share" / "uv" / "tools").glob("*/lib/python*/site-packages/cli")
+    assert not found.is_relative_to(ROOT)
+    installed.run("tandem", "init", "my_shop")
+    document = json.loads(installed.run("tandem", "check", "--project", "my_shop", "--json"))
+    assert set(document["views"]) == {"sales", "channels"}
+    tried = json.loads(installed.run("tandem", "try", "sales", "my_shop/orders.jsonl", "--project", "my_shop", "--json"))
+    assert tried["rows"]
+
+
+@pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.timeout(3000)
 def test_all_of_it_from_an_empty_home(open_folder: Path) -> None:
