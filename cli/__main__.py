@@ -1,7 +1,6 @@
 """The command line: finds the command, runs it, prints what it returns, and words what went wrong.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done and something needs a look. With `--json` stdout is one JSON document and
-nothing else, also on failure.
+Exit codes are those of cli/exit_codes.py. With `--json` stdout is one JSON document and nothing else, also on failure.
 """
 
 import contextlib
@@ -15,6 +14,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from cli import exit_codes
 from cli.call import Output, Told
 from cli.commands import COMMANDS, OF_CHECKOUT, application
 from cli.wording import worded
@@ -30,31 +30,31 @@ def main(arguments: list[str]) -> int:
     as_json, debug = "--json" in options, "--debug" in options
     if not arguments or arguments[0] in ("-h", "--help"):
         (sys.stdout if arguments else sys.stderr).write(_help())
-        return 0 if arguments else 2
+        return exit_codes.DONE if arguments else exit_codes.USAGE
     name, *rest = arguments
     if name in OF_CHECKOUT and not CHECKOUT:
         sentence = f"`tandem {name}` needs a checkout of Tandem's repository; this copy is installed in {ROOT}"
-        return _fail(sentence, 2, as_json=as_json)
+        return _fail(sentence, exit_codes.USAGE, as_json=as_json)
     if name not in COMMANDS:
         likely = " or ".join(f"'{command}'" for command in nearest_first(name, COMMANDS)[:2])
-        return _fail(f"no command '{name}'; did you mean {likely}?", 2, as_json=as_json, before=_USAGE)
+        return _fail(f"no command '{name}'; did you mean {likely}?", exit_codes.USAGE, as_json=as_json, before=_USAGE)
     try:
         app = application(name, environ=dict(os.environ), cwd=Path.cwd())
-        return _print(app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json)
+        return _print(name, app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         return _fail(
             error.format_message(), error.exit_code, as_json=as_json, before=f"{context.get_usage()}\n" if context else ""
         )
     except (typer.Abort, KeyboardInterrupt):
-        return 130
+        return exit_codes.INTERRUPTED
     except BrokenPipeError:
         # Whoever read us has gone; the interpreter must not try again at its end.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return exit_codes.FAILED
     except Told as error:
-        return _fail(str(error), 1, as_json=as_json, said=True)
+        return _fail(str(error), exit_codes.FAILED, as_json=as_json, said=True)
     except TandemError as error:
         sentence = str(error)
         if debug:
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         sentence = f"{worded(error)}{'' if debug else '; --debug shows where'}"
         if debug:
             traceback.print_exc()
-    return _fail(sentence, 1, as_json=as_json)
+    return _fail(sentence, exit_codes.FAILED, as_json=as_json)
 
 
 def _help() -> str:
@@ -74,10 +74,12 @@ def _help() -> str:
     return f"{_USAGE}\n{about}\n\nCommands:\n" + "\n".join(lines) + "\n\n`tandem COMMAND --help` says more of one.\n"
 
 
-def _print(returned: Any, *, as_json: bool) -> int:
+def _print(name: str, returned: Any, *, as_json: bool) -> int:
     if not isinstance(returned, Output):
         # A command that had nothing to tell, or the exit code of --help.
-        return returned if isinstance(returned, int) else 0
+        return returned if isinstance(returned, int) else exit_codes.DONE
+    if returned.code not in exit_codes.known(name):
+        raise LookupError(f"exit code {returned.code} of `tandem {name}` is not listed in cli/exit_codes.py")
     if as_json:
         sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
         sys.stdout.flush()

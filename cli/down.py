@@ -1,6 +1,6 @@
 """`tandem down`: stop what `tandem up` has started for this project, and nothing else."""
 
-from cli import parts
+from cli import parts, supervising
 from cli.call import Call, Output
 from infra import processes
 
@@ -9,15 +9,18 @@ _SECONDS = 20
 
 def run(call: Call) -> Output:
     """Stop what `up` has started for this project: Airflow and its tasks first, the broker last; `up` finds all data again."""
-    state = call.settings().folder
+    settings = call.settings()
+    state = settings.folder
     stopped = []
     if (state / "run").is_dir():
         with processes.starting(state):
-            # The broker last: what reads it would only see it vanish.
+            found = [process for process in parts.running(settings) if processes.alive(process)]
+            stopped = [{"name": process.name, "pid": process.pid} for process in reversed(found)]
+            supervising.end(settings)
+            # What is left where no supervisor ran. The broker last: what reads it would only see it vanish.
             for name in reversed(parts.in_order(state)):
-                if process := processes.running(state, name):
+                if process := processes.recorded(state, name):
                     processes.stop(state, process, seconds=_SECONDS)
-                    stopped.append({"name": name, "pid": process.pid})
                 processes.forget(state, name)
     shown = "\n".join(f"stopped {part['name']} (process {part['pid']})" for part in stopped) or "nothing was running"
     return Output({"stopped": stopped}, shown)

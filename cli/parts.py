@@ -1,20 +1,20 @@
 """The processes of a project as `up` starts them and `status` shows them."""
 
 import json
-import sys
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from cli.call import Call
-from infra import airflow, broker, broker_login, folders, kafka, processes
-from infra.logs.files import bounds
+from infra import airflow, broker, broker_login, kafka, processes
 from infra.processes import Process
 from infra.settings import Settings
+from infra.supervision import record
 
-SPEED = "speed"
-_ORDER: Final = (broker.NAME, SPEED, *airflow.NAMES)
+SPEED: Final = "speed"
+SERVER: Final = "serve"
+_ORDER: Final = (broker.NAME, SPEED, SERVER, *airflow.NAMES, record.NAME)
 """As they are started; they are stopped the other way round, so that nobody sees what he reads vanish."""
 
 
@@ -29,38 +29,33 @@ def in_order(state: Path) -> list[str]:
     return sorted(processes.names(state), key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 
-def start(call: Call, settings: Settings, name: str) -> Process:
-    """Start `tandem NAME` in the background and wait until it says that it is ready; the caller holds `processes.starting`.
-
-    It says so by writing `run/NAME.ready` in the state folder. Raises Crashed with the last lines of its log.
-    """
-    state = settings.folder
-    ready = ready_file(state, name)
-    ready.unlink(missing_ok=True)
-    # The same interpreter and copy of the platform, whatever this process's PATH and folder are.
-    environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
-    child = processes.spawn(state, name, command, environ=environ, folder=call.project, bounds=bounds(settings.logs))
-    try:
-        processes.wait(child, lambda: ready.exists() or None, seconds=settings.speed.ready_s)
-    except BaseException:
-        processes.stop(state, child.process, seconds=5)
-        raise
-    return child.process
-
-
 def ready_file(state: Path, name: str) -> Path:
     """What a part writes once it is ready, in one step."""
     return state / "run" / f"{name}.ready"
 
 
-def announce(state: Path, name: str, facts: dict[str, Any]) -> None:
-    """Say that this process, a part of the project, is ready; for whoever waits in `start`."""
+def announce(state: Path, name: str, **facts: str) -> None:
+    """Say that this process, a part of the project, is ready, and where it is reached; for the supervisor."""
     path = ready_file(state, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".ready.new")
-    new.write_text(json.dumps(facts), "utf-8")
+    new.write_text(json.dumps({**facts, "pid": os.getpid()}), "utf-8")
     new.replace(path)
+
+
+def announced(state: Path, name: str, process: Process) -> dict[str, Any] | None:
+    """What this very process of a part has announced; None if it did not yet, or has withdrawn it."""
+    try:
+        facts: dict[str, Any] = json.loads(ready_file(state, name).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if facts.get("pid") == process.pid else None
+
+
+def withdraw(state: Path, name: str) -> None:
+    """Take back what this process has announced."""
+    if announced(state, name, Process(name, os.getpid(), "", "")) is not None:
+        ready_file(state, name).unlink(missing_ok=True)
 
 
 def document(settings: Settings) -> dict[str, Any]:
@@ -81,5 +76,8 @@ def _addresses(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "kafka", broker.address(settings).bootstrap
         if not settings.kafka.bootstrap:
             yield "kafka_login", str(broker_login.java_properties(settings))
+    server = processes.running(settings.folder, SERVER)
+    if server and (facts := announced(settings.folder, SERVER, server)):
+        yield "serve", facts["address"]
     if found := airflow.address(settings):
         yield "airflow", found

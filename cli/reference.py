@@ -7,6 +7,7 @@ from typing import Any, Final, get_args, get_origin
 
 import serving
 import views
+from cli import exit_codes
 from cli.call import Call
 from cli.commands import COMMANDS
 from serving.spark import dataframe
@@ -36,6 +37,10 @@ def lines() -> Iterator[str]:
     yield "## Commands"
     for name, entry in COMMANDS.items():
         yield from _command(name, import_module(entry.module).run)
+    yield ""
+    yield "## Exit codes"
+    yield ""
+    yield from exit_codes.lines()
 
 
 def _kind(thing: Any) -> str:

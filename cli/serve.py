@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from cli import signals
+from cli import parts, signals
 from cli.call import Call
 from cli.part_log import part_log
-from infra import broker, folders, kafka
+from infra import broker, folders, kafka, processes
 from infra.logs import telling
 from infra.settings import Settings
 from ledger import publications, releases
@@ -56,12 +56,15 @@ def run(
     bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
         address = running.address_of(bound, tls=tls)
-        with part_log(call, settings, "serve") as log, signals.stopping() as stop:
+        with part_log(call, settings, parts.SERVER) as log, signals.stopping() as stop:
             if provider(settings.serving.oidc) is None and (first := _first_token(settings.folder)):
                 log.info("made the first token, which has all rights; its secret is in no other file", file=str(first))
 
             def ready() -> None:
                 log.info("serving", url=address)
+                mine = processes.running(settings.folder, parts.SERVER)
+                if mine is not None and mine.pid == os.getpid():  # another one may be served by hand, at another port
+                    parts.announce(settings.folder, parts.SERVER, address=address)
                 if call.json:
                     sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
                     sys.stdout.flush()
@@ -73,6 +76,7 @@ def run(
             _refuse_crc32(settings, server)
             running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
+        parts.withdraw(settings.folder, parts.SERVER)
         bound.close()
 
 

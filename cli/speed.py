@@ -1,6 +1,5 @@
 """`tandem speed`: the speed layer in the foreground."""
 
-import os
 from datetime import UTC, datetime
 
 from cli import parts, signals
@@ -27,7 +26,7 @@ def run(call: Call) -> None:
                 now=lambda: datetime.now(UTC),
                 say=log.info,
                 warn=log.warning,
-                ready=lambda: parts.announce(settings.folder, parts.SPEED, {"pid": os.getpid()}),
+                ready=lambda: parts.announce(settings.folder, parts.SPEED),
             )
     finally:
-        parts.ready_file(settings.folder, parts.SPEED).unlink(missing_ok=True)
+        parts.withdraw(settings.folder, parts.SPEED)

@@ -1,5 +1,7 @@
-"""`tandem up`: start what a project runs on, detached, and return when all of it is ready."""
+"""`tandem up`: start what a project runs on, detached and supervised, and return when all of it works."""
 
+import time
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
@@ -7,9 +9,11 @@ import typer
 from cli import parts
 from cli.call import Call, Output
 from cli.published import definitions
+from cli.supervising import Supervised
 from infra import airflow, broker, kafka, private, processes
+from infra.settings import Settings
 from ledger.tables import Tables
-from views.source import APPEND_TIME
+from views.source import APPEND_TIME, Source
 
 
 def run(
@@ -18,34 +22,55 @@ def run(
     with_airflow: Annotated[
         bool, typer.Option("--airflow", help="Also a local Airflow, which recomputes, verifies and maintains on schedule.")
     ] = False,
+    with_server: Annotated[
+        bool, typer.Option("--serve", help="Also the server, which answers over HTTP on 127.0.0.1 at serving.port.")
+    ] = False,
 ) -> Output:
-    """Start the broker and the speed layer of the project, make its topics, and return when all of it is ready.
+    """Start the broker and the speed layer of the project, make its topics, and return when all of it works.
+
+    A supervisor keeps them running until `tandem down`, whatever becomes of this terminal: it restarts a part that ends or hangs,
+    waits longer after each failure, and gives up after `supervisor.failures` in a row; `tandem up` then tries again. What runs
+    already is left alone, and `up` returns when each part has answered, or looked at the log, since it began.
 
     With --airflow also an Airflow of this project, on 127.0.0.1; the first time it is installed into .venv-airflow and its
-    password is shown. What runs already is left alone. `tandem down` stops it; until then it runs on, whatever becomes of this
-    terminal.
+    password is shown. With --serve also `tandem serve`. Once started they are kept running like the others.
     """
     settings = call.settings()
-    state = settings.folder
-    if (wider := private.narrow(state)) is not None:
-        call.say(f"the state folder {state} had mode {wider:04o}; other users could read it, so it now has mode 0700")
+    if (wider := private.narrow(settings.folder)) is not None:
+        call.say(f"the state folder {settings.folder} had mode {wider:04o}; other users could read it, so it now has mode 0700")
     sources = definitions(call, Tables(settings.state)).sources.values()
-    with processes.starting(state):
-        if not settings.kafka.bootstrap and not processes.running(state, broker.NAME):
-            call.say("starting the broker")
-            broker.start(settings, environ=call.environ)
-        topics = list(dict.fromkeys(topic for source in sources for topic in source.topics))
-        own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
-        connection = kafka.connect(broker.address(settings))
-        kafka.create(connection, topics, settings, own_time=own_time)
-        kafka.refuse_crc32(connection, {topic: one.name for one in sources if one.key is not None for topic in one.topics})
-        if not processes.running(state, parts.SPEED):
+    with processes.starting(settings.folder):
+        supervised = Supervised(call, settings, time.monotonic())
+        if not settings.kafka.bootstrap:
+            if not processes.running(settings.folder, broker.NAME):
+                broker.refuse_taken_port(settings)
+                call.say("starting the broker")
+            supervised.provide([broker.NAME])
+        _make_topics(settings, sources)
+        if not processes.running(settings.folder, parts.SPEED):
             call.say("starting the speed layer")
-            parts.start(call, settings, parts.SPEED)
+        supervised.provide([parts.SPEED])
+        if with_server:
+            supervised.provide([parts.SERVER])
         if with_airflow:
-            started = airflow.start(settings, call.project, environ=call.environ, say=call.say)
-            if started.password is not None:
-                kept = airflow.passwords(settings)
-                call.say(f"Airflow is at {started.address}; user {airflow.USER}, password {started.password} (kept in {kept})")
+            _provide_airflow(call, settings, supervised)
     document = parts.document(settings)
     return Output(document, "\n".join(parts.sentences(document)))
+
+
+def _make_topics(settings: Settings, sources: Collection[Source]) -> None:
+    topics = list(dict.fromkeys(topic for source in sources for topic in source.topics))
+    own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
+    connection = kafka.connect(broker.address(settings))
+    kafka.create(connection, topics, settings, own_time=own_time)
+    kafka.refuse_crc32(connection, {topic: one.name for one in sources if one.key is not None for topic in one.topics})
+
+
+def _provide_airflow(call: Call, settings: Settings, supervised: Supervised) -> None:
+    prepared = airflow.prepare(settings, call.project, environ=call.environ, say=call.say)
+    if prepared.password is not None:
+        kept = airflow.passwords(settings)
+        call.say(f"Airflow is at {prepared.address}; user {airflow.USER}, password {prepared.password} (kept in {kept})")
+    if not processes.running(settings.folder, airflow.API):
+        call.say("starting Airflow")
+    supervised.provide(airflow.NAMES)

@@ -12,7 +12,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ import msgspec
 from infra import airflow_api, airflow_packages, folders, private, processes
 from infra.environments import Environment
 from infra.ports import HOST, free, unused
+from infra.processes import Child
 from infra.settings import Settings
 from views.errors import TandemError
 
@@ -34,7 +35,9 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     DAGS: ("dag-processor",),
     SCHEDULER: ("scheduler", "--skip-serve-logs"),
 }
-_READY_S: Final = 240.0
+_HEALTH: Final = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}
+"""What Airflow's health says of each."""
+READY_S: Final = 240.0
 OUR_DAGS: Final = frozenset(
     {"maintain", "published_days", "recompute", "recompute_days", "recompute_full", "reprocess", "verify", "watch_log"}
 )
@@ -50,8 +53,8 @@ class NotPrepared(TandemError):
 
 
 @dataclass(frozen=True)
-class Started:
-    """Where Airflow is; the password is given by the start that made it, and never again."""
+class Prepared:
+    """Where Airflow is; the password is given by the call that made it, and never again."""
 
     address: str
     password: str | None
@@ -88,56 +91,46 @@ def environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str
     }
 
 
-def start(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> Started:
-    """Start what of it does not run, and return when all of it is healthy; the caller holds `processes.starting`.
+def prepare(settings: Settings, project: Path, *, environ: Mapping[str, str], say: Callable[[str], None]) -> Prepared:
+    """Install, configure and migrate what is missing for a start of Airflow; the caller holds `processes.starting`.
 
-    Raises NotInstalled, PortTaken, NotPrepared, Crashed with the last lines of the log.
+    While its API runs nothing is changed. Raises NotInstalled, PortTaken, NotPrepared.
     """
     packages = airflow_packages.environment(environ)
     packages.provide(say, environ=environ)
-    state = settings.folder
-    missing = [name for name in NAMES if processes.running(state, name) is None]
-    if not missing:
-        return Started(f"http://{HOST}:{_remembered(settings)}", None)
-    port = _port(settings) if API in missing else _remembered(settings)
+    if found := address(settings):
+        return Prepared(found, None)
+    port = _port(settings)
     password = _configure(settings, project, port, environ)
+    _migrate(settings, packages, environment(settings, environ), say)
+    return Prepared(f"http://{HOST}:{port}", password)
+
+
+def begin(settings: Settings, name: str, *, environ: Mapping[str, str], dies_with_us: bool = False) -> Child:
+    """Start one of its processes, once Airflow is prepared, and return at once; `dies_with_us` as in `processes.spawn`."""
+    command = [str(airflow_packages.environment(environ).command("airflow")), *_COMMANDS[name]]
     variables = environment(settings, environ)
-    _migrate(settings, packages, variables, say)
-    say("starting Airflow")
-    folder = home(settings)
-    children: list[processes.Child] = []
-    found = f"http://{HOST}:{port}"
-    try:
-        # The API first, and ready: the first thing that a task does is to report to it.
-        for names in ([API], [DAGS, SCHEDULER]):
-            here = [name for name in names if name in missing]
-            begun = [
-                processes.spawn(
-                    state, name, [str(packages.command("airflow")), *_COMMANDS[name]], environ=variables, folder=folder
-                )
-                for name in here
-            ]
-            children += begun
-            for child in begun:
-                processes.wait(child, partial(_ready, settings, child.process.name, found), seconds=_READY_S)
-    except BaseException:
-        for child in reversed(children):
-            processes.stop(state, child.process, seconds=5)
-        raise
-    return Started(found, password)
+    return processes.spawn(settings.folder, name, command, environ=variables, folder=home(settings), dies_with_us=dies_with_us)
 
 
-def _ready(settings: Settings, name: str, found: str) -> bool | None:
-    """Whether Airflow's API answers and says that this process is healthy, and for that of the DAGs, whether they are there."""
-    part = {API: "metadatabase", DAGS: "dag_processor", SCHEDULER: "scheduler"}[name]
+def healthy(settings: Settings, name: str, *, since: datetime) -> bool:
+    """Whether Airflow's API answers and reports this process as healthy, by a heartbeat of it after `since`."""
     try:
-        if (airflow_api.health(found).get(part) or {}).get("status") != "healthy":
-            return None
-        if name == DAGS:
-            for dag in OUR_DAGS:
-                airflow_api.ask(found, passwords(settings), f"/dags/{dag}")  # not found as long as its file was not read
+        found = airflow_api.health(f"http://{HOST}:{_remembered(settings)}").get(_HEALTH[name]) or {}
     except (OSError, ValueError):
-        return None
+        return False
+    heard = found.get(f"latest_{_HEALTH[name]}_heartbeat")
+    fresh = name == API or (heard is not None and datetime.fromisoformat(heard) >= since)
+    return found.get("status") == "healthy" and fresh
+
+
+def parsed(settings: Settings) -> bool:
+    """Whether our own DAGs are there, which the DAG processor reads after it has started."""
+    try:
+        for dag in OUR_DAGS:
+            airflow_api.ask(f"http://{HOST}:{_remembered(settings)}", passwords(settings), f"/dags/{dag}")
+    except (OSError, ValueError):
+        return False
     return True
 
 

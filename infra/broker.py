@@ -12,6 +12,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -19,12 +20,12 @@ from infra import broker_login, jars, java, kafka, private, processes
 from infra.logs import log4j
 from infra.logs.files import bounds, log_of
 from infra.ports import HOST, free, unused
-from infra.processes import Process
+from infra.processes import Child, Process
 from infra.settings import Settings
 from views.errors import TandemError
 
 NAME = "broker"
-_READY_S = 180
+READY_S: Final = 180
 # Whoever speaks to it logs in. SCRAM, by which clients do, needs a record in the broker's metadata, and KRaft's controller knows
 # PLAIN alone; so a user `setup`, with another password at each start, is the controller's and makes that record.
 # Retention is off for topics that do not say otherwise, and one partition holds the platform's own bookkeeping: this is one
@@ -80,7 +81,7 @@ def address(settings: Settings) -> kafka.Address:
     if settings.kafka.bootstrap:
         return kafka.outside(settings)
     ports = _remembered(settings)
-    if ports is None or processes.running(settings.folder, NAME) is None:
+    if not ports.port or processes.running(settings.folder, NAME) is None:
         raise kafka.NoBroker(f"the broker of {settings.folder} is not running; start it with `tandem up`")
     return broker_login.address(settings, _bootstrap(ports))
 
@@ -92,28 +93,55 @@ def start(settings: Settings, *, environ: Mapping[str, str]) -> Process:
     """
     if process := processes.running(settings.folder, NAME):
         return process
+    child, setup = begin(settings, environ=environ)
+    try:
+        processes.wait(child, lambda: answers(settings, setup=setup) or None, seconds=READY_S)
+    except processes.Crashed as crash:
+        processes.stop(settings.folder, child.process, seconds=5)
+        if any("in use" in line for line in child.last_lines()):
+            raise PortTaken(_taken(_remembered(settings).port, settings)) from None
+        raise crash from None
+    return child.process
+
+
+def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool = False) -> tuple[Child, str]:
+    """Start the embedded broker, which does not run, and return at once; `dies_with_us` as in `processes.spawn`.
+
+    With it comes the password of the user `setup`, which `answers` needs until the broker has answered once.
+    Raises PortTaken, Crashed where its data folder cannot be prepared, NoJava or MissingJar.
+    """
     private.folder(settings.folder)
     home = private.folder(broker_login.home(settings))
     data = home / "data"
     ports, setup = _choose_ports(settings), secrets.token_urlsafe(32)
     properties = _configure(settings, home, data, ports, setup)
-    own = log4j.rolling(log_of(settings.folder, NAME), bounds(settings.logs))
-    (home / "log4j2.properties").write_text(_LOG4J + own, "utf-8")
+    kept = bounds(settings.logs)
+    (home / "log4j2.properties").write_text(_LOG4J + log4j.rolling(log_of(settings.folder, NAME), kept), "utf-8")
     run = _java(settings, java.find(environ), home, environ)
     if not (data / "meta.properties").exists():
         _format(run, properties)
-    command = [*run, "kafka.Kafka", str(properties)]
-    kept = bounds(settings.logs)
-    child = processes.spawn(settings.folder, NAME, command, environ=environ, folder=home, bounds=kept, logs_itself=True)
-    try:
-        processes.wait(child, lambda: _answers(settings, ports, setup), seconds=_READY_S)
-    except processes.Crashed as crash:
-        processes.stop(settings.folder, child.process, seconds=5)
-        if any("in use" in line for line in child.last_lines()):
-            raise PortTaken(_taken(ports.port, settings)) from None
-        raise crash from None
     (home / "ports.json").write_bytes(msgspec.json.encode(ports))
-    return child.process
+    command = [*run, "kafka.Kafka", str(properties)]
+    child = processes.spawn(
+        settings.folder, NAME, command, environ=environ, folder=home, bounds=kept, logs_itself=True, dies_with_us=dies_with_us
+    )
+    return child, setup
+
+
+def answers(settings: Settings, *, setup: str = "") -> bool:
+    """Whether the broker that was begun last answers, knows the project's login and lets it in.
+
+    With `setup`, the password that `begin` gave, the login is recorded first: until it has answered once.
+    """
+    bootstrap = _bootstrap(_remembered(settings))
+    try:
+        if setup and not broker_login.record(settings, bootstrap, setup=setup):
+            return False
+        connection = kafka.connect(broker_login.address(settings, bootstrap))
+        kafka.describe(connection, ["tandem-is-it-ready"])
+    except kafka.NoBroker:
+        return False
+    return True
 
 
 def _configure(settings: Settings, home: Path, data: Path, ports: _Ports, setup: str) -> Path:
@@ -151,16 +179,17 @@ def _choose_ports(settings: Settings) -> _Ports:
     """The configured port, which must be free; else the remembered one; else, or if that is taken by now, a free one."""
     refuse_taken_port(settings)
     configured, remembered = settings.kafka.port, _remembered(settings)
-    port = configured or (remembered.port if remembered and free(remembered.port) else 0)
-    controller = remembered.controller if remembered and free(remembered.controller) else 0
+    port = configured or (remembered.port if remembered.port and free(remembered.port) else 0)
+    controller = remembered.controller if remembered.controller and free(remembered.controller) else 0
     return _Ports(port or unused(), controller or unused())
 
 
-def _remembered(settings: Settings) -> _Ports | None:
+def _remembered(settings: Settings) -> _Ports:
+    """Those of the last start; 0 where there was none."""
     try:
         return msgspec.json.decode((settings.folder / NAME / "ports.json").read_bytes(), type=_Ports)
     except (FileNotFoundError, msgspec.DecodeError):
-        return None
+        return _Ports(0, 0)
 
 
 def _java(settings: Settings, found: java.Java, home: Path, environ: Mapping[str, str]) -> list[str]:
@@ -184,19 +213,6 @@ def _format(run: list[str], properties: Path) -> None:
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         raise processes.Crashed(f"the broker's data folder cannot be prepared: {lines[-1] if lines else 'it says nothing'}")
-
-
-def _answers(settings: Settings, ports: _Ports, setup: str) -> bool | None:
-    """Whether the broker answers, knows the project's login and lets it in."""
-    bootstrap = _bootstrap(ports)
-    try:
-        if not broker_login.record(settings, bootstrap, setup=setup):
-            return None
-        connection = kafka.connect(broker_login.address(settings, bootstrap))
-        kafka.describe(connection, ["tandem-is-it-ready"])
-    except kafka.NoBroker:
-        return None
-    return True
 
 
 def _taken(port: int, settings: Settings) -> str:

@@ -53,6 +53,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
             "airflow-api",
             "airflow-dags",
             "airflow-scheduler",
+            "supervisor",
         ]
         assert document["addresses"]["airflow"].startswith("http://127.0.0.1:")
         assert one.tandem("up", "--airflow") == document

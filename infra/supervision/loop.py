@@ -1,0 +1,206 @@
+"""The supervisor's loop: starts what is wanted, restarts what ends or hangs, and ends what is no longer wanted.
+
+All processes are started by the thread that calls `keep`, so that the kernel kills them when it ends.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from infra import processes
+from infra.processes import Child
+from infra.supervision import record, restarts
+from infra.supervision.guard import Guard
+from infra.supervision.part import Part, Watch, stuck
+from infra.supervision.record import Supervision, Wanted
+from infra.supervision.restarts import Standing, Terms
+from views.errors import TandemError
+
+_ROUND_S: Final = 0.2
+GRACE_S: Final = 20.0
+"""What a part that is asked to end may take before it is killed."""
+
+
+@dataclass
+class _Kept:
+    """A part under supervision, and its process while it has one."""
+
+    part: Part
+    standing: Standing = field(default_factory=Standing)
+    child: Child | None = None
+    watch: Watch | None = None
+    since: datetime | None = None
+    why: str = ""
+    failed: datetime | None = None
+    ends_at: float | None = None
+    """When it is killed, once it was asked to end."""
+
+
+@dataclass
+class Supervisor:
+    """Keeps parts of a state folder running; `parts` are all that may be wanted, in the order in which they are started.
+
+    `say` reports what happens, `warn` what somebody should look at; `now` is the time of day, for people.
+    """
+
+    state: Path
+    parts: Sequence[Part]
+    terms: Terms
+    now: Callable[[], datetime]
+    say: Callable[[str], None]
+    warn: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    grace_s: float = GRACE_S
+    _kept: Mapping[str, _Kept] = field(init=False, repr=False)
+    _began: str = field(init=False)
+    _guard: Guard = field(default_factory=Guard, init=False, repr=False)
+    _asked: float = field(default=0.0, init=False)
+    _needed_since: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._kept = {part.name: _Kept(part) for part in self.parts}
+        self._began = processes.start_time(os.getpid())
+
+    def keep(self, stop: threading.Event) -> None:
+        """Run until nothing is wanted any more or `stop` is set, and all parts have ended. Raises nothing of a part."""
+        with self._guard:
+            while True:
+                wanted = Wanted() if stop.is_set() else record.wanted(self.state)
+                self._round(wanted)
+                if not wanted.parts and not any(kept.child for kept in self._kept.values()):
+                    return
+                time.sleep(_ROUND_S)
+
+    def _round(self, wanted: Wanted) -> None:
+        now = self.clock()
+        for name, kept in reversed(list(self._kept.items())):
+            self._look(kept, name in wanted.parts, now=now)
+        for name, kept in self._kept.items():
+            if name in wanted.parts:
+                kept.standing = restarts.asked(kept.standing, at=wanted.asked, now=now)
+                if kept.child is None and self._needed(kept) and restarts.may_start(kept.standing, now=now):
+                    self._start(kept)
+            elif kept.child is None and kept.since is not None:
+                kept.standing, kept.why, kept.failed, kept.since = Standing(), "", None, None
+                processes.forget(self.state, name)
+        self._asked = wanted.asked
+        self._write(wanted)
+
+    def _needed(self, kept: _Kept) -> bool:
+        return all(self._kept[name].standing.state == "running" for name in kept.part.needs if name in self._kept)
+
+    def _start(self, kept: _Kept) -> None:
+        name, now = kept.part.name, self.clock()
+        if left := processes.recorded(self.state, name):
+            processes.stop(self.state, left, seconds=0)  # of a supervisor that is gone, or of this part's last process
+        kept.standing = self._moves(kept, restarts.started(kept.standing, now=now))
+        try:
+            kept.child = kept.part.begin()
+        except TandemError as error:
+            self._fails(kept, f"{name} could not be started: {error}")
+            return
+        self._guard.watch(kept.child.process.pid)
+        kept.watch = Watch(kept.part, kept.child.process)
+        self.say(f"started {name} (process {kept.child.process.pid})")
+
+    def _look(self, kept: _Kept, wanted: bool, *, now: float) -> None:  # noqa: FBT001 - one of two
+        child, watch, name = kept.child, kept.watch, kept.part.name
+        if child is None or watch is None:
+            return
+        ended = child.popen.poll()
+        if not wanted:
+            self._end(kept, ended, now=now)
+            return
+        starting = kept.standing.state == "starting"
+        if ended is not None:
+            kept.ends_at = None
+            self._buried(kept)
+            when = " while starting" if starting else ""
+            self._fails(kept, f"{name} ended{when} ({processes.outcome(ended)}){processes.said(child)}")
+            return
+        if starting and watch.sign is not None and watch.sign.looked is not None:
+            kept.standing = self._moves(kept, restarts.ready(kept.standing, now=now))
+            self.say(f"{name} is ready")
+        if not self._needed(kept):
+            self._needed_since[name] = now
+        ready = kept.standing.state == "running"
+        since = max(kept.standing.since, self._needed_since.get(name, 0.0))
+        if why := stuck(kept.part, watch.sign, since=since, ready=ready, now=now):
+            waits = f"; it waits: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
+            self._buried(kept)
+            self._fails(kept, f"{name} {why}{waits}{processes.said(child)}")
+            return
+        kept.standing = restarts.settled(kept.standing, self.terms, now=now)
+
+    def _end(self, kept: _Kept, ended: int | None, *, now: float) -> None:
+        """Let a part end that is not wanted, after all that are started after it."""
+        assert kept.child is not None
+        process = kept.child.process
+        later = list(self._kept)[list(self._kept).index(kept.part.name) + 1 :]
+        if ended is not None:
+            self._buried(kept)
+            processes.forget(self.state, kept.part.name)
+            self.say(f"{kept.part.name} has ended")
+        elif kept.ends_at is None and not any(self._kept[name].child for name in later):
+            kept.standing = self._moves(kept, replace(kept.standing, state="ending"))
+            kept.ends_at = now + self.grace_s
+            processes.ask_to_end(process)
+        elif kept.ends_at is not None and now >= kept.ends_at:
+            self.warn(f"{kept.part.name} (process {process.pid}) did not end within {self.grace_s:.0f} s and is killed")
+            processes.kill(process)
+
+    def _buried(self, kept: _Kept) -> None:
+        """Nothing of the part's process is left."""
+        assert kept.child is not None
+        assert kept.watch is not None
+        kept.watch.end()
+        processes.kill(kept.child.process)
+        kept.child.popen.wait()
+        deadline = self.clock() + GRACE_S
+        while processes.leaves(kept.child.process) and self.clock() < deadline:
+            processes.kill(kept.child.process)
+            time.sleep(0.02)
+        self._guard.forget(kept.child.process.pid)
+        kept.child, kept.watch, kept.ends_at = None, None, None
+
+    def _fails(self, kept: _Kept, why: str) -> None:
+        kept.standing = self._moves(kept, restarts.failed(kept.standing, self.terms, now=self.clock()))
+        kept.why, kept.failed = why, self.now()
+        self.warn(why)
+        if kept.standing.state == "given up":
+            self.warn(f"{kept.part.name} is given up after {kept.standing.failures} failures in a row; {_FIX}")
+
+    def _moves(self, kept: _Kept, standing: Standing) -> Standing:
+        if standing.state != kept.standing.state or kept.since is None:
+            kept.since = self.now()
+        return standing
+
+    def _write(self, wanted: Wanted) -> None:
+        told = tuple(_told(kept) for name, kept in self._kept.items() if name in wanted.parts or kept.child)
+        with suppress(OSError):  # a full disk is reported where data is written, and must not end what keeps the parts running
+            record.write(self.state, Supervision(os.getpid(), self._began, self.clock(), self._asked, told))
+
+
+_FIX: Final = "see `tandem logs` and `tandem doctor`, then `tandem up` tries again"
+
+
+def _told(kept: _Kept) -> record.Part:
+    sign = kept.watch.sign if kept.watch else None
+    return record.Part(
+        name=kept.part.name,
+        state=kept.standing.state,
+        since=kept.since.isoformat(timespec="seconds") if kept.since else "",
+        pid=kept.child.process.pid if kept.child else None,
+        failures=kept.standing.failures,
+        looked=sign.looked if sign else None,
+        waits=sign.waits if sign else "",
+        why=kept.why,
+        failed=kept.failed.isoformat(timespec="seconds") if kept.failed else None,
+        fix=_FIX if kept.standing.state == "given up" else "",
+    )

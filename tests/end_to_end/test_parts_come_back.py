@@ -1,0 +1,182 @@
+"""Parts that are killed, or stopped in the middle, come back without help, and every record fed meanwhile counts once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from infra import airflow
+from infra.settings import Settings
+from infra.supervision import record
+from tests.dags.local_airflow import needs_airflow
+from tests.speed.sales import per_minute, project_files, some
+from tests.stack import PYTHONPATH, environ
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+# No part is silent for so long on a machine that is merely busy; what hangs is found soon.
+TOML = """
+[kafka]
+memory = "320m"
+[spark]
+master = "local[2]"
+driver_memory = "512m"
+[supervisor]
+silent_s = 20
+trigger_s = 40
+[serving]
+port = 0
+"""
+
+
+@dataclass
+class Stack:
+    """A project whose parts run; `fed` are the numbers of the sales that are in its log."""
+
+    project: Path
+    fed: int = 0
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(state=str(self.project / ".tandem"))
+
+    def run(self, *words: str, given: bytes = b"") -> tuple[int, dict[str, Any]]:
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", *words, "--project", str(self.project), "--json"],
+            env={**environ(), "PYTHONPATH": PYTHONPATH},
+            input=given,
+            capture_output=True,
+            check=False,
+            timeout=900,
+        )
+        return done.returncode, json.loads(done.stdout)
+
+    def feed(self, count: int) -> None:
+        """Feed further sales, again until all are acknowledged, as any client would; what arrives twice has one identity."""
+        lines = b"".join(value + b"\n" for value in some(range(self.fed, self.fed + count)))
+        wait_for(lambda: self.run("feed", "-", "--source", "sales", given=lines)[0] == 0)
+        self.fed += count
+
+    def answered(self) -> dict[tuple[str, str], tuple[int, int]]:
+        code, found = self.run("query", "per_minute", "--limit", "10000")
+        assert code == 0, found
+        return {(row["window_start"], row["shop"]): (row["n"], row["sum"]) for row in found["rows"]}
+
+    def part(self, name: str) -> record.Part:
+        found = record.read(self.settings.folder)
+        assert found is not None
+        assert found.lives
+        part = found.part(name)
+        assert part is not None
+        return part
+
+    def all_right(self, since: float) -> bool:
+        """Whether each part has done its work since then."""
+        found = record.read(self.settings.folder)
+        assert found is not None
+        assert found.lives
+        return all(part.state == "running" and (part.looked or 0) > since for part in found.parts)
+
+    def member(self, part: str, kind: str) -> int:
+        """The pid of the part itself, or of a process that it has started."""
+        pid = self.part(part).pid
+        assert pid is not None
+        if kind == "itself":
+            return pid
+        children = psutil.Process(pid).children(recursive=True)
+        return next(child.pid for child in children if (child.name() == "java") == (kind == "java"))
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float = 600) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "what was waited for did not come"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    project = tmp_path_factory.mktemp("project")
+    for name, content in project_files("sales").items():
+        (project / name).write_bytes(content)
+    (project / "tandem.toml").write_text(TOML)
+    stack = Stack(project)
+    code, found = stack.run("up", "--serve")
+    assert code == 0, found
+    assert [part["name"] for part in found["processes"]] == ["broker", "speed", "serve", "supervisor"]
+    yield stack
+    assert stack.run("down")[0] == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [("speed", "itself"), ("speed", "java"), ("speed", "worker"), ("broker", "itself"), ("serve", "itself")],
+    ids=["speed", "its-java", "its-worker", "broker", "server"],
+)
+def test_a_part_comes_back_and_each_record_counts_once(stack: Stack, part: str, kind: str, how: signal.Signals) -> None:
+    wait_for(lambda: stack.all_right(0))
+    stack.feed(40)
+    before, since = stack.part(part), time.monotonic()
+    os.kill(stack.member(part, kind), how)
+    stack.feed(40)
+    wait_for(lambda: stack.part(part).pid not in (None, before.pid) and stack.all_right(since))
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+    code, found = stack.run("up")
+    assert code == 0, found
+    with urllib.request.urlopen(f"{found['addresses']['serve']}/healthz", timeout=30) as answer:
+        assert answer.status == 200
+
+
+def test_up_returns_once_the_speed_layer_has_looked_behind_a_broker_that_crashed(stack: Stack) -> None:
+    """What was there before `up` began is not taken for work: a layer that runs may be about to end."""
+    wait_for(lambda: stack.all_right(0))
+    os.kill(stack.member("broker", "itself"), signal.SIGKILL)
+    began = time.monotonic()
+    code, found = stack.run("up")
+    assert code == 0, found
+    assert stack.all_right(began)
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+
+
+def test_two_at_once_and_the_end_of_the_supervisor(stack: Stack) -> None:
+    ups = [
+        subprocess.Popen(
+            [sys.executable, "-m", "cli", "up", "--serve", "--project", str(stack.project), "--json"],
+            env={**environ(), "PYTHONPATH": PYTHONPATH},
+            stdout=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
+    told = [json.loads(up.communicate(timeout=900)[0]) for up in ups]
+    assert [up.returncode for up in ups] == [0, 0]
+    assert told[0]["processes"] == told[1]["processes"]
+    pids = [part["pid"] for part in told[0]["processes"]]
+    os.kill(pids[-1], signal.SIGKILL)
+    wait_for(lambda: not any(map(psutil.pid_exists, pids)))
+    code, found = stack.run("up", "--serve")
+    assert code == 0, found
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+
+
+@needs_airflow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("part", airflow.NAMES)
+def test_airflow_comes_back(stack: Stack, part: str, how: signal.Signals) -> None:
+    code, found = stack.run("up", "--airflow")
+    assert code == 0, found
+    before, since = stack.part(part), time.monotonic()
+    os.kill(stack.member(part, "itself"), how)
+    wait_for(lambda: stack.part(part).pid not in (None, before.pid) and stack.all_right(since))
