@@ -44,7 +44,8 @@ class Supervised:
         Raises NotUp where one that ran before is given up, or is not up to date in time.
         """
         state = self.settings.folder
-        before = record.wanted(state).parts if self._supervisor() else ()
+        kept = record.wanted(state) if self._supervisor() else None
+        before = kept.parts if kept else ()
         new = [name for name in names if name not in before]
         record.want(state, Wanted((*before, *new), self.asked))
         supervisor = self._supervisor() or self._start()

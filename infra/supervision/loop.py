@@ -4,6 +4,7 @@ All processes are started by the thread that calls `keep`, so that the kernel ki
 """
 
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,8 @@ from infra.supervision.restarts import Standing, Terms
 from views.errors import TandemError
 
 _ROUND_S: Final = 0.2
+_PAUSED_S: Final = 1.0
+"""A loop that comes round so late was stopped, with its machine perhaps: it cannot know whether its parts were not, too."""
 GRACE_S: Final = 20.0
 """What a part that is asked to end may take before it is killed."""
 
@@ -61,6 +64,8 @@ class Supervisor:
     _began: str = field(init=False)
     _guard: Guard = field(default_factory=Guard, init=False, repr=False)
     _asked: float = field(default=0.0, init=False)
+    _came_round: float = field(default=0.0, init=False)
+    _resumed: float = field(default=0.0, init=False)
     _needed_since: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,9 +74,10 @@ class Supervisor:
 
     def keep(self, stop: threading.Event) -> None:
         """Run until nothing is wanted any more or `stop` is set, and all parts have ended. Raises nothing of a part."""
+        wanted = Wanted()
         with self._guard:
             while True:
-                wanted = Wanted() if stop.is_set() else record.wanted(self.state)
+                wanted = Wanted() if stop.is_set() else record.wanted(self.state) or wanted
                 self._round(wanted)
                 if not wanted.parts and not any(kept.child for kept in self._kept.values()):
                     return
@@ -79,6 +85,9 @@ class Supervisor:
 
     def _round(self, wanted: Wanted) -> None:
         now = self.clock()
+        if now - self._came_round > _PAUSED_S:
+            self._resumed = now
+        self._came_round = now
         for name, kept in reversed(list(self._kept.items())):
             self._look(kept, name in wanted.parts, now=now)
         for name, kept in self._kept.items():
@@ -97,12 +106,12 @@ class Supervisor:
 
     def _start(self, kept: _Kept) -> None:
         name, now = kept.part.name, self.clock()
-        if left := processes.recorded(self.state, name):
-            processes.stop(self.state, left, seconds=0)  # of a supervisor that is gone, or of this part's last process
         kept.standing = self._moves(kept, restarts.started(kept.standing, now=now))
         try:
+            if left := processes.recorded(self.state, name):
+                processes.stop(self.state, left, seconds=0)  # of a supervisor that is gone, or of this part's last process
             kept.child = kept.part.begin()
-        except TandemError as error:
+        except (TandemError, OSError) as error:
             self._fails(kept, f"{name} could not be started: {error}")
             return
         self._guard.watch(kept.child.process.pid)
@@ -130,9 +139,10 @@ class Supervisor:
         if not self._needed(kept):
             self._needed_since[name] = now
         ready = kept.standing.state == "running"
-        since = max(kept.standing.since, self._needed_since.get(name, 0.0))
+        since = max(kept.standing.since, self._needed_since.get(name, 0.0), self._resumed)
         if why := stuck(kept.part, watch.sign, since=since, ready=ready, now=now):
             waits = f"; it waits: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
+            waits += f"; asking it failed: {watch.error}" if watch.error else ""
             self._buried(kept)
             self._fails(kept, f"{name} {why}{waits}{processes.said(child)}")
             return
@@ -161,7 +171,8 @@ class Supervisor:
         assert kept.watch is not None
         kept.watch.end()
         processes.kill(kept.child.process)
-        kept.child.popen.wait()
+        with suppress(subprocess.TimeoutExpired):
+            kept.child.popen.wait(GRACE_S)
         deadline = self.clock() + GRACE_S
         while processes.leaves(kept.child.process) and self.clock() < deadline:
             processes.kill(kept.child.process)

@@ -48,11 +48,15 @@ class Part:
 
 @dataclass
 class Watch:
-    """Asks one process of a part from now on, in a thread; a question that hangs leaves the sign as it was."""
+    """Asks one process of a part from now on, in a thread; a question that hangs or fails leaves the sign as it was.
+
+    `error` is why the last one failed, empty if it did not.
+    """
 
     part: Part
     process: Process
     sign: Sign | None = None
+    error: str = ""
     _ended: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,8 +68,10 @@ class Watch:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            if (sign := self.part.ask(self.process)) is not None:
-                self.sign = sign
+            try:
+                self.sign, self.error = self.part.ask(self.process) or self.sign, ""
+            except Exception as error:  # noqa: BLE001 - whatever a hung or broken part answers is no sign, and is told if it is killed
+                self.error = f"{type(error).__name__}: {error}"
             self._ended.wait(self.part.every_s)
 
 

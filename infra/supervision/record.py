@@ -78,9 +78,10 @@ def write(state: Path, supervision: Supervision) -> None:
     _write(state / "run" / f"{NAME}.state", supervision)
 
 
-def wanted(state: Path) -> Wanted:
-    """What is to be kept running; nothing where nobody asked."""
-    return _read(state / "run" / f"{NAME}.wanted", Wanted) or Wanted()
+def wanted(state: Path) -> Wanted | None:
+    """What is to be kept running, nothing where nobody asked; None if that cannot be read just now."""
+    path = state / "run" / f"{NAME}.wanted"
+    return _read(path, Wanted) if path.exists() else Wanted()
 
 
 def want(state: Path, wanted: Wanted) -> None:

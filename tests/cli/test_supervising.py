@@ -39,6 +39,7 @@ class Reporting:
     def report(self) -> None:
         while not self.ended.is_set():
             wanted = record.wanted(self.state)
+            assert wanted is not None
             told = tuple(self.parts(wanted))
             record.write(self.state, Supervision(self.process.pid, self.process.started, time.monotonic(), wanted.asked, told))
             self.ended.wait(0.02)
@@ -74,6 +75,11 @@ def supervised(settings: Settings) -> Supervised:
     return Supervised(Call(settings.folder, json=True, debug=False, environ={}), settings, time.monotonic())
 
 
+def wanted(settings: Settings) -> tuple[str, ...] | None:
+    found = record.wanted(settings.folder)
+    return found and found.parts
+
+
 def test_work_that_was_done_before_does_not_count(settings: Settings, supervisor: Process) -> None:
     """A speed layer that still lives may have lost its broker and be about to end: `up` had returned 0 for one that was dead."""
     up = supervised(settings)
@@ -94,7 +100,7 @@ def test_a_part_that_runs_and_does_not_work_is_told(settings: Settings, supervis
     waits = replace(RUNNING, looked=up.asked - 1, waits="source 'sales': no broker")
     with reporting(settings, supervisor, lambda _: [waits]), pytest.raises(NotUp, match="it waits: source 'sales': no broker"):
         up.provide(["speed"])
-    assert record.wanted(settings.folder).parts == ("speed",)
+    assert wanted(settings) == ("speed",)
 
 
 def test_a_new_part_that_fails_is_told_at_once_and_wanted_no_longer(settings: Settings, supervisor: Process) -> None:
@@ -108,7 +114,7 @@ def test_a_new_part_that_fails_is_told_at_once_and_wanted_no_longer(settings: Se
 
     with reporting(settings, supervisor, parts), pytest.raises(Crashed, match="last words"):
         up.provide(["speed"])
-    assert record.wanted(settings.folder).parts == ("broker",)
+    assert wanted(settings) == ("broker",)
 
 
 @pytest.mark.parametrize("again", [True, False])
@@ -132,7 +138,7 @@ def test_a_part_that_ran_may_end_once(settings: Settings, supervisor: Process, *
         else:
             with pytest.raises(Crashed, match="and killed once more"):
                 up.provide(["speed"])
-    assert record.wanted(settings.folder).parts == ("speed",)
+    assert wanted(settings) == ("speed",)
 
 
 def test_a_part_that_was_given_up_is_told_with_its_last_words(settings: Settings, supervisor: Process) -> None:
@@ -161,5 +167,5 @@ def test_down_ends_a_supervisor_that_hangs(settings: Settings, supervisor: Proce
     os.kill(supervisor.pid, signal.SIGSTOP)
     supervising.end(settings)
     assert not processes.alive(supervisor)
-    assert record.wanted(settings.folder).parts == ()
+    assert wanted(settings) == ()
     assert processes.names(settings.folder) == []

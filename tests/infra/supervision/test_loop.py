@@ -272,3 +272,37 @@ def test_a_part_that_is_wanted_later_is_started_beside_the_others(supervised) ->
     record.want(one.state, Wanted((), time.monotonic()))
     assert popen.wait(60) == 0
     assert processes.names(one.state) == []
+
+
+def test_a_machine_that_paused_is_no_fault_of_its_parts(supervised) -> None:
+    """Whoever stops the supervisor with its parts, as a paused virtual machine does, finds all of them as they were."""
+    one = supervised({"a": beating("a")})
+    popen = one.start()
+    a = one.running("a")
+    for pid in (popen.pid, a):
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(3)
+    for pid in (popen.pid, a):
+        os.kill(pid, signal.SIGCONT)
+    looked = one.part("a").looked
+    wait_for(lambda: one.part("a").looked > looked + 1)
+    assert (one.running("a"), one.part("a").failures) == (a, 0)
+
+
+def test_a_part_that_cannot_even_be_started_ends_nothing_else(supervised, tmp_path: Path) -> None:
+    one = supervised({"a": beating("a"), "b": beating("b")})
+    (tmp_path / "logs" / "b.log").mkdir(parents=True)
+    one.start()
+    part = wait_for(lambda: (found := one.part("b")) and found.state == "given up" and found)
+    assert part.why.startswith("b could not be started: ")
+    assert "logs/b.log" in part.why
+    one.running("a")
+
+
+def test_what_is_wanted_and_cannot_be_read_ends_nothing(supervised, tmp_path: Path) -> None:
+    one = supervised({"a": beating("a")})
+    popen = one.start()
+    a = one.running("a")
+    (tmp_path / "run" / "supervisor.wanted").write_bytes(b"torn")
+    time.sleep(1)
+    assert (popen.poll(), one.running("a")) == (None, a)
