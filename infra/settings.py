@@ -229,7 +229,7 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     poll_ms: Annotated[Positive, Meta(description="Milliseconds between two looks for new commits and publications.")] = 50
     rate: Annotated[Positive, Meta(description="Requests a second that one token may go on with.")] = 1000
     burst: Annotated[Positive, Meta(description="Requests that one token may begin at once.")] = 2000
-    invalid_tokens: Annotated[
+    failed_logins: Annotated[
         Positive, Meta(description="Invalid tokens that one address may show a minute; beyond it the answer is 429.")
     ] = 60
     concurrent: Annotated[

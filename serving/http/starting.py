@@ -90,7 +90,7 @@ def of_project(
         runs=Runs(tandem, now, log, hidden),
         retrying=Retrying(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),
-        failures=Failures(serving.invalid_tokens / _MINUTE_S, serving.invalid_tokens, clock),
+        failures=Failures(serving.failed_logins / _MINUTE_S, serving.failed_logins, clock),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),
         streams=Shares(serving.streams, serving.concurrent_streams),
         unread=Shares(serving.unread_mb << 20),

@@ -143,6 +143,11 @@ def test_a_stored_settings_file_has_no_secret(given: bytes, stored: bytes) -> No
     assert without_secrets(given) == stored
 
 
+def test_no_default_is_a_secret(tmp_path: Path) -> None:
+    """A setting whose name looks like a secret's would have its value masked wherever it stands in a log."""
+    assert secrets(load(written(tmp_path, ""), {})) == frozenset()
+
+
 def test_a_secret_among_javas_options_is_one(tmp_path: Path) -> None:
     conf = '"spark.driver.extraJavaOptions" = "-XX:-UsePerfData -Djavax.net.ssl.trustStorePassword=hush -Duser.name=ann"\n'
     found = load(written(tmp_path, f"[spark.conf]\n{conf}"), {})

@@ -75,7 +75,7 @@ def closed(table: Path) -> None:
 
 
 def test_tables_that_are_whole_are_so(world: World) -> None:
-    assert fine(world.folder, "tables") == "11 Delta tables, each of reader version 1 with every file in place"
+    assert fine(world.folder, "tables") == "12 Delta tables, each of reader version 1 with every file in place"
     assert fine(world.folder, "views") == "publication 3 has its 3 views whole"
     shutil.rmtree(world.tables.root)
     assert fine(world.folder, "views") == "nothing is published yet"

@@ -215,7 +215,7 @@ def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.Monk
 
 
 def test_a_view_that_this_server_computes_otherwise_makes_it_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "fingerprint", lambda _: "of another kernel")
+    monkeypatch.setattr(reader, "meaning_of", lambda _: "of another kernel")
     with Served(world).asker() as asker:
         problem(asker.get("/views/ever/rows"), 503, "was published by a Tandem that computes it otherwise")
         problem(asker.get("/readyz"), 503)

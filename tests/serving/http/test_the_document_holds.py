@@ -23,7 +23,7 @@ EXAMPLES = max(3, settings().max_examples // 6)
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    made = Served(forty_hits(tmp_path_factory.mktemp("world")), {"rate": 10**6, "burst": 10**6, "invalid_tokens": 10**6})
+    made = Served(forty_hits(tmp_path_factory.mktemp("world")), {"rate": 10**6, "burst": 10**6, "failed_logins": 10**6})
     # Less than any setting can say, so that positions of the future cost no time.
     object.__setattr__(made.server, "settings", msgspec.structs.replace(made.server.settings, wait_s=0.01))
     return made

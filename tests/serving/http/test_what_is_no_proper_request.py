@@ -92,7 +92,7 @@ def test_what_is_not_http_is_refused_and_in_the_access_log(served: Served, addre
 
 
 def test_invalid_tokens_of_an_address_have_to_wait_and_valid_ones_do_not(world: World) -> None:
-    served = Served(world, {"invalid_tokens": 3})
+    served = Served(world, {"failed_logins": 3})
     bogus, good = {"Authorization": f"Bearer {BOGUS}"}, {"Authorization": f"Bearer {served.token('good')}"}
     with served.asker() as asker:
         assert [asker.get("/me", headers=bogus).status_code for _ in range(5)] == [401, 401, 401, 429, 429]

@@ -63,7 +63,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     world = World(tmp_path_factory.mktemp("world"))
     world.append(0, hit("/a", 3), hit("/b", 5), hit("/b", 7), hit(None, 9))
     world.trigger()
-    return Served(world, {"invalid_tokens": 10**6})
+    return Served(world, {"failed_logins": 10**6})
 
 
 @pytest.fixture(scope="module")
