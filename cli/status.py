@@ -193,7 +193,8 @@ def _shown(document: dict[str, Any]) -> str:
             "position": _total(view["positions"]),
             "lag": view["lag"],
             "after final": view["after_final"],
-            "rows": view["exactness"]["rows"].replace("_", " "),
+            # Where every measure is an estimate, no row is told apart from them.
+            "rows": (view["exactness"]["rows"] or view["exactness"]["label"]).replace("_", " "),
         }
         for name, view in document["views"].items()
     ]

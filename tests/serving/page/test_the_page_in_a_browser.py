@@ -415,7 +415,7 @@ def test_accuracy_is_told_over_time(open_page: Open, served: Served) -> None:
     page = settled(open_page("#/accuracy"))
     page.get_by_role("combobox", name="view").select_option("page_traffic")
     expect(page.get_by_text("not comparable: bridge")).to_be_visible()
-    assert page.locator("tbody tr").count() == len(history)
+    expect(page.locator("tbody tr")).to_have_count(len(history))
     assert f"of {len({audit.at for audit in history if audit.figures})} runs" in caption(page)
     page.get_by_role("button", name="sMAPE").click()
     page.get_by_role("button", name="sMAPE").click()
