@@ -11,6 +11,7 @@ from ledger import publications
 from ledger.commit_files import newest_at
 from ledger.standing import Followed
 from serving.unarchived import unarchived
+from views.counted import counted
 from views.instant import instant
 from views.source import APPEND_TIME, Source
 
@@ -142,7 +143,7 @@ def _retention(subject: Subject) -> Iterator[Finding]:
     found: list[Finding] = []
     for name, left in unarchived(subject.settings, subject.tables, whole, now=subject.now).items():
         if left.lost:
-            found.append(LOST.found(f"source '{name}': {left.lost} offsets"))
+            found.append(LOST.found(f"source '{name}': {counted(left.lost, 'offset')}"))
         elif left.warning:
             found.append(SHORT.found(f"source '{name}': {left.warning}"))
     yield from unless(found, "what is not archived is safe")

@@ -14,6 +14,7 @@ from cli.doctor.subject import Subject
 from infra import broker, jars, java, kafka, processes
 from infra.folders import CHECKOUT
 from infra.settings import FILE, keys
+from views.counted import counted
 from views.errors import TandemError
 
 _ANEW: Final = (
@@ -66,7 +67,7 @@ def _settings(subject: Subject) -> Iterator[Finding]:
 
 def _definitions(subject: Subject) -> Iterator[Finding]:
     project = subject.call.definitions()
-    yield ok(f"{len(project.sources)} sources, {len(project.views)} views")
+    yield ok(f"{counted(len(project.sources), 'source')}, {counted(len(project.views), 'view')}")
 
 
 def _ports(subject: Subject) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from ledger.publications import Publication
 from ledger.standing import Followed
 from serving.part_signs import part_states
 from speed import checkpoints
+from views.counted import counted
 
 _SPARK_AGE: Final = timedelta(hours=1)
 """Within it a run may have started Spark and not taken its lock yet."""
@@ -156,7 +157,7 @@ def _leftovers(subject: Subject) -> Iterator[Finding]:
 def _scratch(subject: Subject) -> Iterator[Finding]:
     files = [path for path in Path(scratch(subject.tables).folder).rglob("*") if path.is_file()]
     if files and not _held(subject, "views"):
-        yield SCRATCH.found(f"{len(files)} files in {scratch(subject.tables).folder}")
+        yield SCRATCH.found(f"{counted(len(files), 'file')} in {scratch(subject.tables).folder}")
 
 
 def _checkpoints(subject: Subject) -> Iterator[Finding]:
@@ -172,7 +173,7 @@ def _spark(subject: Subject) -> Iterator[Finding]:
     folders = [path for kind in ("blockmgr-*", "spark-*") for path in sorted((state / "spark").glob(kind))]
     old = [path for path in folders if subject.now - datetime.fromtimestamp(path.stat().st_mtime, UTC) > _SPARK_AGE]
     if old and not at_work:
-        yield SPARK.found(f"{len(old)} folders in {state / 'spark'}", folders=" ".join(map(str, old)))
+        yield SPARK.found(f"{counted(len(old), 'folder')} in {state / 'spark'}", folders=" ".join(map(str, old)))
 
 
 _UNREADABLE: Final = Problem("fail", "what is recorded of releases and runs cannot be read", "see `tables`")

@@ -13,6 +13,7 @@ from ledger import archive, delta, parts, publications
 from ledger.delta import Unreadable
 from ledger.parts import damage
 from ledger.tables import Tables
+from views.counted import counted
 
 _KINDS: Final = ("control", "log", "views", "realtime")
 
@@ -98,7 +99,7 @@ def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]
         problem = OLD_PART
     if damaged:
         yield problem.found(
-            f"{folder}: {len(damaged)} files are missing or torn, such as {damaged[0]}", **_names(subject, folder)
+            f"{folder}: {counted(len(damaged), 'file')} missing or torn, such as {damaged[0]}", **_names(subject, folder)
         )
 
 

@@ -209,7 +209,7 @@ def test_scratch_that_was_left_is_told_and_deleted(folder: Path, tables: Tables)
     left = Path(tables.root) / "scratch" / "verify" / "part.parquet"
     left.parent.mkdir(parents=True)
     left.touch()
-    assert wrong(folder, "leftovers", looks.SCRATCH).what == f"1 files in {tables.root}/scratch"
+    assert wrong(folder, "leftovers", looks.SCRATCH).what == f"1 file in {tables.root}/scratch"
     with held(tables.lock("views")):
         fine(folder, "leftovers")
     assert main(["maintain", "--project", str(folder)]) == 0

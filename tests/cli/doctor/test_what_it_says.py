@@ -69,7 +69,7 @@ def test_warnings_are_no_failure_and_what_needs_what_failed_is_not_looked_at(
     assert (found["leftovers"]["outcome"], found["leftovers"]["mend"]) == ("warn", "`tandem maintain` deletes them")
     assert main(["doctor", "--project", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"^ WARN +leftovers +1 files in ", shown, re.MULTILINE)
+    assert re.search(r"^ WARN +leftovers +1 file in ", shown, re.MULTILINE)
     assert re.search(r"^ +mend: `tandem maintain` deletes them *$", shown, re.MULTILINE)
     (tmp_path / "tandem.toml").write_text("nothing = 1\n")
     found = told(tmp_path, capsys, 1)
