@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     def now() -> datetime:
         return datetime.now(UTC)
 
-    logs = {name: telling.filed(settings, name, now=now) for name in ("log", "access")}  # as `tandem serve` writes them
+    logs = {name: telling.filed(settings, name, now=now) for name in ("log", "access", "audit")}  # as `tandem serve` writes them
     made = of_project(settings, tandem=tandem, **logs, now=now, clock=time.monotonic)
     bound = running.listening("127.0.0.1", 0, tls=None)
     config = uvicorn.Config(application(made), loop="uvloop", http="httptools", ws="none", log_config=None, access_log=False)

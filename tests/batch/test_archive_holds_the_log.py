@@ -158,7 +158,7 @@ def _unreadable() -> Project:
 
 
 def test_a_broker_that_is_absent_is_one_sentence(shop: Shop) -> None:
-    absent = replace(shop.connection, address=kafka.Address("127.0.0.1:1", {}, 1))
+    absent = replace(shop.connection, address=replace(shop.connection.address, bootstrap="127.0.0.1:1", timeout_s=1))
     alone = Shop(stack_settings(absent, shop.folder / "state"), absent, shop.topic, shop.folder)
 
     with pytest.raises(TandemError, match=r"no Kafka broker at 127\.0\.0\.1:1"):

@@ -41,5 +41,5 @@ def test_reader_memory_and_upkeep_go_by_the_table_that_is_named(tmp_path: Path) 
     assert sorted(map(str, held.scan().rows())) == sorted(map(str, rows))
     assert expiring.expire(world.tables, str(moved), [published], at=NOON) == 0
     stored = releases.every(world.tables)
-    assert str(moved) not in expiring.discard_unneeded(world.tables, stored, stored, [published])
+    assert str(moved) not in expiring.discard_unneeded(world.tables, stored, [], needed=stored, kept=[published])
     assert moved.is_dir()

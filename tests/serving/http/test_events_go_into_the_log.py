@@ -177,7 +177,7 @@ def test_what_cannot_be_meant_is_one_sentence(asker: Asker, log: Log) -> None:
         assert "it is 1 to 200 visible ASCII ones" in refused(400, "/sources/keyed/events", Idempotency_Key=key)
     large = hit("x" * 500_000, 1)  # which is its key too
     assert "record 0 has 1000" in refused(413, "/sources/hits/events", large)
-    assert "the body has more than 1048576 bytes" in refused(413, "/sources/hits/events", b" " * (1025 << 10))
+    assert "at most 1048576 are taken" in refused(413, "/sources/hits/events", b" " * (1025 << 10))
     assert "there is no source 'hots'; sources: hits" in refused(404, "/sources/hots/events")
     assert log.ends() == before
 
