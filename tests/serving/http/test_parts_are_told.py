@@ -14,13 +14,12 @@ import pytest
 
 from infra import kafka, processes, pulse
 from infra.pulse import Heart
-from infra.settings import Kafka
 from serving.http.watching import HEADER
 from tests.serving.http import sending
 from tests.serving.http.sending import Log
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import NOON, World, hit, nine_hits
-from tests.stack import produce
+from tests.stack import produce, shared_kafka
 
 ROWS = "/views/per_page/rows"
 
@@ -115,9 +114,8 @@ def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) 
 @pytest.mark.broker
 def test_a_server_that_sees_the_tables_alone_knows_by_the_log(broker: kafka.Connection, tmp_path: Path) -> None:
     """Nothing in the state folder tells of a speed layer: the log has a record, and nobody counts it."""
-    log, address = Log.made(broker, "alone"), broker.address
-    of_broker = Kafka(bootstrap=address.bootstrap, timeout_s=address.timeout_s)
-    here = sending.served(tmp_path, log, of_broker)
+    log = Log.made(broker, "alone")
+    here = sending.served(tmp_path, log, shared_kafka(broker.address))
     with here.asker() as asker:
         deadline = time.monotonic() + 120
 
