@@ -64,6 +64,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_stopped_and_one_that_is_killed_are_seen_within_ten_seconds(
     broker: kafka.Connection,
     topic: kafka.Topic,

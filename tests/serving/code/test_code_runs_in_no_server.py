@@ -120,7 +120,7 @@ def test_others_go_on_while_a_function_hangs(served: Served) -> None:
 
     answered, status = asyncio.run(told())
     assert status == 503
-    assert answered >= 100
+    assert answered >= 20
 
 
 def test_a_follower_is_held_up_by_no_function(tmp_path: Path) -> None:
