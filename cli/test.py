@@ -10,6 +10,7 @@ import typer
 
 from cli.call import Call, Output
 from infra import airflow_packages, folders
+from views.errors import TandemError
 
 _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
@@ -30,11 +31,24 @@ def run(
     call: Call,
     *,
     all_: Annotated[bool, typer.Option("--all", help="Run the slow tests too, and look longer for counterexamples.")] = False,
+    mutants: Annotated[
+        bool,
+        typer.Option(
+            "--mutants",
+            help="Plant small bugs in the files or folders that are named and run the tests that reach them, instead.",
+        ),
+    ] = False,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="-- PYTEST ARGUMENTS", help="Passed on to pytest; `-n 0` runs in one process.")
+        list[str] | None,
+        typer.Argument(
+            metavar="-- ARGUMENTS",
+            help="For pytest, such as `-n 0`; with --mutants files, folders, `--sample N`, `--seed SEED` (`-- --help`).",
+        ),
     ] = None,
 ) -> Output:
     """Run lint, types, import directions and the tests of this checkout."""
+    if mutants and all_:
+        raise TandemError("--all and --mutants are two runs; type one of them")
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
     environ = folders.child_environment(environ)
     environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS)])
@@ -42,6 +56,8 @@ def run(
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
         airflow_packages.environment(call.environ).provide(call.say, environ=call.environ)
+    if mutants:
+        return _mutants(call, environ, arguments or [])
     parts = _PARTS if all_ else {"tests": ("-m", _SLOW)}
     further = [*(_LONG if all_ else ()), *(arguments or [])]
     steps = {
@@ -66,3 +82,11 @@ def run(
     for name in failed:
         call.say(f"tandem test: {name} failed")
     return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
+
+
+def _mutants(call: Call, environ: dict[str, str], arguments: list[str]) -> Output:
+    command = [sys.executable, "-m", "tests.mutation", *arguments]
+    done = subprocess.run(  # noqa: S603 - our own tests
+        command, cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
+    )
+    return Output({"mutants": "failed" if done.returncode else "caught"}, code=done.returncode)

@@ -1,0 +1,47 @@
+"""Which tests reach a line, the likeliest to see a change of it first."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import coverage
+
+from tests.mutation.changes import Change
+
+
+@dataclass(frozen=True)
+class Reach:
+    """`lines` has the tests that reach a line of a file, `seconds` how long each test takes."""
+
+    lines: Mapping[str, Mapping[int, Sequence[str]]]
+    seconds: Mapping[str, float]
+
+    def of(self, change: Change) -> list[str]:
+        """The tests of the change's lines in the order in which they are tried: those named for its file, then quick ones."""
+        lines = self.lines.get(change.file, {})
+        tests = {test for line in change.lines for test in lines.get(line, ())}
+        name = Path(change.file).stem
+        return sorted(tests, key=lambda test: (name not in test.partition("::")[0], self.seconds[test], test))
+
+
+def read(folder: Path, root: Path) -> Reach:
+    """What the plugin `reaching` left in the folder. Tests that were not green are left out."""
+    seconds: dict[str, float] = defaultdict(float)
+    red = set()
+    for outcomes in folder.glob("*.jsonl"):
+        for line in outcomes.read_text().splitlines():
+            report = json.loads(line)
+            seconds[report["test"]] += report["seconds"]
+            if report["outcome"] == "failed" or (report["phase"] == "call" and report["outcome"] != "passed"):
+                red.add(report["test"])
+    lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for file in folder.glob("*.coverage"):
+        data = coverage.CoverageData(basename=str(file))
+        data.read()
+        for measured in data.measured_files():
+            own = lines[str(Path(measured).relative_to(root))]
+            for line, tests in data.contexts_by_lineno(measured).items():
+                own[line] |= {test for test in tests if test in seconds and test not in red}
+    return Reach({file: {line: sorted(tests) for line, tests in each.items()} for file, each in lines.items()}, dict(seconds))

@@ -1,0 +1,97 @@
+"""The mutation tester: what it changes, that it sees what a test sees, and a sample of the day."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.folders import ROOT
+from tests.mutation import equivalents
+from tests.mutation.changes import changes, differs
+
+_CODE = '''\
+"""About 1 < 2."""
+
+from typing import Final
+
+LIMIT: Final = 2
+SQL = f"SELECT min({LIMIT} < 3) FROM rows WHERE a <= 4 AND b"
+
+
+def within(value: int, *, strict: bool = False) -> int:
+    """Whether 1 < 2."""
+    if strict and value < LIMIT:
+        raise ValueError(f"{value} < 2")
+    return max(value, 7 - 4)
+'''
+
+
+def _shown() -> set[tuple[str, str]]:
+    return {(change.old, change.new) for change in changes("code.py", _CODE) if differs(change, _CODE)}
+
+
+def test_numbers_comparisons_and_sql_are_changed_where_an_answer_depends_on_them() -> None:
+    shown = _shown()
+    assert {("<", "<="), ("2", "3"), ("and", "or"), ("max", "min"), ("-", "+"), ("False", "True")} <= shown
+    assert {("<=", "<"), ("AND", "OR"), ("min", "max")} <= shown, "in SQL"
+    assert ("strict and value < LIMIT", "(strict)") in shown
+    assert ('raise ValueError(f"{value} < 2")', "pass") in shown
+
+
+def test_docstrings_and_what_an_error_says_stay() -> None:
+    for change in changes("code.py", _CODE):
+        begin = _CODE.rfind("\n", 0, change.start) + 1
+        line = _CODE[begin : _CODE.index("\n", change.start)]
+        assert '"""' not in line
+        assert "raise" not in line or change.new == "pass"
+
+
+def test_a_change_is_seen_by_those_who_run_its_lines() -> None:
+    lines = {(change.old, change.new): change.lines for change in changes("code.py", _CODE)}
+    assert list(lines["and", "or"]) == [11]
+    assert list(lines["False", "True"]) == list(range(9, 14)), "a default is used by whoever runs the function"
+    assert list(lines["2", "3"]) == list(range(1, 14)), "a constant by whoever runs the module"
+
+
+def test_every_equivalent_fits_the_code_once() -> None:
+    for file, old, new in equivalents.reasons():
+        text = (ROOT / file).read_text()
+        found = [change for change in changes(file, text) if change.shown(text) == (old, new)]
+        assert found, f"{file} has the line {old} and a change to {new}"
+
+
+_TRIALS = """
+import sys
+from pathlib import Path
+from infra.folders import ROOT
+from tests.mutation.changes import changes
+from tests.mutation.command import Mutant, tried
+from tests.mutation.reach import Reach
+
+file, folder, *tests = sys.argv[1:]
+text = (ROOT / file).read_text()
+mutant = next(Mutant(change, text) for change in changes(file, text) if change.old == "<=")
+for number, test in enumerate([*tests, None]):
+    names = [] if test is None else [test]
+    reach = Reach({file: dict.fromkeys(mutant.change.lines, names)}, dict.fromkeys(names, 1.0))
+    for _, outcome in tried(ROOT, Path(folder, str(number)), [mutant], reach, seconds=9, processes=1):
+        print(outcome)
+"""
+
+
+def test_what_a_test_sees_is_caught_and_what_none_sees_survives(tmp_path: Path) -> None:
+    place = "tests/ledger/test_positions.py::"
+    tests = [place + "test_comparison_is_a_partial_order", place + "test_a_negative_offset_is_no_position"]
+    # In a process of its own, since a trial is a fork of it.
+    command = [sys.executable, "-c", _TRIALS, "ledger/positions.py", str(tmp_path), *tests]
+    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["caught", "survived", "unreached"], done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_sample_of_the_day_is_caught() -> None:
+    command = [sys.executable, "-m", "tests.mutation", "--sample", "40"]
+    done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
