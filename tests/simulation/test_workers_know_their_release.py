@@ -1,0 +1,103 @@
+"""A worker of the speed layer goes by the newest state of its release, which may know what the worker never read."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from batch.planning import Request
+from infra.lineage.runs import Reporter
+from infra.settings import Keep
+from ledger import publications, standing
+from ledger.standing import Followed
+from speed.follow import Follow, Surroundings
+from speed.layer import _LOOKS_PER_PUBLICATION, _Team
+from speed.progress import Recorder
+from tests.simulation import programs
+from tests.simulation.numbers import SOURCE, Choice, Event
+from tests.simulation.world import Present, World, settings, surroundings
+
+_PATIENCE_S = 60.0
+
+
+@dataclass
+class Layer:
+    """A speed layer whose workers follow their releases, without Spark's queries."""
+
+    world: World
+    team: _Team
+
+    def look(self) -> int:
+        """Look as often as it takes to see a new publication."""
+        live = 0
+        for _ in range(_LOOKS_PER_PUBLICATION):
+            live = self.team.look()
+        until = time.monotonic() + _PATIENCE_S
+        while not self.team.ready(live) and time.monotonic() < until:
+            time.sleep(0.001)
+        return live
+
+    def live_of(self, release: int) -> object:
+        """The state that the tail of a release's worker goes by."""
+        follow: Any = self.team._workers[release, SOURCE]._follow
+        return follow.tail.live
+
+    def bridge(self) -> None:
+        """Archive new events and publish a batch that covers them; nobody follows the log."""
+        world = self.world
+        appended = int(world.now().timestamp() * 1_000_000)
+        world.log.partitions[0].append(Event(0, 1, appended, world.number()))
+        programs.archive(world)
+        programs.recompute(world, Request())
+
+
+@pytest.fixture
+def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layer]:
+    monkeypatch.setattr(Follow, "begin", lambda _: None)
+    with surroundings():
+        world = World()
+        Present.enter(world)
+        chosen = settings(world)
+        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *_: None))
+        recorder = Recorder(tmp_path, 1, lambda *_: None)
+        connection: Any = None
+        reporter = Reporter(chosen, now=world.now, warn=world.say)
+        around = Surroundings(
+            *(spark, chosen, world.tables, connection, tmp_path, "speed", world.now, world.say, reporter, lambda: False, recorder)
+        )
+        team = _Team(around)
+        one = Layer(world, team)
+        one.bridge()
+        yield one
+        team.stop()
+
+
+def test_a_state_that_a_batch_has_published_is_known(layer: Layer) -> None:
+    live = layer.look()
+    for _ in range(3):
+        layer.bridge()
+        assert layer.look() == live
+        newest = publications.latest(layer.world.tables)
+        assert newest is not None
+        assert layer.live_of(live) == newest, "maxima and watermark below the cut"
+        assert layer.team._workers[live, SOURCE].state == newest
+
+
+def test_every_release_that_is_followed_goes_by_its_own_state(layer: Layer) -> None:
+    world = layer.world
+    world.keep = Keep(release_days=1)
+    world.definitions = Choice(fields=0, least=1, names=0).number
+    programs.apply(world, 1000)
+    live = layer.look()
+    layer.bridge()
+    layer.look()
+    states = {state.release: state for state in Followed(world.tables, world.keep.release_days).states(world.now())}
+    assert len(states) == 2
+    for release, state in states.items():
+        assert layer.live_of(release) == state
+        assert state.cut(SOURCE) == standing.cut_of(world.tables, release, SOURCE)
+    assert live in states
