@@ -12,11 +12,11 @@ from views.errors import TandemError
 
 def run(
     call: Call,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Passed on to `airflow`.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Arguments for `airflow`.")] = None,
 ) -> None:
     """Run `airflow ARGUMENTS` with the configuration of the Airflow that `tandem up --airflow` started.
 
-    As in `tandem airflow -- dags list`. What it prints and its exit code are Airflow's own.
+    Example: `tandem airflow -- dags list`. Output and exit code are Airflow's own.
     """
     settings = call.settings()
     packages = airflow_packages.environment(call.environ)

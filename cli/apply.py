@@ -26,14 +26,17 @@ def run(
     accept_gap: AcceptGap = None,
     accept_shorter_history: AcceptShorterHistory = False,
     max_lag: MaxLag = 1000,
-    auto_promote: Annotated[bool, typer.Option("--auto-promote", help="Promote the release as soon as it is ready.")] = False,
+    auto_promote: Annotated[bool, typer.Option("--auto-promote", help="Promote the release when it is ready.")] = False,
     gate: Gate = None,
     why: Why = "",
 ) -> Output:
-    """Build the definitions in the project's folder as a new release, until it could go live at once; answers stay as they are.
+    """Build the definitions in the project's folder as a new release beside the live one. Answers stay the same.
 
-    What changed is folded anew from the log, what did not is shared. The speed layer follows the log under both. Then all
-    answers below the live cut are compared, and the release waits for `tandem promote`. `tandem retire` lets it go.
+    1. Changed views are computed from the whole log; unchanged views are shared with the live release.
+    2. The speed layer follows the log for both releases.
+    3. All answers below the live cut are compared, and the release is ready.
+
+    `tandem promote` makes the release live; `tandem retire` discards it.
     """
     conditions = () if gate is None else gates.parse(gate)
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)

@@ -17,12 +17,13 @@ def run(
     call: Call,
     *,
     new_topic: Annotated[
-        bool, typer.Option("--new-topic", help="Go on with a topic that was deleted and made anew, or moved to another broker.")
+        bool,
+        typer.Option("--new-topic", help="Continue with a topic that was deleted and created again, or moved to another broker."),
     ] = False,
 ) -> Output:
-    """Copy every source's new records into the archive, exactly as they are, and decode them into events and quarantine.
+    """Copy every source's new records into the archive byte for byte, and decode them into events and quarantine.
 
-    What an interrupted run left is finished first. A run that finds another at work waits for it, then does what is left.
+    The command first completes an interrupted run. If another run is active, it waits for that run and then continues.
     """
     settings = call.settings()
     with run_log(call, settings, "archive") as say:

@@ -29,14 +29,17 @@ def run(
     *,
     measure: Annotated[str | None, typer.Option(metavar="NAME", help="Only this measure.")] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs at or after this time (ISO 8601, UTC).")] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw the error over time, a line for each view and measure.")] = False,
+    plot: Annotated[bool, typer.Option("--plot", help="Plot the error over time, one line per view and measure.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the history as CSV.")] = False,
-    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print the history as a JSON object a line, with examples.")] = False,
+    ndjson: Annotated[
+        bool, typer.Option("--ndjson", help="Print the history as one JSON object per line, with examples.")
+    ] = False,
 ) -> Output:
-    """List what each recompute found of the answers that had been served until then, the newest first.
+    """List how served answers differed from the results of each recompute, newest first.
 
-    Of every view and measure: how many answers differ beyond the tolerance, the mean and the largest absolute error, the
-    symmetric mean absolute percentage error (from 0 to 2) and its cause. What could not be compared says why.
+    For every view and measure the list has the number of answers that differ beyond the tolerance, the mean and the largest
+    absolute error, the symmetric mean absolute percentage error (from 0 to 2) and the cause. Where a comparison was not
+    possible, it has the reason.
     """
     if plot + as_csv + ndjson > 1:
         raise BadSelection("--plot, --csv and --ndjson are three ways to show the history: take one")

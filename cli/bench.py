@@ -1,4 +1,4 @@
-"""`tandem bench`: what the same answers cost with Spark alone, and what Tandem itself costs; bench/README.md explains it."""
+"""`tandem bench`: measure the cost of the same answers in Tandem and in Spark alone. bench/README.md explains the figures."""
 
 import time
 from collections.abc import Iterator
@@ -37,24 +37,25 @@ def run(
     what: Annotated[
         Literal["stock", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
         typer.Argument(
-            help="stock compares with Spark, as four jobs; scale shows what many views and many keys cost; evolve what new "
-            "history and a new release cost; duplicates measures the memory that finding them takes; serving what questions "
-            "cost, in process and over HTTP, beside DuckDB over the same files; limits what the bounds of a server's connections "
-            "cost; soak whether a server under load stays as it is."
+            help="The benchmark. stock: Tandem against three Spark jobs. scale: many views and many keys. evolve: new history "
+            "and a new release. duplicates: memory for deduplication. serving: questions in process and over HTTP, and "
+            "DuckDB over the same files. limits: the limits on a server's connections. soak: a server under steady load."
         ),
     ] = "stock",
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="One short round in at most twenty minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round, at most twenty minutes.")] = False,
     minutes: Annotated[
-        float | None, typer.Option(min=0.1, max=60, metavar="N", help="How long soak keeps its load up; 5 unless it is told.")
+        float | None, typer.Option(min=0.1, max=60, metavar="N", help="Duration of soak's load. Default 5.")
     ] = None,
 ) -> Output:
-    """Run Tandem and three Spark jobs that keep the same views, in turn and on the same topic, and compare them.
+    """Run Tandem and three Spark jobs that maintain the same views, one after another on the same topic, and compare them.
 
-    All get the same cores and memory. Ratios say how many times better Tandem was. It takes up to 75 minutes, and wants a
-    machine that does nothing else. Succeeds only if all answers agreed;
-    interrupted, it shows what it has measured. The others take some minutes; `evolve` and `serving` fail if an answer is wrong,
-    `soak` if an answer is none, or if the server's memory, files or threads grow.
+    Each side uses the same cores and memory. A ratio states how many times better Tandem was. A full run takes up to 75
+    minutes on a machine that does nothing else. It succeeds only if all answers agree; an interrupted run prints what it has
+    measured.
+
+    The other benchmarks take some minutes. `evolve` and `serving` fail if an answer is wrong. `soak` fails if a request gets
+    no answer, or if the server's memory, open files or threads grow.
     """
     if minutes is not None and (what != "soak" or quick):
         raise TandemError("--minutes is for soak, and says how long it is in place of --quick")

@@ -28,13 +28,20 @@ from views.view import BoundMeasure, View, bind, described
 def run(
     call: Call,
     *,
-    laws: Annotated[bool, typer.Option("--laws", help="Try the laws of the project's own code on random events.")] = False,
+    laws: Annotated[
+        bool, typer.Option("--laws", help="Test the project's own code against the laws of measures, on random events.")
+    ] = False,
 ) -> Output:
-    """Check definitions and settings, and show what they mean: the types of keys and measures, the value of every setting.
+    """Check definitions and settings, and show the types of keys and measures and the value of every setting.
 
-    With --laws the project's own measures are tried on random events; one whose answer depends on how events are split,
-    grouped or ordered fails, with the smallest events found by which it does. So does a source's prepare that does not look
-    at each event by itself. A source that would not read what is published of it fails: log and archive were written for that.
+    With --laws, random events test the project's own code:
+
+    * A measure fails if its answer depends on how events are split, grouped or ordered.
+    * A source's `prepare` fails if its result for one event depends on other events.
+    * The report includes the smallest failing input found.
+
+    The check also fails for a source that could not read what is already published of it, because log and archive contain
+    records of the published format.
     """
     settings, project = call.settings(), call.definitions()
     if (live := published(Tables(settings.state))) is not None:

@@ -1,12 +1,14 @@
-"""Every command of `tandem`, and the module that is imported when it is used.
+"""Every command of `tandem`, and the module that implements it.
 
-To add one: write `cli/<name>.py` with a function `run(call: Call, ...) -> Output | None` whose further parameters are typer's and
-whose docstring is the command's help (cli/call.py says what it is given and gives back), and add its line here. Nothing is
-imported for a command that is not used, so that `check` stays fast and `query` needs no Spark.
+To add a command, write `cli/<name>.py` with a function `run(call: Call, ...) -> Output | None` and add its line here. The
+other parameters are typer's; the docstring is the command's help; cli/call.py defines Call and Output. A command's module is
+imported only when the command runs, so `check` stays fast and `query` does not load Spark.
 """
 
 import importlib
 import inspect
+import re
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -24,66 +26,71 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
-    "demo": Entry("cli.demo", "Show the platform alive, or with --once prove its answers."),
+    "demo": Entry("cli.demo", "Run the whole platform on this machine; with --once, verify its answers."),
     "test": Entry("cli.test", "Run lint, types, import directions and the tests."),
-    "bench": Entry("cli.bench", "Compare with Spark as the textbook and as experts use it."),
-    "package": Entry("cli.package", "Build a wheel, which installs the command without a checkout."),
-    "init": Entry("cli.init", "Write a new project that works."),
+    "bench": Entry("cli.bench", "Measure Tandem against plain and tuned Spark jobs."),
+    "package": Entry("cli.package", "Build a wheel that installs `tandem` without a checkout."),
+    "init": Entry("cli.init", "Create a working project."),
     "try": Entry("cli.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("cli.check", "Check definitions and settings."),
-    "explain": Entry("cli.explain", "Show how a view is computed, and what it reads and holds."),
-    "doctor": Entry("cli.doctor", "Look at machine, broker, tables and state, and say what mends what is wrong."),
-    "up": Entry("cli.up", "Start the broker and the speed layer, detached; with --airflow also Airflow."),
-    "down": Entry("cli.down", "Stop what up has started."),
+    "explain": Entry("cli.explain", "Show how a view is computed, and what it reads and stores."),
+    "doctor": Entry("cli.doctor", "Check the machine, broker, tables and state, and explain how to fix each problem."),
+    "up": Entry("cli.up", "Start the broker and the speed layer in the background; --airflow and --serve add more."),
+    "down": Entry("cli.down", "Stop everything that `up` started."),
     "status": Entry("cli.status", "Show processes, positions, lag and cuts."),
-    "logs": Entry("cli.logs", "Show what the project's processes said."),
-    "metrics": Entry("cli.metrics", "Print or serve figures for Prometheus."),
-    "generate": Entry("cli.generate", "Send made-up events and keep the truth about them."),
+    "logs": Entry("cli.logs", "Show the log lines of the project's processes."),
+    "metrics": Entry("cli.metrics", "Print or serve metrics for Prometheus."),
+    "generate": Entry("cli.generate", "Generate sample events and record the expected answers."),
     "feed": Entry("cli.feed", "Send the lines of a file, or of standard input, as records."),
-    "quarantine": Entry("cli.quarantine", "List the records that could not be read, with reasons."),
-    "archive": Entry("cli.archive", "Copy the log into Delta and decode it."),
+    "quarantine": Entry("cli.quarantine", "List the records that could not be decoded, with reasons."),
+    "archive": Entry("cli.archive", "Copy new records into Delta tables and decode them."),
     "export": Entry("cli.export", "Write the archive to a folder, for another installation."),
-    "import": Entry("cli.import_archive", "Make an export part of the archive."),
+    "import": Entry("cli.import_archive", "Add an export to the archive."),
     "replay": Entry("cli.replay", "Rebuild a topic from the archive."),
-    "plan": Entry("cli.plan", "Say what the project's definitions change of what is published."),
+    "plan": Entry("cli.plan", "Show how the project's definitions differ from the published ones."),
     "apply": Entry("cli.apply", "Build the project's definitions as a release beside the live one."),
-    "promote": Entry("cli.promote", "Make a release that is ready live."),
+    "promote": Entry("cli.promote", "Make a ready release live."),
     "rollback": Entry("cli.rollback", "Make an earlier publication live again."),
     "resume": Entry("cli.resume", "Let recomputes publish again after a rollback."),
-    "retire": Entry("cli.retire", "Let a release go that is not live."),
-    "history": Entry("cli.history", "List the publications: what was live, since when, and why."),
-    "recompute": Entry("cli.recompute", "Fold the whole log into new batch views and publish them."),
-    "maintain": Entry("cli.maintain", "Compact tables, and free what nothing needs any more."),
-    "audit": Entry("cli.audit", "List how served answers compared with what the batch then found."),
-    "verify": Entry("cli.verify", "Replay the archive through both paths, and compare with what is published."),
+    "retire": Entry("cli.retire", "Retire a release that is not live."),
+    "history": Entry("cli.history", "List the publications: which was live, since when, and why."),
+    "recompute": Entry("cli.recompute", "Fold archived events into batch views and publish them."),
+    "maintain": Entry("cli.maintain", "Compact tables and delete files that no retained publication uses."),
+    "audit": Entry("cli.audit", "List how served answers differed from the batch's later results."),
+    "verify": Entry("cli.verify", "Replay the archive through both paths and compare with the published answers."),
     "speed": Entry("cli.speed", "Run the speed layer in the foreground."),
-    "airflow": Entry("cli.airflow", "Run Airflow's own command line, for the project's local Airflow."),
-    "serve": Entry("cli.serve", "Answer over HTTP, and take events."),
-    "token": Entry("cli.token", "Make, list and revoke tokens for the server."),
-    "query": Entry("cli.query", "Ask a view."),
-    "sql": Entry("cli.sql", "Ask the views in SQL: one statement, or a prompt."),
+    "airflow": Entry("cli.airflow", "Run Airflow's own command line for the project's local Airflow."),
+    "serve": Entry("cli.serve", "Serve answers and accept events over HTTP."),
+    "token": Entry("cli.token", "Create, list and revoke tokens for the server."),
+    "query": Entry("cli.query", "Query a view."),
+    "sql": Entry("cli.sql", "Query the views in SQL: one statement, or a prompt."),
     "pyspark": Entry("cli.pyspark", "Open a PySpark shell, or run a script, over views, events and quarantine."),
     "watch": Entry("cli.watch", "Print a view's rows as they change."),
 }
 
 OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
-"""The commands that a wheel does not have: they need what only the repository holds."""
+"""Commands that a wheel does not include, because they need files of the repository."""
+
+_ITEMS: Final = ("* ", "1. ")
+_HELP_COLUMNS: Final = 76
+"""The text columns of click's help on a terminal of 80."""
 
 _SHARED = {
     "project": Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The project's folder; default $TANDEM_PROJECT, else here if here is a tandem.toml, else examples/web.",
+            help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml, else "
+            "examples/web.",
         ),
     ],
     "json": Annotated[bool, typer.Option("--json", help="Print one JSON document.")],
-    "debug": Annotated[bool, typer.Option("--debug", help="Show stacks and Spark's own log.")],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show stack traces and Spark's own log.")],
 }
 
 
 def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Typer:
-    """Import a command and make it ready to be run: typer parses, the function is given its call."""
+    """Import a command and return its typer application."""
     run = importlib.import_module(COMMANDS[name].module).run
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd))
@@ -91,7 +98,7 @@ def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Ty
 
 
 def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path) -> Callable[..., Any]:
-    """The function with the shared options in the place of its first parameter."""
+    """Return the function with the shared options in place of its first parameter."""
 
     def bound(**given: Any) -> Any:
         project, as_json, debug = (given.pop(name) for name in _SHARED)
@@ -103,8 +110,21 @@ def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path) -> Ca
         for name, kind in _SHARED.items()
     ]
     parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + shared
-    # What typer reads of a function.
+    # typer reads these attributes.
     bound.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     bound.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    bound.__doc__ = run.__doc__
+    bound.__doc__ = _with_lists(inspect.getdoc(run) or "")
     return bound
+
+
+def _with_lists(text: str) -> str:
+    """Return a docstring whose lists click prints item by item. It would join lines; a leading backspace keeps them."""
+    return "\n\n".join(_list(part) if part.startswith(_ITEMS) else part for part in text.split("\n\n"))
+
+
+def _list(paragraph: str) -> str:
+    items = re.split(r"\n(?=\* |\d\. )", paragraph)
+    filled = (
+        textwrap.fill(" ".join(item.split()), _HELP_COLUMNS, subsequent_indent=" " * (item.index(" ") + 1)) for item in items
+    )
+    return "\b\n" + "\n".join(filled)

@@ -8,7 +8,10 @@ _SECONDS = 20
 
 
 def run(call: Call) -> Output:
-    """Stop what `up` has started for this project: Airflow and its tasks first, the broker last; `up` finds all data again."""
+    """Stop everything that `up` started for this project: Airflow and its tasks first, the broker last.
+
+    All data are kept; the next `up` continues with them.
+    """
     settings = call.settings()
     state = settings.folder
     stopped = []

@@ -1,4 +1,4 @@
-"""What each exit code means, for Airflow, cron and containers: the table of docs/reference.md.
+"""The meaning of each exit code, for Airflow, cron and containers: the tables of docs/reference.md.
 
 The command line refuses a code that is not listed here (cli/__main__.py).
 """
@@ -9,44 +9,44 @@ from typing import Final
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 ALWAYS: Final[Mapping[int, str]] = {
-    DONE: "Done. Of `speed`, `serve`, `metrics --port` and other commands that run until they are stopped: stopped by SIGTERM or "
-    "Ctrl-C, and ended in order.",
-    FAILED: "Failed; the sentence on stderr, and `error` of the document with `--json`, give the reason. Safe to try again: a "
-    "command goes on from what stands.",
-    USAGE: "Wrong usage: an unknown command, option or value. Trying again changes nothing.",
+    DONE: "Success. For `speed`, `serve`, `metrics --port` and other commands that run until stopped: stopped by SIGTERM or "
+    "Ctrl-C, with a clean shutdown.",
+    FAILED: "Failure. The sentence on stderr, and `error` in the document of `--json`, give the reason. The command can be run "
+    "again: it continues from the last completed step.",
+    USAGE: "Usage error: an unknown command, option or value. Correct the command line before the next try.",
     INTERRUPTED: "Interrupted by Ctrl-C.",
 }
-"""Of every command."""
+"""Codes of every command."""
 
 OWN: Final[Mapping[str, Mapping[int, str]]] = {
-    "bench": {1: "Also: two sides gave different answers, or the soak grew or had errors."},
+    "bench": {1: "Also: the sides' answers differ, or the soak grew or had errors."},
     "demo": {1: "Also: a check of `--once` failed."},
     "test": {1: "Also: lint, types, import directions or a test failed."},
     "doctor": {1: "Also: a check has the outcome `fail`."},
-    "verify": {1: "Also: a difference that nothing explains."},
+    "verify": {1: "Also: an unexplained difference."},
     "status": {3: "A part is dead, stuck or given up."},
-    "query": {3: "With `--wait`: answers do not count the records in time."},
-    "feed": {3: "With `--wait`: all records are acknowledged, but answers do not count them in time."},
-    "generate": {3: "With `--wait`: all records are acknowledged, but answers do not count them in time."},
+    "query": {3: "With `--wait`: answers did not count the records in time."},
+    "feed": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
+    "generate": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
     "plan": {3: "The definitions differ from what is published."},
-    "promote": {3: "With `--check`: the gate is shut."},
+    "promote": {3: "With `--check`: the gate is closed."},
 }
-"""What a command's code means beside that, or instead."""
+"""Additional or different codes of single commands."""
 
 FOREIGN: Final[Mapping[str, str]] = {
-    "airflow": "That of Airflow's own command line.",
-    "pyspark": "That of SCRIPT, where it ends by `sys.exit`.",
+    "airflow": "The exit code of Airflow's own command line.",
+    "pyspark": "The exit code of SCRIPT, if it calls `sys.exit`.",
 }
-"""The commands that end with somebody else's code."""
+"""Commands that exit with another program's code."""
 
 
 def known(command: str) -> frozenset[int]:
-    """The codes that a command may end with."""
+    """Return the codes that a command may exit with."""
     return frozenset(ALWAYS) | frozenset(OWN.get(command, {}))
 
 
 def lines() -> Iterator[str]:
-    """The tables, line by line."""
+    """Yield the lines of the tables."""
     yield "| exit code | of every command |"
     yield "| --- | --- |"
     yield from (f"| {code} | {meaning} |" for code, meaning in ALWAYS.items())

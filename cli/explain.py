@@ -64,9 +64,9 @@ class _Live:
 
 
 def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")]) -> Output:
-    """Show a view's plan: the logical one, step by step, and what batch, speed and serving read and hold for it now.
+    """Show a view's plan: its logical steps, and what the batch, speed and serving layers read and store for it now.
 
-    It explains the published definitions, or those of the working tree before there are any. Nothing is run.
+    The command explains the published definitions, or the project folder's before the first publication. It runs nothing.
     """
     settings = call.settings()
     tables = Tables(settings.state)

@@ -16,15 +16,15 @@ def run(
     call: Call,
     sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help="The sources to export.")] = None,
     *,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is empty or absent.")],
-    every: Annotated[bool, typer.Option("--all", help="Export every source of which something is archived.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty or absent folder.")],
+    every: Annotated[bool, typer.Option("--all", help="Export every source that has archived records.")] = False,
 ) -> Output:
-    """Write the archive of SOURCE, or of all, to DIR: its records byte for byte in Parquet files, and a manifest about them.
+    """Write the archive of SOURCE, or of all sources, to DIR: records byte for byte in Parquet files, and a manifest.
 
-    The manifest names the topics, the offsets that are covered, gaps, and each file with its SHA-256. It is written last: a
-    folder without one is no export, and the command may be run again on it. Archive runs may go on meanwhile; `tandem maintain`
-    should not delete what is being read, so keep `keep.file_hours` above the time that an export takes. Needs neither Spark nor
-    the broker.
+    The manifest lists the topics, the covered offsets, gaps, and each file with its SHA-256. The command writes it last: a
+    folder without a manifest is not an export, and the command can be run on it again. Archive runs may continue meanwhile.
+    `tandem maintain` must not delete files that are being read, so keep `keep.file_hours` above the duration of an export.
+    Neither Spark nor the broker is needed.
     """
     tables = Tables(call.settings().state)
     project = definitions(call, tables)

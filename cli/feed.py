@@ -33,26 +33,29 @@ _SHOWN_EVERY = 1000
 def run(
     call: Call,
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file, unpacked if its name ends in .gz; - is standard input.")],
-    source: Annotated[str, typer.Option(help="The source whose topic takes the records.")],
-    topic: Annotated[str | None, typer.Option(help="Which of the source's topics, if it has several.")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to send. Unpacked if its name ends in .gz; - is standard input.")
+    ],
+    source: Annotated[str, typer.Option(help="The source whose topic receives the records.")],
+    topic: Annotated[str | None, typer.Option(help="The topic, if the source has several.")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what is appended, over rotations too, until interrupted.")
+        bool, typer.Option("--follow", help="Continue with appended lines, across file rotations, until interrupted.")
     ] = False,
     wait: Wait = False,
     within: Within = WITHIN_S,
 ) -> Output:
-    """Send each line of FILE, without its line end, as one record; blank lines too.
+    """Send each line of FILE as one record.
 
-    Where the source's decoder is CSV with a header, FILE's first line is sent with every row; where its values hold many
-    events of a line each, a record has as many lines, up to half a megabyte, if the source has no key. Blank lines are left
-    out then.
+    * A line ends with a line feed, or with a carriage return and a line feed. The line end is not sent.
+    * Blank lines are sent too, except where a record holds many lines.
+    * If the source's decoder is CSV with a header, FILE's first line is sent with every row.
+    * If a value of the source holds many events of a line each, a record has many lines, up to half a megabyte, unless the
+      source has a key.
+    * If the source has a key, each line is decoded to compute its key, in batches of up to a thousand lines; a line that
+      cannot be decoded is sent without a key. Otherwise the source's decoder reads the lines later.
 
-    Lines are sent as they are; the source's decoder reads them later, and now only if the source has a key, which a line that
-    decodes is sent with: lines then wait until there are a thousand, or no more. A line ends with a line feed, or a carriage
-    return and a line feed. Succeeds only if all replicas acknowledged every record. Needs the broker, not the speed layer.
-
-    With --wait it returns once answers count these very records, whatever else is sent; `uncounted` says how many they lack.
+    The command succeeds only if all replicas acknowledged every record. It needs the broker, not the speed layer. With --wait
+    it returns once answers count these records, whatever else is sent; `uncounted` is the number that they do not count yet.
     """
     if follow and (str(file) == "-" or file.suffix == ".gz"):
         raise typer.BadParameter("a stream or a packed file cannot be followed; leave out --follow")

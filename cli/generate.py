@@ -42,23 +42,31 @@ _TICK_S = 0.01
 def run(
     call: Call,
     *,
-    events: Annotated[int | None, typer.Option(min=0, help="How many samples; without it, until stopped.")] = None,
+    events: Annotated[int | None, typer.Option(min=0, help="Number of samples. Without it, until stopped.")] = None,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="Samples a second; without it, as fast as they are taken.")
+        float | None, typer.Option(min=0.001, help="Samples per second. Without it, as fast as the broker accepts them.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which samples: equal seed and base give equal ones.")] = 1,
-    base: Annotated[str, typer.Option(metavar="TIME", help="Event time of the first sample; without it, now.")] = "",
-    skip: Annotated[int, typer.Option(min=0, help="Samples sent by an earlier run: only counted in the truth.")] = 0,
-    duplicates: Annotated[float, typer.Option(min=0, max=1, help="Share of samples that repeat an earlier one.")] = 0.0,
-    topic: Annotated[str | None, typer.Option(help="Which of the source's topics, if it has several.")] = None,
-    truth: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write what every view must answer.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the samples: equal seed and base give equal samples.")] = 1,
+    base: Annotated[str, typer.Option(metavar="TIME", help="Event time of the first sample. Without it, now.")] = "",
+    skip: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Number of samples that an earlier run has sent: counted in the expected answers, not sent again."
+        ),
+    ] = 0,
+    duplicates: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of samples that repeat an earlier sample, 0 to 1.")
+    ] = 0.0,
+    topic: Annotated[str | None, typer.Option(help="The topic, if the source has several.")] = None,
+    truth: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the expected answers of every view.")] = None,
     wait: Wait = False,
     within: Within = WITHIN_S,
 ) -> Output:
-    """Send a project's made-up events to its source's topic, each acknowledged, and keep the truth about them.
+    """Generate sample events, send them to the source's topic, and record the expected answers.
 
-    The truth is written at the end, and when the command is told to stop by SIGTERM or Ctrl-C: it counts what was sent. With
-    --wait the command returns once answers count the very records that it has sent; `uncounted` says how many they lack.
+    The broker acknowledges each event. The file of expected answers counts the events that were sent; it is written at the
+    end, also after SIGTERM or Ctrl-C. With --wait the command returns once answers count the records that it has sent;
+    `uncounted` is the number that they do not count yet.
     """
     generator = load(call.project)
     sources = call.definitions().sources

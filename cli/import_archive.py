@@ -12,14 +12,17 @@ from cli.published import definitions
 from ledger.tables import Tables
 
 
-def run(call: Call, *, folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `tandem export` wrote.")]) -> Output:
-    """Make what DIR has, and the archive lacks, part of the archive of each source that DIR has.
+def run(
+    call: Call, *, folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `tandem export` wrote.")]
+) -> Output:
+    """Add the records of an export that the archive lacks to the archive of each exported source.
 
-    Every file is verified first: nothing is visible unless all are what the manifest says, and the archive has the same records
-    at the same positions and goes on where DIR does. Killed anywhere, run it again: the result is the same. Then `tandem archive`
-    decodes what came, and goes on with this installation's own topic, whose records come after the imported ones in the order of
-    the log. It wants `--new-topic` where that topic has the name of the exported one and is another. Needs neither Spark nor the
-    broker.
+    The command verifies every file first. Nothing becomes visible unless each file matches the manifest, and the archive has
+    the same records at the same positions and continues where DIR does. After a crash, run it again: the result is the same.
+
+    Then `tandem archive` decodes the imported records and continues with this installation's own topic, whose records follow
+    the imported ones in the order of the log. Add `--new-topic` to it where that topic has the same name as the exported topic
+    but is another topic. Neither Spark nor the broker is needed.
     """
     settings = call.settings()
     names = list(definitions(call, Tables(settings.state)).sources)

@@ -16,9 +16,9 @@ TEMPLATE: Final = Path(__file__).parent / "template"
 
 def run(
     call: Call,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder; made if it is not there.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder, created if absent.")],
 ) -> Output:
-    """Write a small project: definitions, settings, a test of the definitions, and sample events with a few faults."""
+    """Create a small project: definitions, settings, a test of the definitions, and sample events, a few of them invalid."""
     del call
     files = sorted(path for path in TEMPLATE.iterdir() if path.is_file())
     taken = [file.name for file in files if (directory / file.name).exists()]

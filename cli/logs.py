@@ -35,17 +35,17 @@ def run(
         list[str] | None, typer.Argument(metavar="[PART]...", help="Only these parts: broker, speed, spark-speed, recompute, ...")
     ] = None,
     *,
-    level: Annotated[Level, typer.Option(help="Leave out what matters less.")] = "info",
+    level: Annotated[Level, typer.Option(help="Show lines of this level and above.")] = "info",
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only what was said since: 30s, 10m, 2h, 3d, or a time (ISO 8601, UTC).")
+        str | None, typer.Option(metavar="TIME", help="Only lines since then: 30s, 10m, 2h, 3d, or a time (ISO 8601, UTC).")
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="The newest lines to show; 0 shows all.")] = 200,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Number of newest lines to show; 0 shows all.")] = 200,
+    follow: Annotated[bool, typer.Option("--follow", help="Print new lines as they arrive, until Ctrl-C.")] = False,
 ) -> Output | None:
-    """Show what the project's processes said, merged by time: the broker, the speed layer, Spark behind it, and batch runs.
+    """Show the log lines of the project's processes, merged by time: broker, speed layer, its Spark, and batch runs.
 
-    Each part has a file of JSON lines in `logs` of the state folder, and as many earlier ones as `logs.kept_files` says. With
-    `--json` one document has all lines; with `--follow`, too, each line is a document.
+    Each part writes a file of JSON lines in `logs` of the state folder and keeps `logs.kept_files` earlier files. With
+    `--json` one document has all lines; with `--json --follow` each line is a document.
     """
     settings = call.settings()
     state, hidden, chosen = settings.folder, secrets(settings), frozenset(names or ())

@@ -10,10 +10,10 @@ from cli.part_log import run_log
 
 
 def run(call: Call) -> Output:
-    """Make few files of many, take out what no kept publication needs, delete what nobody reads any more; say what that freed.
+    """Compact tables, delete rows and files that no retained publication uses, and report the freed space.
 
-    `[keep]` in tandem.toml says what is kept. Archive and recompute wait meanwhile, answers and the speed layer go on; that
-    layer keeps its own tables up.
+    `[keep]` in tandem.toml sets the retention. Archive and recompute runs wait meanwhile; answers and the speed layer
+    continue. The speed layer maintains its own tables.
     """
     settings = call.settings()
     with run_log(call, settings, "maintain") as say:

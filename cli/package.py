@@ -18,11 +18,11 @@ _LOCK: Final = folders.ROOT / "infra" / "build.lock"
 def run(
     call: Call,
     *,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write the wheel to.")] = Path("dist"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The wheel's folder.")] = Path("dist"),
 ) -> Output:
-    """Build the wheel, with the build backend that infra/build.lock pins; the first build installs that.
+    """Build the wheel with the build backend that infra/build.lock pins. The first build installs that backend.
 
-    `uv tool install` and `pip install` take the wheel, and fetch the other packages by the bounds of pyproject.toml.
+    `uv tool install` and `pip install` accept the wheel and install the other packages within the bounds of pyproject.toml.
     """
     backend = Environment("the build backend", folders.cache(call.environ) / "build", _LOCK)
     backend.provide(call.say, environ=call.environ)

@@ -29,12 +29,21 @@ def run(
     accept_gap: AcceptGap = None,
     accept_shorter_history: AcceptShorterHistory = False,
 ) -> Output:
-    """Compare the definitions in the project's folder with those that are published, and say what each change means.
+    """Compare the definitions in the project's folder with the published ones, and explain each change.
 
-    A change is of kind `none` (texts, units, formatting, labels: no number), `additive` (a new view or measure), `breaking` (a
-    number means something else, or is gone) or `source` (records become other events). Nothing is written, and nothing is
-    computed. Exit code 0: nothing differs; 3: something does; 1: it could not be compared, or could not be applied: a source
-    would not read what is published of it, or the log is not complete enough to build views from it anew.
+    Each change has one of these kinds:
+
+    * `none`: texts, units, formatting or labels; numbers stay the same
+    * `additive`: a new view or measure
+    * `breaking`: a number gets another meaning, or is removed
+    * `source`: records decode into other events
+
+    The command writes and computes nothing. Its exit code is:
+
+    * 0: the definitions are the same
+    * 3: they differ
+    * 1: they could not be compared or could not be applied: a source would not read what is published of it, or the log is not
+      complete enough to rebuild views from it
     """
     tables, wanted = Tables(call.settings().state), call.definitions()
     live = publications.latest(tables)

@@ -20,28 +20,32 @@ SHUT: Final = 3
 Gate = Annotated[
     str | None,
     typer.Option(
-        metavar="CONDITIONS", help="Only if all hold of every changed view, such as 'changed_keys < 1%, max_error < 5%'."
+        metavar="CONDITIONS",
+        help="Promote only if these conditions hold for every changed view. Example: 'changed_keys < 1%, max_error < 5%'.",
     ),
 ]
-MaxLag = Annotated[int, typer.Option(min=0, metavar="N", help="How many offsets its realtime views may be behind the live ones.")]
-Why = Annotated[str, typer.Option(metavar="TEXT", help="What `tandem history` says about it.")]
+MaxLag = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Number of offsets by which the release's realtime views may be behind the live ones."),
+]
+Why = Annotated[str, typer.Option(metavar="TEXT", help="The reason that `tandem history` shows.")]
 
 
 def run(
     call: Call,
     release: Annotated[
-        int | None, typer.Argument(metavar="[RELEASE]", help="The release; default the newest that is ready.")
+        int | None, typer.Argument(metavar="[RELEASE]", help="The release. Default: the newest ready one.")
     ] = None,
     *,
     gate: Gate = None,
     max_lag: MaxLag = 1000,
     why: Why = "",
-    check: Annotated[bool, typer.Option("--check", help="Only say whether the gate is open; exit code 3 if it is shut.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check the gate; the exit code is 3 if it is closed.")] = False,
 ) -> Output:
-    """Make a release live that `tandem apply` made ready: all of its views at once, in one publication.
+    """Make a release live that `tandem apply` has built: all of its views at once, in one publication.
 
-    A reader follows as soon as the release has come to where the reader stands. The release that was live is kept up for a
-    rollback, until it is retired. Figures of the gate: changed_keys, only_old, only_new, max_error, mean_error.
+    Readers switch when the release has reached the position of their answers. The release that was live stays up to date for a
+    rollback until it is retired. A gate's conditions may use changed_keys, only_old, only_new, max_error and mean_error.
     """
     conditions = () if gate is None else gates.parse(gate)
     if check:

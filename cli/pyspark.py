@@ -25,22 +25,27 @@ def run(
     call: Call,
     script: Annotated[Path | None, typer.Argument(metavar="[SCRIPT]", help="A Python script to run instead of a shell.")] = None,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="What the script is given as sys.argv.")
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Arguments of the script (sys.argv).")
     ] = None,
     *,
     publication: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="What this publication has below its cut, while it is kept.")
+        int | None, typer.Option(min=1, metavar="N", help="Read the batch views of this publication, if it is retained.")
     ] = None,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="TIME", help="The same of the publication that was live then (ISO 8601, UTC)."),
+        typer.Option(
+            "--as-of", metavar="TIME", help="Read the batch views of the publication that was live then (ISO 8601, UTC)."
+        ),
     ] = None,
 ) -> None:
-    """Open a PySpark shell, or run a script, in which everything that is published is a DataFrame, all at one snapshot.
+    """Open a PySpark shell, or run a script, with all published views, events and quarantine as DataFrames at one snapshot.
 
-    `spark` is the session, with Delta. `at` is the snapshot: `at.view("sales")`, `at.events("orders")`,
-    `at.quarantine("orders")`. `snapshot()` takes a newer one, `snapshot(publication=3)` or `snapshot(as_of=...)` one of the past.
-    For `spark.sql` they are `sales`, `orders_events` and `orders_quarantine`. They can be read and not written.
+    * `spark` is the session, with Delta.
+    * `at` is the snapshot: `at.view("sales")`, `at.events("orders")`, `at.quarantine("orders")`.
+    * `snapshot()` returns a newer snapshot; `snapshot(publication=3)` or `snapshot(as_of=...)` returns a past one.
+    * `spark.sql` knows them as `sales`, `orders_events` and `orders_quarantine`.
+
+    The DataFrames are read-only.
     """
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of both name a publication: give one of them")

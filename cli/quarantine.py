@@ -24,22 +24,23 @@ _AT: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,9}):(?P<offset>\d{
 def run(
     call: Call,
     *,
-    source: Annotated[str | None, typer.Option(metavar="NAME", help="Only this source's.")] = None,
-    reason: Annotated[str | None, typer.Option(metavar="REASON", help="Only those with this reason.")] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="Only records of this source.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="REASON", help="Only records with this reason.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N.")] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Decode them again, by the project's folder, and say what they would be.")
+        bool, typer.Option("--retry", help="Decode them again with the project folder's definitions, and show the results.")
     ] = False,
     at: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET", help="Of --retry: this record; may be repeated."),
+        typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET", help="With --retry: this record; may be repeated."),
     ] = None,
 ) -> Output:
-    """List the records that could not be read as events, the newest first, as `tandem archive` has filed them.
+    """List the records that could not be decoded, newest first, with reasons. `tandem archive` puts them into quarantine.
 
-    With `--retry` the newest 100 of one source (`--limit`, at most 1000), or those that `--at` names, are read from the archive
-    and decoded by the definitions in the project's folder: which would be events, and which not and why. Nothing is written:
-    `tandem apply` reads all records anew where the decoder has changed, and counts each event once, copies left out.
+    With `--retry` the command reads the newest 100 records of one source (`--limit`, at most 1000), or the records that `--at`
+    names, from the archive and decodes them with the definitions in the project's folder. It prints which would become events,
+    and why the others would not. It writes nothing: where the decoder has changed, `tandem apply` decodes all records again
+    and counts each event once.
     """
     tables = Tables(call.settings().state)
     decoders = _decoders(call, tables)

@@ -28,40 +28,52 @@ def run(
     *,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Rows with this value of a key; NAME alone is NULL. Once for each key."),
+        typer.Option(metavar="NAME=VALUE", help="Rows with this value of a key; NAME alone means NULL. Once per key."),
     ] = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Windows that start at or after this time (ISO 8601, UTC).")
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Windows that start before this time.")] = None,
     one: Annotated[
-        bool, typer.Option("--one", help="Everything from --from to --to as one window; both are bounds of the view's slices.")
+        bool,
+        typer.Option(
+            "--one", help="Merge everything from --from to --to into one window; both must be bounds of the view's slices."
+        ),
     ] = False,
     last_: Annotated[
         str | None,
-        typer.Option("--last", metavar="SPAN", help="The last 37m, 2h or 7d as one window; it ends with the slice that is now."),
+        typer.Option(
+            "--last", metavar="SPAN", help="Merge the last 37m, 2h or 7d into one window, which ends with the current slice."
+        ),
     ] = None,
     layer: Annotated[
         Layer | None,
-        typer.Option(help="What to count: the log below the cut, the log from the cut on, or both; both unless --publication."),
+        typer.Option(
+            help="batch: events below the cut. realtime: events from the cut on. merged: both. Default merged, with "
+            "--publication batch."
+        ),
     ] = None,
     publication: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="What this publication has below its cut (layer batch), while it is kept."),
+        typer.Option(min=1, metavar="N", help="Answer from the batch views of this publication, if it is retained."),
     ] = None,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="TIME", help="The same of the publication that was live then (ISO 8601, UTC)."),
+        typer.Option(
+            "--as-of", metavar="TIME", help="Answer from the batch views of the publication that was live then (ISO 8601, UTC)."
+        ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the first N rows.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Print only the first N rows.")] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Answer once all is counted that the log has now; exit with 3 if it is not in time.")
+        bool,
+        typer.Option("--wait", help="Wait until all records now in the log are counted; exit code 3 if that takes too long."),
     ] = False,
     within: Within = WITHIN_S,
 ) -> Output:
-    """Ask a published view. Rows come ordered by window start, then by the keys, NULL last.
+    """Query a published view. Rows are ordered by window start, then by the keys, NULL last.
 
-    One line on stderr says how many records of the log wait to be counted, and whether broker or speed layer is dead or stuck.
+    One line on stderr states how many records of the log are not counted yet, and whether the broker or the speed layer is
+    dead or stuck.
     """
     if last_ is not None and (from_, to, one) != (None, None, False):
         raise BadSelection("--last is a range of its own: it goes without --from, --to and --one")

@@ -23,12 +23,15 @@ from views.counted import counted
 def run(
     call: Call,
     views: Annotated[
-        list[str] | None, typer.Argument(metavar="[VIEW]...", help="Rebuild only these, at the published cut.")
+        list[str] | None, typer.Argument(metavar="[VIEW]...", help="Rebuild only these views, at the published cut.")
     ] = None,
     *,
     mode: Annotated[
         Mode,
-        typer.Option(help="Fold what is new since the published cut, or everything below the new one; auto is incremental."),
+        typer.Option(
+            help="incremental: fold the events since the published cut. full: fold all events below the new cut. auto: "
+            "incremental."
+        ),
     ] = "auto",
     from_: Annotated[
         str | None,
@@ -37,19 +40,21 @@ def run(
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Rebuild only windows that start before this time.")] = None,
     keep_cut: Annotated[bool, typer.Option("--keep-cut", help="Rebuild every view at the published cut.")] = False,
     archive_first: Annotated[
-        bool, typer.Option("--archive", help="First archive what is new in the log, as `tandem archive` does.")
+        bool, typer.Option("--archive", help="First archive new records, as `tandem archive` does.")
     ] = False,
-    raw: Annotated[bool, typer.Option("--raw", help="Read the archive itself, not the events decoded from it.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Decode the archived records again instead of reading the decoded events.")
+    ] = False,
     accept_gap: AcceptGap = None,
     publish_anyway: Annotated[
-        bool, typer.Option("--publish-anyway", help="Publish although what was served differs and nothing explains it.")
+        bool, typer.Option("--publish-anyway", help="Publish even if served answers differ without an explanation.")
     ] = False,
 ) -> Output:
-    """Fold what is archived into batch views, and publish them with their cut.
+    """Fold the archived events into batch views, and publish the views with their cut.
 
-    What is new is added to what is published; a source is folded whole where that is not possible, and with `--mode full`.
-    The definitions are those of the published release, whatever the project's folder says by now; releases that stand beside it
-    are brought up to date, too. After a rollback nothing is published until `tandem resume`.
+    By default new events are added to the published views; where that is not possible, and with `--mode full`, a source is
+    folded from its start. The command uses the definitions of the published release, not the project folder's, and also
+    updates the releases that are kept beside it. After a rollback it publishes nothing until `tandem resume`.
     """
     if (from_ is None) != (to is None):
         raise BadRequest("--from and --to go together: windows are rebuilt between two times")

@@ -17,19 +17,23 @@ from views.errors import TandemError
 def run(
     call: Call,
     *,
-    source: Annotated[str, typer.Argument(help="The source whose archive is sent.")],
-    to: Annotated[str, typer.Option(metavar="TOPIC", help="A topic that is empty or absent.")],
+    source: Annotated[str, typer.Argument(help="The source whose archived records are sent.")],
+    to: Annotated[str, typer.Option(metavar="TOPIC", help="An empty or absent topic.")],
     from_: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="POSITION", help="Leave out what lies before TOPIC-ID/PARTITION:OFFSET; may be repeated."),
+        typer.Option("--from", metavar="POSITION", help="Skip records before TOPIC-ID/PARTITION:OFFSET; may be repeated."),
     ] = None,
 ) -> Output:
-    """Send every archived record of SOURCE to TOPIC: the same key, value, headers and timestamp, in the same partition and order.
+    """Send every archived record of SOURCE to TOPIC with the same key, value, headers, timestamp, partition and order.
 
-    Topics of the source, and the generations of each, come one after the other in a partition, in the order of the log. Offsets
-    are not kept: gaps, records of aborted transactions and markers take none. A topic that is made for it keeps records of any
-    age, as retention by their old timestamps would delete them at once. Killed, it goes on from the topic's end when it is run
-    again. Then counts are verified by partition. Needs the broker, not Spark.
+    * Within a partition, the source's topics, and the generations of each topic, follow one another in the order of the log.
+    * Offsets change: gaps, records of aborted transactions and markers do not take one in TOPIC.
+    * If the command creates TOPIC, that topic retains records of any age; retention by their old timestamps would delete them
+      at once.
+    * After a crash, run it again: it continues from the topic's end.
+    * At the end it verifies the counts of each partition.
+
+    The broker is needed; Spark is not.
     """
     settings = call.settings()
     chosen = source_of(definitions(call, Tables(settings.state)), source)

@@ -12,7 +12,11 @@ from ledger import promotion
 from ledger.tables import Tables
 
 
-def run(call: Call, release: Annotated[int, typer.Argument(metavar="RELEASE", help="Its number.")], *, why: Why = "") -> Output:
-    """Let a release go: the speed layer and recomputes keep it up no longer, and `tandem maintain` frees what it alone needs."""
+def run(
+    call: Call, release: Annotated[int, typer.Argument(metavar="RELEASE", help="The release's number.")], *, why: Why = ""
+) -> Output:
+    """Retire a release: the speed layer and recomputes stop updating it, and `tandem maintain` deletes the files that only it
+    uses.
+    """
     gone = promotion.retire(Tables(call.settings().state), release, by=who(call, "retire"), at=datetime.now(UTC), why=why)
     return Output({"release": gone.state.release, "stage": gone.stage}, f"release {release} is retired")

@@ -15,15 +15,16 @@ from ledger.tables import Tables
 def run(
     call: Call,
     number: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="The publication; default the one before the live one.")
+        int | None, typer.Argument(metavar="[N]", help="The publication. Default: the one before the live one.")
     ] = None,
     *,
     why: Why = "",
 ) -> Output:
-    """Make an earlier publication live again, at once; recomputes then publish nothing until `tandem resume`.
+    """Make an earlier publication live again at once. Recomputes publish nothing until `tandem resume`.
 
-    One of the live release answers as it did, with what the speed layer has counted since. One of another release answers as
-    that release stands now, kept up to the end of the log; after `keep.release_days`, or once it is retired, it is gone.
+    A publication of the live release answers with its batch views plus all events that the speed layer has counted since. A
+    publication of another release answers from that release, which is kept up to date with the log; it is deleted after
+    `keep.release_days`, or when it is retired.
     """
     settings, at = call.settings(), datetime.now(UTC)
     keep = settings.keep

@@ -36,18 +36,20 @@ _FIRST_DAYS = 365
 def run(
     call: Call,
     *,
-    host: Annotated[str, typer.Option(help="The address to listen at; one that others reach needs a certificate.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="The address to listen on. An address that other machines can reach needs a certificate.")
+    ] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one. Else what serving.port says.")
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 picks a free port. Default: serving.port.")
     ] = None,
-    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate and its chain, PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key, PEM.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate and its chain in PEM format.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key in PEM format.")] = None,
 ) -> None:
-    """Answer over HTTP until Ctrl-C or a plain kill: rows, look-ups, SQL, views, status, figures; and take events into the log.
-    docs/serve.md shows how.
+    """Serve rows, look-ups, SQL, views, status and metrics over HTTP, and accept events, until Ctrl-C or SIGTERM.
 
-    Nobody may anything without a token (`tandem token`) or one of the identity provider of [serving.oidc]. The first start makes
-    a token with all rights and says in which file it is. With `--json` a line with the address is printed once answers are given.
+    docs/serve.md describes the routes. Every route except /healthz and /readyz needs a token (`tandem token`) or a token of
+    the identity provider in [serving.oidc]. The first start creates a token with all rights and prints the name of its file.
+    With `--json` the command prints one line with the address when it is ready to answer.
     """
     settings = call.settings()
     if (tls_cert is None) != (tls_key is None):

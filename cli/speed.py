@@ -11,9 +11,10 @@ from speed.query import CONF
 
 
 def run(call: Call) -> None:
-    """Fold the log's tail into real-time views until stopped (by Ctrl-C, or by `tandem down` if `up` has started it).
+    """Fold new events into realtime views until stopped by Ctrl-C, or by `tandem down` if `up` has started it.
 
-    Runs the published definitions; if nothing is published yet, the project's become publication 1.
+    The speed layer runs the published definitions. Before the first publication, the project's definitions become publication
+    1.
     """
     settings = call.settings()
     try:

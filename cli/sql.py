@@ -23,18 +23,21 @@ def run(
     call: Call,
     statement: Annotated[
         str | None,
-        typer.Argument(help="One SELECT; read from standard input if that is no terminal, and asked for at a prompt otherwise."),
+        typer.Argument(help="One SELECT. Without it, a prompt on a terminal, else standard input."),
     ] = None,
     *,
-    format_: Annotated[Format, typer.Option("--format", help="How rows are shown.")] = "box",
-    seconds: Annotated[float, typer.Option(min=0.1, help="What a statement may take.")] = 60.0,
-    memory: Annotated[int, typer.Option(min=64, metavar="MIB", help="What a statement may use beside the views.")] = 1024,
-    rows: Annotated[int, typer.Option(min=1, metavar="N", help="How many rows a result may have.")] = 1_000_000,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = "box",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Maximum duration of a statement.")] = 60.0,
+    memory: Annotated[
+        int, typer.Option(min=64, metavar="MIB", help="Maximum memory of a statement, not counting the views.")
+    ] = 1024,
+    rows: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of rows in a result.")] = 1_000_000,
 ) -> Output | None:
-    """Ask the published views in SQL: DuckDB's, one SELECT at a time, each view a table at one common snapshot.
+    """Query the published views in DuckDB's SQL, one SELECT at a time. Each view is a table; all share one snapshot.
 
-    A statement runs in a process of its own, which has nothing but the views that it names. docs/sql.md says more. One line on
-    stderr says how many records of their logs wait to be counted, and whether broker or speed layer is dead or stuck.
+    Each statement runs in its own process, which can read only the views that the statement names. See docs/sql.md. One line
+    on stderr states how many records of their logs are not counted yet, and whether the broker or the speed layer is dead or
+    stuck.
     """
     limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     settings = call.settings()

@@ -33,27 +33,44 @@ from views.view import View
 
 
 def run(call: Call) -> Output:
-    """Show what runs, and for each source and view how far it has come. Exits with 3 if a part is dead, stuck or given up.
+    """Show the running parts, and the progress of each source and view. Exits with 3 if a part is dead, stuck or given up.
 
-    `parts` gives the state of each part: `running`, `behind`, `starting`, `stuck`, `dead`, `given_up` or `not_started`; whether
-    it is `red`, since when, why, what to do, and how many seconds ago it worked last.
+    The document of `--json` has, for the parts:
 
-    `decoded`, `quarantined` and `others` (records of other sources in the same topics) count each record once, also one that
-    holds several events, by whichever layer has come further; `duplicates` and `conflicts` are events among what merged answers
-    count, `late` too: it is the speed layer's label, since it alone sees events in their order. `ahead` are events, copies too,
-    whose time is more than the source's `clock_skew` after their record's timestamp: they count, and move no watermark.
-    `repaired` are the copies, older than the horizon, that the last recompute took out of the answers, null where nobody can
-    tell. `watermark` is how far event time has come for them, and `after_final` counts a view's events that came into windows
-    that answers had labelled final. `exactness` says how exact a view's merged rows are, and why. `standing` are the releases
-    that are kept up beside the live one, and how far their realtime views are behind it; of one that failed lately it says why.
-    `positions` are where merged answers stand; `identities_since` is since when duplicates are known, where `speed.identities_mb`
-    is too small for the source's horizon, else null; `behind_bridge` says that the speed layer went on beyond a stretch that it
-    did not read, and that answers follow once a recompute has published it. `log_end` and `lag` are null, and `log_end_problem`
-    says why, while the broker does not tell.
-    `waiting` are the sources for which the speed layer waits for a broker that does not answer, since when and why.
-    `until_loss` says how many `seconds` and `offsets` are left until the topic's retention may delete what is not archived,
-    null where nothing is limited or waits, how many are `lost`, and a `warning` where there is one. `gaps` are the losses that
-    `archive` has recorded, each with its name, and a `warning` that says how to go on until a recompute has accepted it.
+    * `parts`: each part's state (`running`, `behind`, `starting`, `stuck`, `dead`, `given_up` or `not_started`); whether it is
+      `red`, since when, why, how to fix it, and how many seconds ago it last worked.
+
+    For each source:
+
+    * `decoded`, `quarantined`, `others` (records of other sources in the same topics): number of records, from whichever layer
+      has read further. A record with several events counts once.
+    * `duplicates`, `conflicts`: number of events among those that merged answers count.
+    * `late`: the same; only the speed layer labels events late, because only it reads them in order.
+    * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's
+      timestamp. They count, but do not move the watermark.
+    * `repaired`: duplicates, older than the horizon, that the last recompute removed from the answers; null if unknown.
+    * `watermark`: the watermark of merged answers.
+    * `positions`: where merged answers stand.
+    * `identities_since`: since when duplicates are recognised, if `speed.identities_mb` is too small for the source's horizon;
+      else null.
+    * `behind_bridge`: the speed layer skipped a stretch of the log; answers follow when a recompute has published that
+      stretch.
+    * `log_end`, `lag`: null while the broker does not answer; `log_end_problem` is the reason.
+    * `waiting`: since when and why the speed layer waits for a broker that does not answer.
+    * `until_loss`: `seconds` and `offsets` until the topic's retention may delete records that are not archived, null without
+      a limit or a backlog; the number of `lost` offsets; and a `warning`, if any.
+    * `gaps`: the losses that `archive` has recorded, each with its name, and a `warning` that explains how to continue until a
+      recompute has accepted the gap.
+
+    For each view:
+
+    * `after_final`: number of events that arrived in windows that answers had already labelled final.
+    * `exactness`: how exact merged rows are, and why.
+
+    For releases:
+
+    * `standing`: the releases that are kept up to date beside the live one, and how far their realtime views are behind it; if
+      one failed recently, the reason.
     """
     settings = call.settings()
     tables, now = Tables(settings.state), datetime.now(UTC)

@@ -1,12 +1,15 @@
-"""Options on what terms views may be built from a log that is not complete."""
+"""Options that allow views to be built from an incomplete log."""
 
 from typing import Annotated
 
 import typer
 
 AcceptGap = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Count without the offsets of this gap; may be repeated.")
+    list[str] | None, typer.Option(metavar="NAME", help="Accept this named gap and count without its offsets; may be repeated.")
 ]
 AcceptShorterHistory = Annotated[
-    bool, typer.Option("--accept-shorter-history", help="Build also where the archive has less than the live views counted.")
+    bool,
+    typer.Option(
+        "--accept-shorter-history", help="Build even if the archive has fewer records than the live views have counted."
+    ),
 ]

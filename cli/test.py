@@ -30,23 +30,25 @@ _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def run(
     call: Call,
     *,
-    all_: Annotated[bool, typer.Option("--all", help="Run the slow tests too, and look longer for counterexamples.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also run the slow tests, and search longer for counterexamples.")] = False,
     mutants: Annotated[
         bool,
         typer.Option(
             "--mutants",
-            help="Plant small bugs in the files or folders that are named and run the tests that reach them, instead.",
+            help="Run mutation tests instead: change the named files or folders slightly, and run the tests that reach each "
+            "change.",
         ),
     ] = False,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="-- ARGUMENTS",
-            help="For pytest, such as `-n 0`; with --mutants files, folders, `--sample N`, `--seed SEED` (`-- --help`).",
+            help="Arguments for pytest, such as `-n 0`. With --mutants: files, folders, `--sample N`, `--seed SEED` (see `-- "
+            "--help`).",
         ),
     ] = None,
 ) -> Output:
-    """Run lint, types, import directions and the tests of this checkout."""
+    """Check lint, types and import directions of this checkout, and run its tests."""
     if mutants and all_:
         raise TandemError("--all and --mutants are two runs; type one of them")
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}

@@ -17,28 +17,28 @@ from views.errors import TandemError, listed
 def run(
     call: Call,
     what: Annotated[Literal["create", "list", "revoke"], typer.Argument(metavar="create|list|revoke", help="What to do.")],
-    name: Annotated[str | None, typer.Argument(help="The token's name; `list` takes none.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The token's name; not for `list`.")] = None,
     *,
     may: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="VERB", help="What its holder may: read, sql, ingest or admin; may be repeated. `create` needs one."
+            metavar="VERB", help="A right of the token: read, sql, ingest or admin; may be repeated. `create` needs at least one."
         ),
     ] = None,
     view: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only of this view; may be repeated. All views without it.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this view; may be repeated. Default: all views.")
     ] = None,
     row: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Only rows with this value of a key; NAME alone is NULL. Once for each key."),
+        typer.Option(metavar="NAME=VALUE", help="Only rows with this value of a key; NAME alone means NULL. Once per key."),
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="For how many days it is valid.")] = 90,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Number of days until the token expires.")] = 90,
 ) -> Output:
-    """Make, list and revoke the tokens of `tandem serve`.
+    """Create, list and revoke the tokens of `tandem serve`.
 
-    A token's secret is printed when it is made and never again: the state folder has its hash. `--view` and `--row` narrow what
-    it allows; a view that has no key of that name is not readable with `--row`. Revoking has effect on a running server's next
-    request.
+    A token's secret is printed once, when the token is created; the state folder stores only its hash. `--view` and `--row`
+    narrow what the token allows: with `--row`, a view that lacks this key is not readable. A running server rejects a revoked
+    token from its next request on.
     """
     file, now = tokens.file_of(call.settings().folder), datetime.now(UTC)
     if what == "list":

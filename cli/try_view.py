@@ -20,9 +20,14 @@ from views.rows import to_rows
 def run(
     call: Call,
     view: Annotated[str, typer.Argument(help="The view's name.")],
-    file: Annotated[Path, typer.Argument(help="A file as `tandem feed` sends it; .gz is unpacked, - is standard input.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A file of records, as `tandem feed` reads it. Unpacked if its name ends in .gz; - is standard input."
+        ),
+    ],
 ) -> Output:
-    """Answer a view from a file's lines, and show the lines that are no events. Needs no Java, no Kafka and no tables."""
+    """Answer a view from a file's lines, and show the lines that cannot be decoded. Java, Kafka and tables are not needed."""
     views = call.definitions().views
     if view not in views:
         raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")

@@ -24,8 +24,8 @@ from views.source import Source
 PATIENCE_S = 1.0
 """Seconds that a command waits, beyond its answer, for a broker to tell where the log ends."""
 
-Wait = Annotated[bool, typer.Option("--wait", help="Return once the records are counted; exit with 3 if they are not in time.")]
-Within = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How long --wait waits.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the records are counted; exit code 3 if that takes too long.")]
+Within = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Maximum time of --wait.")]
 WITHIN_S = 60.0
 
 

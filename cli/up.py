@@ -20,20 +20,23 @@ def run(
     call: Call,
     *,
     with_airflow: Annotated[
-        bool, typer.Option("--airflow", help="Also a local Airflow, which recomputes, verifies and maintains on schedule.")
+        bool,
+        typer.Option("--airflow", help="Also start a local Airflow, which recomputes, verifies and maintains on a schedule."),
     ] = False,
     with_server: Annotated[
-        bool, typer.Option("--serve", help="Also the server, which answers over HTTP on 127.0.0.1 at serving.port.")
+        bool, typer.Option("--serve", help="Also start the HTTP server on 127.0.0.1 at serving.port.")
     ] = False,
 ) -> Output:
-    """Start the broker and the speed layer of the project, make its topics, and return when all of it works.
+    """Start the project's broker and speed layer, create its topics, and return when all parts work.
 
-    A supervisor keeps them running until `tandem down`, whatever becomes of this terminal: it restarts a part that ends or hangs,
-    waits longer after each failure, and gives up after `supervisor.failures` in a row; `tandem up` then tries again. What runs
-    already is left alone, and `up` returns when each part has answered, or looked at the log, since it began.
+    A supervisor keeps the parts running until `tandem down`, even if this terminal closes:
 
-    With --airflow also an Airflow of this project, on 127.0.0.1; the first time it is installed into .venv-airflow and its
-    password is shown. With --serve also `tandem serve`. Once started they are kept running like the others.
+    * It restarts a part that ends or hangs, and waits longer after each failure.
+    * It gives up on a part after `supervisor.failures` failures in a row; the next `tandem up` tries again.
+    * It leaves a running part alone. `up` returns when each part has answered or polled the log.
+
+    With --airflow, `up` also starts a local Airflow on 127.0.0.1. The first time it installs Airflow into .venv-airflow and
+    prints the password. With --serve it also starts `tandem serve`. The supervisor keeps both running too.
     """
     settings = call.settings()
     if (wider := private.narrow(settings.folder)) is not None:

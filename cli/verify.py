@@ -76,13 +76,14 @@ def run(
     views: Annotated[list[str] | None, typer.Argument(metavar="[VIEW]...", help="The views to verify.")] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Verify every view.")] = False,
-    keys: Annotated[int, typer.Option(min=0, metavar="N", help="Hold so many keys of each view against the plain oracle.")] = 20,
+    keys: Annotated[int, typer.Option(min=0, metavar="N", help="Number of keys of each view to compare with the oracle.")] = 20,
 ) -> Output:
     """Replay the archive below the published cut through the speed path, fold it through the batch path, and compare.
 
-    Both are compared with each other and with what is published, and that, for some keys, with the plain oracle: with what the
-    definition says of their events one by one, in plain Python. A difference that nothing explains gives exit code 1, as it
-    stops a recompute. Nothing is published or kept. Recompute and maintain wait meanwhile; answers and the speed layer go on.
+    The command compares both results with each other and with the published answers. For some keys it also compares the
+    published answers with the oracle, which evaluates the definition event by event in plain Python. An unexplained difference
+    gives exit code 1; the same difference stops a recompute. Nothing is published or kept. Recompute and maintain wait
+    meanwhile; answers and the speed layer continue.
     """
     if bool(views) == every:
         raise TandemError("name the views to verify, or --all")

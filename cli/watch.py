@@ -24,14 +24,17 @@ def run(
     view: Annotated[str, typer.Argument(help="The view's name.")],
     *,
     since: Annotated[
-        str | None, typer.Option(metavar="TOKEN", help="Go on where an earlier watch ended: the last token that it printed.")
+        str | None, typer.Option(metavar="TOKEN", help="Continue after an earlier watch: the last token that it printed.")
     ] = None,
 ) -> None:
-    """Print the rows of a view that are other than before, as they are now, at every commit and publication, until Ctrl-C.
+    """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
 
-    `+` is a row as it is now, `-` the keys and window of a row that is no more, and `#` the token from which `--since` goes on,
-    without loss or repeat. With `--json` a line for each look that found changes has all three. Past what the tables keep a token
-    is refused: `query` tells all rows then.
+    * `+` is a new or changed row.
+    * `-` is the keys and window of a deleted row.
+    * `#` is the token for `--since`, which continues without loss or repetition.
+
+    With `--json` each update is one line with all three. A token expires when the tables no longer keep its snapshot; then
+    `query` returns all rows.
     """
     settings = call.settings()
     store = Store(Tables(settings.state), secrets.randbits(64), settings.serving.memory_mb << 20)

@@ -25,7 +25,7 @@ with DAG(
         "max_lag": Param(1000, type="integer", minimum=0, description="Offsets that the release may be behind at promotion."),
         "accept_gap": Param([], type="array", items={"type": "string"}, description="Gaps of the log to count without."),
         "accept_shorter_history": Param(default=False, type="boolean", description="Build from less than what was counted."),
-        "why": Param("reprocess", type="string", description="What `tandem history` says about it."),
+        "why": Param("reprocess", type="string", description="The reason that `tandem history` shows."),
     },
     **common(CONFIGURED),
 ):

@@ -1,4 +1,4 @@
-"""`tandem demo`: the platform alive on this machine, or with --once the proof of its answers."""
+"""`tandem demo`: run the whole platform on this machine; with --once, verify its answers."""
 
 import time
 from dataclasses import replace
@@ -21,19 +21,23 @@ from views.errors import TandemError
 def run(
     call: Call,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Without a terminal: prove every exact answer, then end.")] = False,
-    events: Annotated[int, typer.Option(min=100, help="With --once, how many events.")] = 200_000,
-    rate: Annotated[float, typer.Option(min=1, help="Events sent a second, at most.")] = 2_000.0,
+    once: Annotated[bool, typer.Option("--once", help="Run without a terminal: verify every exact answer, then exit.")] = False,
+    events: Annotated[int, typer.Option(min=100, help="With --once: number of events to send.")] = 200_000,
+    rate: Annotated[float, typer.Option(min=1, help="Maximum number of events sent per second.")] = 2_000.0,
     with_airflow: Annotated[
-        bool, typer.Option("--airflow", help="Airflow archives and recomputes, every minute, by its own scheduler.")
+        bool, typer.Option("--airflow", help="Let Airflow's scheduler archive and recompute every minute.")
     ] = False,
 ) -> Output:
-    """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of the demo's own.
+    """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of its own.
 
-    On a terminal it shows what happens until Ctrl-C. With --once it sends a number of events, and three times compares every
-    answer of every exact measure with the generator's truth: while realtime views cover the tail, after a batch of everything,
-    and after the speed layer was killed and started again. Succeeds only if all agree. With --airflow the batch runs are those
-    of the DAG `recompute`.
+    On a terminal the demo shows live figures until Ctrl-C. With --once it sends a fixed number of events and compares every
+    answer of every exact measure with the generator's expected answers three times:
+
+    * while realtime views cover the newest events
+    * after a batch run over all events
+    * after the speed layer was killed and restarted
+
+    The demo succeeds only if all answers agree. With --airflow the DAG `recompute` makes the batch runs.
     """
     console = call.console()
     if not once and (call.json or not console.is_terminal):

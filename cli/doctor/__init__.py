@@ -1,4 +1,4 @@
-"""`tandem doctor`: what this machine and this project run on, each thing looked at, and what mends what is wrong."""
+"""`tandem doctor`: check the machine and the project, and explain how to fix each problem."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,11 +19,17 @@ _SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
 
 
 def run(call: Call) -> Output:
-    """Look at Java, Python, jars, ports, disk, clock, broker and topics, tables, locks and what was left over; say what mends it.
+    """Check the machine, the broker, the tables and the project's state, and explain how to fix each problem.
 
-    Each finding is `ok`, `warn` (it works, and may not for long), `fail`, or `unknown` where something that it needs is not
-    there. Only `fail` gives exit code 1. Nothing is changed, and neither Spark nor a broker is started. docs/doctor.md lists
-    what each check may find.
+    The checks cover Java, Python, jars, ports, disk, clock, broker, topics, tables, locks and files that earlier runs left.
+    docs/doctor.md lists the findings of each check. Each finding has one of these outcomes:
+
+    * `ok`: in order
+    * `warn`: works now, but may fail later
+    * `fail`: must be fixed; the exit code is 1
+    * `unknown`: could not be checked, because something that the check needs is missing
+
+    The command changes nothing and starts neither Spark nor a broker.
     """
     found = list(examine(Subject(call, datetime.now(UTC))))
     healthy = all(finding.outcome != "fail" for _, finding in found)

@@ -32,11 +32,11 @@ def run(
         int | None, typer.Option(min=1, max=65535, help="Serve on this port of 127.0.0.1 until Ctrl-C, instead of printing once.")
     ] = None,
 ) -> Output | None:
-    """Print the project's figures as Prometheus reads them, or serve them.
+    """Print the project's metrics in Prometheus's text format, or serve them.
 
-    They are what `status` and `audit` tell, and what the runs and the tables took; docs/metrics.md lists them all. Every
-    scrape reads the tables anew, so the numbers are right whatever started or ended meanwhile. Where the tables or the project
-    cannot be read, what is printed once fails, and what is served has `tandem_scrape_success` 0 alone.
+    The metrics are the figures of `status` and `audit`, plus durations of runs and sizes of tables; docs/metrics.md lists
+    them. Every scrape reads the tables, so the values are right whichever processes started or ended. If the tables or the
+    project cannot be read, the command fails; with --port the page has `tandem_scrape_success` 0 alone.
     """
     registry = CollectorRegistry()
     if port is None:

@@ -151,3 +151,11 @@ def test_only_what_a_command_needs_is_imported() -> None:
         "print({'pyspark', 'confluent_kafka', 'kafka', 'batch', 'speed'} & set(sys.modules), file=sys.stderr)"
     )
     assert done.stderr == "set()\n"
+
+
+def test_help_prints_each_item_of_a_list_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["apply", "--help"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line[:5] for line in printed if line[2:3].isdigit()] == ["  1. ", "  2. ", "  3. "]
+    assert main(["plan", "--help"]) == 0
+    assert sum(line.startswith("  * `") for line in capsys.readouterr().out.splitlines()) == 4

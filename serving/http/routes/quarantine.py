@@ -20,7 +20,7 @@ from views.rows import utc_text
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 
 Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
-Reason = Annotated[str | None, Query(description="Only those with this reason.", max_length=200)]
+Reason = Annotated[str | None, Query(description="Only records with this reason.", max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Before = Annotated[str | None, Query(description="Those before: `next` of the page of newer ones.", max_length=400)]
 

@@ -46,7 +46,7 @@ def _run(request: Request, number: UUID) -> Run:
 
 @router.post("/runs/plan", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def plan(request: Request, response: Response, body: Plan) -> Started:
-    """Say what the project's definitions change of what is published: `tandem plan`. It has no effect."""
+    """Show how the project's definitions differ from the published ones: `tandem plan`. It has no effect."""
     return _started(request, response, "plan", body.words(), effect=False)
 
 
