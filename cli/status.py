@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +20,7 @@ from serving.following import UNPUBLISHED
 from serving.gaps import gap_document
 from serving.log_ends import LogEnd, log_ends
 from serving.part_signs import part_states
+from serving.part_state import BROKER, PartState
 from serving.provenance import age, written
 from serving.reader import Reader
 from serving.snapshot import Snapshot, Tail, provenance_of
@@ -30,6 +31,8 @@ from views.counted import counted
 from views.rows import utc_text
 from views.source import Source
 from views.view import View
+
+_MOMENT_S: Final = 2
 
 
 def run(call: Call) -> Output:
@@ -92,6 +95,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     running = progress.read(settings.folder)
     waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
     states = part_states(settings, now=now, snapshot=None if reader is None else reader.snapshot())
+    settings = _patient(settings, states)
     found = {
         "project": str(call.project),
         "state": settings.state,
@@ -132,6 +136,14 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
     kept_up = [one.to_json() for one in beside(tables, publication, days=settings.keep.release_days, now=now)]
     return {**found, "standing": kept_up}
+
+
+def _patient(settings: Settings, states: Iterable[PartState]) -> Settings:
+    """The settings with which the broker is asked: only for a moment where its state says that it will hardly answer."""
+    if not any(one.red and one.part == BROKER for one in states):
+        return settings
+    brief = msgspec.structs.replace(settings.kafka, timeout_s=min(settings.kafka.timeout_s, _MOMENT_S))
+    return msgspec.structs.replace(settings, kafka=brief)
 
 
 def _source(

@@ -18,8 +18,8 @@ from infra.supervision.record import Part, Supervision, Wanted
 from views.errors import TandemError
 
 _LOOK_S: Final = 0.1
-_SILENT_S: Final = 15.0
-"""A supervisor that does not come round for so long hangs: it never blocks."""
+_SILENT_S: Final = 2.0 * GRACE_S + 5.0
+"""A supervisor that does not come round for longer than this hangs: it blocks at most while it buries a part."""
 
 
 class NotUp(TandemError):
@@ -58,17 +58,27 @@ class Supervised:
             raise
 
     def _supervisor(self) -> Process | None:
-        """The supervisor, if it runs; one that hangs is killed, and its parts with it."""
-        state = self.settings.folder
-        found = processes.running(state, record.NAME)
-        if found is None:
-            return None
-        told = record.read(state)
-        if told and told.pid == found.pid and time.monotonic() - told.at > _SILENT_S:
-            self.call.say(f"the supervisor (process {found.pid}) hangs and is killed with its parts")
-            processes.stop(state, found, seconds=0)
-            return None
-        return found
+        """The supervisor once its loop has turned since `asked`, None if none runs; one that hangs is killed with its parts."""
+        found = processes.running(self.settings.folder, record.NAME)
+        while found is not None and processes.alive(found):
+            told = record.read(self.settings.folder)
+            if told is None or told.pid != found.pid or told.at > self.asked:
+                return found
+            if self._hung(found):
+                return None
+            time.sleep(_LOOK_S)
+        return None
+
+    def _hung(self, supervisor: Process) -> bool:
+        """Whether a supervisor did not come round for too long, and was killed for that."""
+        told = record.read(self.settings.folder)
+        # One that has just been started has imports to do before it writes.
+        heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
+        if time.monotonic() - heard <= bound:
+            return False
+        self.call.say(f"the supervisor (process {supervisor.pid}) hangs and is killed with its parts")
+        processes.stop(self.settings.folder, supervisor, seconds=0)
+        return True
 
     def _start(self) -> Process:
         command = [sys.executable, "-m", "cli.supervisor", "--project", str(self.call.project)]
@@ -98,6 +108,8 @@ class Supervised:
             if not processes.alive(supervisor):
                 lines = "\n".join(f"  {line}" for line in processes.last_lines(Path(supervisor.log)))
                 raise Crashed(f"the supervisor ended; the last lines of {supervisor.log}:\n{lines}")
+            if self._hung(supervisor):
+                raise NotUp("the supervisor hung while `up` waited for it; `tandem up` starts everything again")
             if (told := self._told(supervisor)) and (part := told.part(name)):
                 if failures is None:
                     # What ran may end once: the next one is to become ready.

@@ -10,7 +10,7 @@ from cli import parts
 from cli.call import Call, Output
 from cli.published import definitions
 from cli.supervising import Supervised
-from infra import airflow, broker, kafka, private, processes
+from infra import airflow, broker, broker_login, kafka, private, processes
 from infra.settings import Settings
 from ledger.tables import Tables
 from views.source import APPEND_TIME, Source
@@ -48,6 +48,8 @@ def run(
             if not processes.running(settings.folder, broker.NAME):
                 broker.refuse_taken_port(settings)
                 call.say("starting the broker")
+            elif fault := broker_login.fault(settings):
+                call.say(f"{fault}; the supervisor restarts the broker with the file's password, or with a new one")
             supervised.provide([broker.NAME])
         _make_topics(settings, sources)
         if not processes.running(settings.folder, parts.SPEED):

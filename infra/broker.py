@@ -131,7 +131,8 @@ def begin(settings: Settings, *, environ: Mapping[str, str], dies_with_us: bool 
 def answers(settings: Settings, *, setup: str = "") -> bool:
     """Whether the broker that was begun last answers, knows the project's login and lets it in.
 
-    With `setup`, the password that `begin` gave, the login is recorded first: until it has answered once.
+    With `setup`, the password that `begin` gave, the login is recorded first: until the broker has answered once. Without it
+    BrokerRefused is raised.
     """
     bootstrap = _bootstrap(_remembered(settings))
     try:
@@ -139,7 +140,9 @@ def answers(settings: Settings, *, setup: str = "") -> bool:
             return False
         connection = kafka.connect(broker_login.address(settings, bootstrap))
         kafka.describe(connection, ["tandem-is-it-ready"])
-    except kafka.NoBroker:
+    except kafka.NoBroker as error:
+        if isinstance(error, kafka.BrokerRefused) and not setup:
+            raise
         return False
     return True
 
@@ -154,7 +157,7 @@ def _configure(settings: Settings, home: Path, data: Path, ports: _Ports, setup:
         controller=ports.controller,
         mechanism=mechanism,
         scram=mechanism.lower(),
-        own=kafka.jaas(mechanism, broker_login.USER, password),
+        own=broker_login.configured(password),
         setup=f'{kafka.jaas("PLAIN", user, setup)[:-1]} user_{user}="{setup}";',
         data=data,
         partitions=settings.kafka.partitions,

@@ -5,6 +5,7 @@
 SCRAM, which never sends the password, so a program that takes the broker's port while it is down does not learn it.
 """
 
+import re
 import secrets
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ USER: Final = "tandem"
 MECHANISM: Final = "SCRAM-SHA-512"
 SETUP: Final = "setup"
 _SECURITY: Final = "sasl_plaintext"
+_PASSWORD: Final = re.compile("[!-~]{32,}")
+_RESTART: Final = "restart it with `tandem down` and `tandem up`"
 
 
 def home(settings: Settings) -> Path:
@@ -24,16 +27,35 @@ def home(settings: Settings) -> Path:
 
 
 def address(settings: Settings, bootstrap: str) -> kafka.Address:
-    """How to reach the embedded broker; raises NoBroker if it has no login yet."""
-    try:
-        password = (home(settings) / "password").read_text("ascii").strip()
-    except FileNotFoundError:
+    """How to reach the embedded broker as it was started last.
+
+    Raises NoBroker if that was before it asked for a login, and BrokerRefused if the password's file is not as it was then.
+    """
+    password = _password(settings)
+    if password is None and MECHANISM not in _started_with(settings):
         raise kafka.NoBroker(
             f"the broker of {settings.folder} was started by an older version and asks for no login; "
             "restart it with `tandem down` and `tandem up`"
-        ) from None
-    login = kafka.login(_SECURITY, MECHANISM, USER, password)
-    return kafka.Address(bootstrap, login, settings.kafka.timeout_s)
+        )
+    if found := fault(settings):
+        raise kafka.BrokerRefused(f"{found}; restart the broker with `tandem down` and `tandem up`")
+    assert password is not None
+    return _address(settings, bootstrap, password)
+
+
+def fault(settings: Settings) -> str:
+    """Why nobody can log in to the broker that was started last with what the password's file holds now; empty if they can."""
+    password, started = _password(settings), _started_with(settings)
+    if password is None:
+        return f"the password of the broker is missing from {_file(settings)}, or damaged"
+    if started and configured(password) not in started:
+        return f"the password in {_file(settings)} is not the one that the broker was started with"
+    return ""
+
+
+def configured(password: str) -> str:
+    """The login as the broker's own configuration has it."""
+    return kafka.jaas(MECHANISM, USER, password)
 
 
 def java_properties(settings: Settings) -> Path:
@@ -42,14 +64,15 @@ def java_properties(settings: Settings) -> Path:
 
 
 def provide(settings: Settings, bootstrap: str) -> str:
-    """Make the password where there is none, write the files of other clients, and return the password."""
-    password = home(settings) / "password"
-    if not password.exists():
-        private.write(password, secrets.token_urlsafe(32) + "\n")
-    found = address(settings, bootstrap)
+    """The password for the next start, made where its file has none; the files of other clients are written with it."""
+    password = _password(settings)
+    if password is None:
+        password = secrets.token_urlsafe(32)
+        private.write(_file(settings), f"{password}\n")
+    found = _address(settings, bootstrap, password)
     private.write(java_properties(settings), _lines(kafka.java_options(found)))
     private.write(home(settings) / "librdkafka.properties", _lines({"bootstrap.servers": bootstrap, **found.options}))
-    return found.options["sasl.password"]
+    return password
 
 
 def record(settings: Settings, bootstrap: str, *, setup: str) -> bool:
@@ -60,6 +83,31 @@ def record(settings: Settings, bootstrap: str, *, setup: str) -> bool:
     once = kafka.login(_SECURITY, "PLAIN", SETUP, setup)
     connection = kafka.connect(kafka.Address(bootstrap, once, settings.kafka.timeout_s))
     return kafka.record_login(connection, USER, address(settings, bootstrap).options["sasl.password"])
+
+
+def _file(settings: Settings) -> Path:
+    return home(settings) / "password"
+
+
+def _password(settings: Settings) -> str | None:
+    """What the file holds; None where there is no file, or it is damaged."""
+    try:
+        text = _file(settings).read_bytes().decode("ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return text if _PASSWORD.fullmatch(text) else None
+
+
+def _started_with(settings: Settings) -> str:
+    """The configuration of the broker's last start; empty where there was none."""
+    try:
+        return (home(settings) / "server.properties").read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+def _address(settings: Settings, bootstrap: str, password: str) -> kafka.Address:
+    return kafka.Address(bootstrap, kafka.login(_SECURITY, MECHANISM, USER, password), settings.kafka.timeout_s)
 
 
 def _lines(options: dict[str, str]) -> str:

@@ -174,21 +174,24 @@ def state_of(signs: Signs, *, now: datetime, bounds: Bounds) -> PartState:
 
 def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
     beat, failure = signs.beat, signs.failure
+    last = signs.answered or signs.last if beat is None else beat.at
     if failure is not None and failure.over:
         return "given_up", True, failure.at, failure.why, failure.advice or _AGAIN
     silent = timedelta.max if beat is None else now - beat.at
     if not signs.alive and (signs.part != SPEED or silent > GONE):
         killed = beat is not None and bool(beat.loops)  # one that ends in order ends its loops first
         if signs.recorded or (signs.alive is False and killed):
-            since = failure.at if failure is not None else signs.last if beat is None else beat.at
+            since = failure.at if failure is not None else last
             why = failure.why if failure is not None else "its process is gone"
             return "dead", True, since, why, (failure.advice if failure is not None else "") or _AGAIN
         return _not_started(signs, now=now, bounds=bounds)
     if signs.stopped:
-        return "stuck", True, signs.last if beat is None else beat.at, "a signal stopped its process", "`kill -CONT` continues it"
+        return "stuck", True, last, "a signal stopped its process", f"`kill -CONT` continues it; {_ANEW}"
     if signs.part != SPEED:
         if signs.answered is not None and now - signs.answered > MUTE:
             return "stuck", True, signs.answered, "its process lives and does not answer", _ANEW
+        if failure is not None:
+            return _again(failure)
         return "running", False, None, None, None
     if beat is None:
         return _starting(signs, signs.last, now=now, bounds=bounds)
@@ -220,8 +223,13 @@ def _starting(signs: Signs, since: datetime | None, *, now: datetime, bounds: Bo
     if since is not None and now - since > bounds.ready:
         return "stuck", True, since, "it has started, and does not follow every source yet", _ANEW
     if signs.failure is not None:
-        return "starting", True, signs.failure.at, signs.failure.why, signs.failure.advice or "wait until it has started again"
+        return _again(signs.failure)
     return "starting", False, since, "it does not follow every source yet", None
+
+
+def _again(failure: Failure) -> _Decided:
+    """The state of a part that starts again after a failure."""
+    return "starting", True, failure.at, failure.why, failure.advice or "wait until it has started again"
 
 
 def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +41,8 @@ class _Kept:
     since: datetime | None = None
     why: str = ""
     failed: datetime | None = None
+    works: bool = False
+    """Whether it has been ready since `failed`."""
     ends_at: float | None = None
     """When it is killed, once it was asked to end."""
 
@@ -96,7 +98,7 @@ class Supervisor:
                 if kept.child is None and self._needed(kept) and restarts.may_start(kept.standing, now=now):
                     self._start(kept)
             elif kept.child is None and kept.since is not None:
-                kept.standing, kept.why, kept.failed, kept.since = Standing(), "", None, None
+                kept.standing, kept.why, kept.failed, kept.works, kept.since = Standing(), "", None, False, None
                 processes.forget(self.state, name)
         self._asked = wanted.asked
         self._write(wanted)
@@ -134,17 +136,19 @@ class Supervisor:
             self._fails(kept, f"{name} ended{when} ({processes.outcome(ended)}){processes.said(child)}")
             return
         if starting and watch.sign is not None and watch.sign.looked is not None:
-            kept.standing = self._moves(kept, restarts.ready(kept.standing, now=now))
+            kept.standing, kept.works = self._moves(kept, restarts.ready(kept.standing, now=now)), True
             self.say(f"{name} is ready")
         if not self._needed(kept):
             self._needed_since[name] = now
         ready = kept.standing.state == "running"
         since = max(kept.standing.since, self._needed_since.get(name, 0.0), self._resumed)
         if why := stuck(kept.part, watch.sign, since=since, ready=ready, now=now):
+            sign = watch.sign if ready else None
+            last = now if sign is None else sign.at if now - sign.at > kept.part.silent_s else sign.moved
             waits = f"; it waits: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
             waits += f"; asking it failed: {watch.error}" if watch.error else ""
             self._buried(kept)
-            self._fails(kept, f"{name} {why}{waits}{processes.said(child)}")
+            self._fails(kept, f"{name} {why}{waits}{processes.said(child)}", silent_s=now - max(since, last))
             return
         kept.standing = restarts.settled(kept.standing, self.terms, now=now)
 
@@ -180,9 +184,13 @@ class Supervisor:
         self._guard.forget(kept.child.process.pid)
         kept.child, kept.watch, kept.ends_at = None, None, None
 
-    def _fails(self, kept: _Kept, why: str) -> None:
+    def _fails(self, kept: _Kept, why: str, *, silent_s: float = 0.0) -> None:
+        """Note that a part has ended or was killed, after it had not worked for some seconds."""
         kept.standing = self._moves(kept, restarts.failed(kept.standing, self.terms, now=self.clock()))
-        kept.why, kept.failed = why, self.now()
+        kept.why = why
+        if kept.works or kept.failed is None:
+            kept.failed = self.now() - timedelta(seconds=silent_s)
+        kept.works = False
         self.warn(why)
         if kept.standing.state == "given up":
             self.warn(f"{kept.part.name} is given up after {kept.standing.failures} failures in a row; {_FIX}")

@@ -22,7 +22,8 @@ class Part(msgspec.Struct, frozen=True):
     `pid` is its process, None while it has none; `since` is since when it is in its state, UTC. `failures` are those in a row.
     `looked` is when it last did its work, in seconds of the machine's monotonic clock, None before it did: the speed layer looked
     at the log of every source or committed, the others answered. `waits` is what the speed layer waits for. `why` is what ended
-    it the last time, `failed` when that was, and `fix` what to do now; empty if nothing did, or nothing is to be done.
+    it the last time, and `fix` what to do now; empty if nothing did, or nothing is to be done. `failed` is since when it did not
+    work before it was ready the last time, or does not now: a restart that fails, too, does not change it.
     """
 
     name: str

@@ -1,14 +1,20 @@
 """What `query`, `status` and `quarantine` print: documents, exit codes, sentences, and what a pipe and a screen get."""
 
 import json
+import signal
+import socket
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.__main__ import main
+from infra.settings import Settings
 from ledger.positions import LOG_START
+from tests.infra.begun import begun
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
 
@@ -208,3 +214,23 @@ def test_events_ahead_of_their_records_are_told(tmp_path: Path, capsys: pytest.C
         shown = capsys.readouterr().out
         assert ("ahead of their records' timestamps: 1 of the source's events" in shown) == bool(told)
         assert "event time has come to 2026-11-01T12:00:00Z" in shown
+
+
+def test_status_asks_a_broker_that_was_stopped_for_a_moment_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It exits with 3 within ten seconds; the kernel accepts connections for a broker that a signal stopped."""
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text(DEFINITIONS)
+    settings = Settings(state=str(tmp_path / ".tandem"))
+    with (
+        closing(socket.create_server(("127.0.0.1", 0))) as port,
+        subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as broker,
+    ):
+        begun(settings, port=port.getsockname()[1], pid=broker.pid)
+        broker.send_signal(signal.SIGSTOP)
+        code = main(["status", "--json", "--project", str(tmp_path)])
+        broker.kill()
+    found = json.loads(capsys.readouterr().out)
+    assert code == 3
+    assert [part["state"] for part in found["parts"]] == ["stuck", "not_started"]
+    assert found["parts"][0]["why"] == "a signal stopped its process"
+    assert all(source["log_end_problem"].endswith("did not answer in 2 s") for source in found["sources"].values())

@@ -122,6 +122,17 @@ def test_a_pulse_of_another_machine_is_judged_by_when_it_was_written(tmp_path: P
         assert found.red == (state == "dead")
 
 
+def test_a_broker_is_red_until_it_answers_after_a_failure(tmp_path: Path, process: "subprocess.Popen[bytes]") -> None:
+    """Its process lives again a second after it was killed; whoever looks then must not read that all is well."""
+    (tmp_path / "run" / "broker.json").write_bytes((tmp_path / "run" / "speed.json").read_bytes())
+    own, failed = os.getpid(), (NOW - timedelta(seconds=3)).isoformat()
+    for state, red in (("starting", True), ("running", False)):
+        part = Part("broker", state, NOW.isoformat(), process.pid, 1, time.monotonic(), "", "killed by SIGKILL", failed)  # type: ignore[arg-type]
+        record.write(tmp_path, Supervision(own, processes.start_time(own), time.monotonic(), 0.0, (part,)))
+        found = state_of(tmp_path, "broker")
+        assert (found.red, found.why) == (red, "killed by SIGKILL" if red else None)
+
+
 def test_what_the_supervisor_reports_is_the_reason(tmp_path: Path, process: "subprocess.Popen[bytes]") -> None:
     def report(state: record.State, **more: object) -> None:
         pid = os.getpid()

@@ -95,6 +95,14 @@ CASES: Final = {
     "broker that hangs where nothing stopped it": (Signs(BROKER, recorded=True, alive=True, answered=ago(16)), "stuck", True, 16),
     "broker killed": (Signs(BROKER, recorded=True, alive=False, last=ago(5)), "dead", True, 5),
     "broker stopped": (Signs(BROKER, recorded=True, alive=True, stopped=True, last=ago(5)), "stuck", True, 5),
+    "broker restarted after it was killed": (Signs(BROKER, recorded=True, alive=True, failure=failed(4)), "starting", True, 4),
+    "broker killed just now": (Signs(BROKER, recorded=True, alive=False, last=ago(500), answered=ago(2)), "dead", True, 2),
+    "broker stopped just now": (
+        Signs(BROKER, recorded=True, alive=True, stopped=True, last=ago(500), answered=ago(2)),
+        "stuck",
+        True,
+        2,
+    ),
     "broker given up": (Signs(BROKER, recorded=True, alive=False, failure=failed(5, over=True)), "given_up", True, 5),
     "broker never started": (Signs(BROKER), "not_started", False, None),
     "a clock that was set back": (speed(beat(loop(-50), at=-50)), "running", False, None),
@@ -154,6 +162,8 @@ def test_what_does_not_move_is_red_and_what_is_red_says_what_to_do(signs: Signs)
         assert found.state == "dead"
     if signs.alive and signs.stopped:
         assert found.state == "stuck"
+    if signs.part != SPEED and signs.alive and signs.failure is not None:
+        assert found.red
     if signs.part == SPEED and signs.alive and signs.beat is not None and silence > SILENT:
         assert found.state == "stuck"
     if found.state in ("running", "behind") and signs.part == SPEED and signs.alive:

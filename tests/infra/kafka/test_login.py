@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -90,26 +91,32 @@ def logins(right: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
     }
 
 
-@pytest.mark.parametrize(
-    "login", ["none", "wrong password", "unknown user", "its own password by PLAIN", "setup without its password"]
-)
-def test_without_the_login_nobody_is_let_in(broker: kafka.Connection, login: str) -> None:
+def refused(options: Mapping[str, str], bootstrap: str, topic: kafka.Topic) -> None:
+    """Ask and write with either client, in vain."""
+    with pytest.raises(kafka.NoBroker) as told:
+        kafka.describe(kafka.connect(kafka.Address(bootstrap, options, 2)), [topic.name])
+    assert options.get("sasl.password", "no password") not in str(told.value)
+    given = {"bootstrap.servers": bootstrap, "log_level": 0, **options}
+    with pytest.raises(KafkaException):
+        AdminClient(given).list_topics(timeout=1)
+    producer = Producer({**given, "message.timeout.ms": "1000"})
+    outcomes = list[object]()
+    producer.produce(topic.name, b"forged", partition=0, on_delivery=lambda error, _: outcomes.append(error))
+    producer.flush(10)
+    assert len(outcomes) == 1
+    assert outcomes[0] is not None
+
+
+def test_without_the_login_nobody_is_let_in(broker: kafka.Connection) -> None:
     """Neither at the port of clients nor at the controller's, with either client; nothing is read and nothing written."""
     topic = new_topic(broker)
-    options = logins(broker.address.options)[login]
-    for bootstrap in (broker.address.bootstrap, f"127.0.0.1:{controller(broker)}"):
-        with pytest.raises(kafka.NoBroker) as refused:
-            kafka.describe(kafka.connect(kafka.Address(bootstrap, options, 2)), [topic.name])
-        assert options.get("sasl.password", "no password") not in str(refused.value)
-        given = {"bootstrap.servers": bootstrap, "log_level": 0, **options}
-        with pytest.raises(KafkaException):
-            AdminClient(given).list_topics(timeout=1)
-        producer = Producer({**given, "message.timeout.ms": "1000"})
-        outcomes = list[object]()
-        producer.produce(topic.name, b"forged", partition=0, on_delivery=lambda error, _, seen=outcomes: seen.append(error))
-        producer.flush(10)
-        assert len(outcomes) == 1
-        assert outcomes[0] is not None
+    ports = (broker.address.bootstrap, f"127.0.0.1:{controller(broker)}")
+    tries = {(name, port): (options, port) for name, options in logins(broker.address.options).items() for port in ports}
+    # All at once, since each waits for its time-outs.
+    with ThreadPoolExecutor(len(tries)) as pool:
+        under_way = {which: pool.submit(refused, *given, topic) for which, given in tries.items()}
+        failed = {which: error for which, one in under_way.items() if (error := one.exception())}
+    assert failed == {}
     assert consumed(broker, topic) == []
 
 
@@ -152,6 +159,7 @@ def test_other_clients_log_in_with_the_files_of_the_state_folder(broker: kafka.C
     assert broker.address.options["sasl.password"] not in repr(broker)
 
 
+@pytest.mark.slow
 def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
     """Its storage knows no login; the next start records one, also after the password's file was lost."""
     settings = Settings(state=str(tmp_path), kafka=Kafka(memory="256m", timeout_s=20))

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,7 @@ def test_a_part_that_is_killed_or_stopped_comes_back_alone(supervised, how: sign
     one.start()
     a, b = one.running("a"), one.running("b")
     assert len(wait_for(lambda: session(a) if len(session(a)) == 2 else None)) == 2
+    before = int(time.time())
     os.kill(a, how)
     again = int(wait_for(lambda: one.running("a") if one.running("a") != a else None))
     part = one.part("a")
@@ -157,6 +159,7 @@ def test_a_part_that_is_killed_or_stopped_comes_back_alone(supervised, how: sign
     assert part.failures == 1
     words = "killed by SIGKILL" if how == signal.SIGKILL else "lives but gave no sign of life for"
     assert words in part.why
+    assert 0 <= datetime.fromisoformat(part.failed).timestamp() - before < 2
     assert session(a) == []
     assert (one.running("b"), one.running("a")) == (b, again)
     assert one.popen is not None
@@ -172,6 +175,20 @@ def test_a_part_that_lives_and_does_not_move_is_restarted(supervised, tmp_path: 
     (tmp_path / "a.hangs").unlink()
     assert "lives but did not move for" in part.why
     wait_for(lambda: one.running("a") != first)
+
+
+def test_it_fails_since_it_worked_the_last_time(supervised, tmp_path: Path) -> None:
+    """However often it is restarted in vain meanwhile: whoever asks since when answers stand still wants to know that."""
+    failing = "import os, time\nif os.path.exists('a.fails'):\n    time.sleep(1.2)\n    raise SystemExit(3)\n"
+    one = supervised({"a": failing + beating("a")})
+    one.start()
+    first, before = one.running("a"), int(time.time())
+    (tmp_path / "a.fails").touch()
+    os.kill(first, signal.SIGKILL)
+    seen = set[str]()
+    wait_for(lambda: (found := one.part("a")) and (seen.add(str(found.failed)) or found.state == "given up"))
+    ((at),) = seen - {"None"}
+    assert 0 <= datetime.fromisoformat(at).timestamp() - before < 2
 
 
 def test_a_part_that_fails_again_and_again_is_given_up_with_its_last_words(supervised) -> None:
@@ -195,6 +212,7 @@ def test_a_part_that_fails_again_and_again_is_given_up_with_its_last_words(super
     wait_for(lambda: processes.names(one.state) == ["a"])
 
 
+@pytest.mark.slow
 def test_a_part_that_never_becomes_ready_is_ended(supervised) -> None:
     one = supervised({"a": "import time; time.sleep(600)"}, ready=1, failures=1)
     one.start()
@@ -202,6 +220,7 @@ def test_a_part_that_never_becomes_ready_is_ended(supervised) -> None:
     assert "a was not ready after 1 s; it wrote nothing" in part.why
 
 
+@pytest.mark.slow
 def test_a_part_waits_for_what_it_needs(supervised, tmp_path: Path) -> None:
     late = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n" + beating("a")
     one = supervised({"a": late, "b": beating("b")})
@@ -258,6 +277,7 @@ def test_to_want_nothing_during_a_restart_ends_all(supervised) -> None:
     assert one.said().count("started a") == 1
 
 
+@pytest.mark.slow
 def test_a_part_that_is_wanted_later_is_started_beside_the_others(supervised) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})
     popen = one.start("a")
@@ -274,6 +294,7 @@ def test_a_part_that_is_wanted_later_is_started_beside_the_others(supervised) ->
     assert processes.names(one.state) == []
 
 
+@pytest.mark.slow
 def test_a_machine_that_paused_is_no_fault_of_its_parts(supervised) -> None:
     """Whoever stops the supervisor with its parts, as a paused virtual machine does, finds all of them as they were."""
     one = supervised({"a": beating("a")})
@@ -299,6 +320,7 @@ def test_a_part_that_cannot_even_be_started_ends_nothing_else(supervised, tmp_pa
     one.running("a")
 
 
+@pytest.mark.slow
 def test_what_is_wanted_and_cannot_be_read_ends_nothing(supervised, tmp_path: Path) -> None:
     one = supervised({"a": beating("a")})
     popen = one.start()
