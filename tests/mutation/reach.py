@@ -5,15 +5,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import coverage
 
 from tests.mutation.changes import Change
+from tests.mutation.reaching import STOPPED
+
+_LONG_S: Final = 20.0
+"""What a test is taken to need that was stopped while it was recorded."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """`lines` has the tests that reach a line of a file, `seconds` how long each test takes."""
+    """`lines` has the tests that reach a line of a file, `seconds` how long each test takes, traced."""
 
     lines: Mapping[str, Mapping[int, Sequence[str]]]
     seconds: Mapping[str, float]
@@ -33,6 +38,9 @@ def read(folder: Path, root: Path) -> Reach:
     for outcomes in folder.glob("*.jsonl"):
         for line in outcomes.read_text().splitlines():
             report = json.loads(line)
+            if report["outcome"] == STOPPED:
+                seconds[report["test"]] += _LONG_S
+                continue
             seconds[report["test"]] += report["seconds"]
             if report["outcome"] == "failed" or (report["phase"] == "call" and report["outcome"] != "passed"):
                 red.add(report["test"])

@@ -91,7 +91,8 @@ def test_what_a_test_sees_is_caught_and_what_none_sees_survives(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # it runs most of the tests that need no Spark once, and some of them for each mutant
 def test_a_sample_of_the_day_is_caught() -> None:
-    command = [sys.executable, "-m", "tests.mutation", "--sample", "40"]
+    command = [sys.executable, "-m", "tests.mutation", "--sample", "24", "--seconds", "30"]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
