@@ -21,6 +21,8 @@ settings.register_profile("all", settings.get_profile("tandem"), derandomize=Fal
 # The first counterexample is enough where a test only has to be red (tests/mutants).
 _UNSHRUNK = (Phase.explicit, Phase.generate)
 settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)
+# Where the same examples are run under another Python as well (.ci/pythons).
+settings.register_profile("few", settings.get_profile("tandem"), max_examples=10)
 # TANDEM_HYPOTHESIS=all looks longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
