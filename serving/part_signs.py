@@ -9,7 +9,7 @@ from infra import processes, pulse
 from infra.processes import Process
 from infra.settings import Settings
 from infra.supervision import record as supervision
-from infra.supervision.record import Part
+from infra.supervision.record import Part, Supervision
 from serving.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failure, Loop, PartState, Signs, state_of
 from serving.snapshot import Snapshot
 from serving.uncounted_since import behind_since
@@ -49,15 +49,10 @@ def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
     state, own = settings.folder, () if settings.kafka.bootstrap else (BROKER,)
     supervisor = supervision.read(state)
     # What a supervisor that was ended wrote last is over; one that died leaves the records of what it had started.
-    supervised = {part.name: part for part in supervisor.parts} if supervisor is not None and supervisor.lives else {}
+    living = supervisor if supervisor is not None and supervisor.lives else None
+    supervised = [part.name for part in living.parts] if living is not None else []
     return [
-        signs(
-            state,
-            name,
-            now=now,
-            supervised=supervised.get(name),
-            counting=counting if name == SPEED else _NOTHING,
-        )
+        signs(state, name, now=now, supervisor=living, counting=counting if name == SPEED else _NOTHING)
         for name in dict.fromkeys((*own, SPEED, *supervised, *processes.names(state)))
     ]
 
@@ -67,10 +62,11 @@ def signs(
     part: str,
     *,
     now: datetime,
-    supervised: Part | None = None,
+    supervisor: Supervision | None = None,
     counting: Counting = _NOTHING,
 ) -> Signs:
-    """What the state folder and the kernel tell of one part, which has a supervisor's report where `supervised`."""
+    """What the state folder, the kernel and a living supervisor's report tell of one part."""
+    supervised = None if supervisor is None else supervisor.part(part)
     known, written = processes.recorded(state, part), pulse.read(state, part)
     # One that somebody started by hand has no record, or that of an earlier one.
     own = written is not None and (known is None or written.pid == known.pid or written.lives)
@@ -82,7 +78,7 @@ def signs(
         alive=alive,
         stopped=bool(alive) and process is not None and processes.stopped(process),
         failure=None if supervised is None else _failure(supervised),
-        answered=None if supervised is None or supervised.state != "running" else _time_of(supervised.looked, now),
+        answered=None if supervisor is None else _answered(supervisor, part, now=now),
         beat=_beat(state, part, written, now=now) if written is not None and own else None,
         last=None if known is None else _written(Path(known.log)),
         uncounted_since=counting.uncounted_since,
@@ -107,9 +103,17 @@ def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Bea
     return Beat(time_of(written.at), loops)
 
 
-def _time_of(stamp: float | None, now: datetime) -> datetime | None:
-    """The time of day of a stamp of this machine's monotonic clock."""
-    return None if stamp is None else now - timedelta(seconds=time.monotonic() - stamp)
+def _answered(supervisor: Supervision, part: str, *, now: datetime) -> datetime | None:
+    """When the supervisor's loop last came round; of a part that runs, when the part had last answered, as the loop knew then.
+
+    A supervisor that hangs asks nobody: that is no fault of its parts.
+    """
+    if part == supervision.NAME:
+        return now - timedelta(seconds=time.monotonic() - supervisor.at)
+    known = supervisor.part(part)
+    if known is None or known.state != "running" or known.looked is None:
+        return None
+    return now - timedelta(seconds=supervisor.at - known.looked)
 
 
 def _failure(part: Part) -> Failure | None:

@@ -1,6 +1,7 @@
 """What `query`, `status` and `quarantine` print: documents, exit codes, sentences, and what a pipe and a screen get."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -9,14 +10,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cli.__main__ import main
+from infra.processes import Process
 from infra.settings import Settings
 from ledger.positions import LOG_START
 from tests.infra.begun import begun
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
+
+AGE = r"[0-9.]+ s old"
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +239,26 @@ def test_status_asks_a_broker_that_was_stopped_for_a_moment_only(tmp_path: Path,
     assert [part["state"] for part in found["parts"]] == ["stuck", "not_started"]
     assert found["parts"][0]["why"] == "a signal stopped its process"
     assert all(source["log_end_problem"].endswith("did not answer in 2 s") for source in found["sources"].values())
+
+
+@pytest.mark.parametrize("question", [["query", "per_page", "--key", "page=/01"], ["sql", "SELECT sum(bytes) FROM per_page"]])
+def test_a_dead_speed_layer_is_one_line_beside_the_same_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], question: list[str]
+) -> None:
+    """On stderr, with since when and what to do; a script that reads the answer gets what it got before, and exit code 0."""
+    world = forty_hits(tmp_path)
+    gone = Process("speed", 2**22 + 1, "of another boot", str(tmp_path / "speed.log"))
+    command = [*question, "--project", str(world.folder)]
+    assert main(command) == 0
+    before = capsys.readouterr()
+    run = Path(world.tables.root) / "run"
+    run.mkdir(exist_ok=True)
+    (run / "speed.json").write_bytes(msgspec.json.encode(gone))
+    (tmp_path / "speed.log").touch()
+    code, after = main(command), capsys.readouterr()
+    assert (code, re.sub(AGE, "", after.out)) == (0, re.sub(AGE, "", before.out))
+    (line,) = after.err.splitlines()[len(before.err.splitlines()) :]
+    assert re.fullmatch(
+        r"tandem: the speed layer has been dead since \S+Z: its process is gone; `tandem logs` .* starts it again", line
+    )
+    assert main(["status", "--project", str(world.folder)]) == 3

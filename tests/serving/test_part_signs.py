@@ -133,6 +133,26 @@ def test_a_broker_is_red_until_it_answers_after_a_failure(tmp_path: Path, proces
         assert (found.red, found.why) == (red, "killed by SIGKILL" if red else None)
 
 
+@pytest.mark.parametrize(("silent", "hung"), [(1, False), (20, True)])
+def test_a_supervisor_that_hangs_is_red_and_its_parts_are_not(
+    tmp_path: Path, process: "subprocess.Popen[bytes]", silent: float, *, hung: bool
+) -> None:
+    """It asks them no more, so their last answers grow old: nobody is to read that the broker is stuck."""
+    own = processes.start_time(process.pid)
+    for name in ("broker", "supervisor"):
+        known = Process(name, process.pid, own, str(tmp_path / f"{name}.log"))
+        (tmp_path / "run" / f"{name}.json").write_bytes(msgspec.json.encode(known))
+    at = time.monotonic() - silent
+    parts = [Part("broker", "running", NOW.isoformat(), process.pid, looked=at - 1)]
+    record.write(tmp_path, Supervision(process.pid, own, at, 0.0, tuple(parts)))
+    assert not state_of(tmp_path, "broker").red
+    found = state_of(tmp_path, "supervisor")
+    assert (found.red, near(found.since, silent) if hung else found.since) == (hung, True if hung else None)
+    parts = [Part("broker", "running", NOW.isoformat(), process.pid, looked=at - 16)]
+    record.write(tmp_path, Supervision(process.pid, own, at, 0.0, tuple(parts)))
+    assert state_of(tmp_path, "broker").state == "stuck"
+
+
 def test_what_the_supervisor_reports_is_the_reason(tmp_path: Path, process: "subprocess.Popen[bytes]") -> None:
     def report(state: record.State, **more: object) -> None:
         pid = os.getpid()
