@@ -70,11 +70,11 @@ class Supervised:
         return None
 
     def _hung(self, supervisor: Process) -> bool:
-        """Whether a supervisor did not come round for too long, and was killed for that."""
+        """Whether a supervisor was stopped by a signal, or did not come round for too long, and was killed for that."""
         told = record.read(self.settings.folder)
         # One that has just been started has imports to do before it writes.
         heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
-        if time.monotonic() - heard <= bound:
+        if time.monotonic() - heard <= bound and not processes.stopped(supervisor):
             return False
         self.call.say(f"the supervisor (process {supervisor.pid}) hangs and is killed with its parts")
         processes.stop(self.settings.folder, supervisor, seconds=0)
@@ -154,7 +154,8 @@ def end(settings: Settings) -> None:
     deadline = time.monotonic() + (len(processes.names(state)) + 1) * GRACE_S
     while processes.alive(supervisor) and time.monotonic() < deadline:
         told = record.read(state)
-        if told is None or told.pid != supervisor.pid or time.monotonic() - told.at > _SILENT_S:
+        silent = told is None or told.pid != supervisor.pid or time.monotonic() - told.at > _SILENT_S
+        if silent or processes.stopped(supervisor):
             break
         time.sleep(_LOOK_S)
     processes.stop(state, supervisor, seconds=0)

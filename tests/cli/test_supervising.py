@@ -161,29 +161,36 @@ def test_a_supervisor_that_died_is_told(settings: Settings, supervisor: Process)
         up.provide(["speed"])
 
 
+@pytest.mark.parametrize("stopped", [True, False])
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_a_supervisor_that_is_stopped_is_waited_for_no_longer_than_its_bound(
-    settings: Settings, supervisor: Process, monkeypatch: pytest.MonkeyPatch, when: str
+def test_a_supervisor_that_hangs_is_waited_for_no_longer_than_its_bound(
+    settings: Settings, supervisor: Process, monkeypatch: pytest.MonkeyPatch, when: str, *, stopped: bool
 ) -> None:
-    """Whether it was stopped just before `up` began, so that its last report is fresh, or while `up` waits for a part."""
-    monkeypatch.setattr(supervising, "_SILENT_S", 1.0)
+    """Whether it hangs when `up` begins, though its last report is fresh, or begins to hang while `up` waits for a part."""
+    monkeypatch.setattr(supervising, "_SILENT_S", 600.0 if stopped else 1.0)
     monkeypatch.setattr(Supervised, "_start", lambda _: pytest.fail("a new supervisor is started: the old one is gone"))
     state, up = settings.folder, supervised(settings)
     record.want(state, Wanted(("speed",)))
     late = replace(RUNNING, looked=up.asked - 1)
     asked, at = (0.0, up.asked - 0.5) if when == "before" else (up.asked, up.asked + 0.1)
     record.write(state, Supervision(supervisor.pid, supervisor.started, at, asked, (late,)))
-    os.kill(supervisor.pid, signal.SIGSTOP)
+    if stopped:
+        os.kill(supervisor.pid, signal.SIGSTOP)
     with pytest.raises(*((pytest.fail.Exception,) if when == "before" else (NotUp,)), match="supervisor"):
         up.provide(["speed"])
     assert not processes.alive(supervisor)
 
 
-def test_down_ends_a_supervisor_that_hangs(settings: Settings, supervisor: Process) -> None:
+@pytest.mark.parametrize("stopped", [True, False])
+def test_down_ends_a_supervisor_that_hangs(settings: Settings, supervisor: Process, *, stopped: bool) -> None:
     record.want(settings.folder, Wanted(("speed",), 1.0))
-    record.write(settings.folder, Supervision(supervisor.pid, supervisor.started, time.monotonic() - 60))
-    os.kill(supervisor.pid, signal.SIGSTOP)
+    silent = 0 if stopped else 60
+    record.write(settings.folder, Supervision(supervisor.pid, supervisor.started, time.monotonic() - silent))
+    if stopped:
+        os.kill(supervisor.pid, signal.SIGSTOP)
+    began = time.monotonic()
     supervising.end(settings)
+    assert time.monotonic() - began < 20
     assert not processes.alive(supervisor)
     assert wanted(settings) == ()
     assert processes.names(settings.folder) == []
