@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cli import exit_codes
 from cli.call import Call, Output
 from infra import airflow_packages, folders
 from views.errors import TandemError
@@ -39,6 +40,18 @@ def run(
             "change.",
         ),
     ] = False,
+    campaign: Annotated[
+        float | None,
+        typer.Option(
+            "--campaign",
+            metavar="MINUTES",
+            help="Run a fault-injection campaign instead: kill and freeze the processes of a real project for that long, and "
+            "compare its answers with an oracle.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The random seed of --campaign; each run has another one by default.")
+    ] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -49,8 +62,10 @@ def run(
     ] = None,
 ) -> Output:
     """Check lint, types and import directions of this checkout, and run its tests."""
-    if mutants and all_:
-        raise TandemError("--all and --mutants are two runs; type one of them")
+    if sum((all_, mutants, campaign is not None)) > 1:
+        raise TandemError("--all, --mutants and --campaign are separate runs; type one of them")
+    if seed is not None and campaign is None:
+        raise TandemError("--seed belongs to --campaign; type `-- --seed N` for the seed of --mutants or of tests/simulation")
     environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
     environ = folders.child_environment(environ)
     environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS)])
@@ -59,7 +74,12 @@ def run(
         environ["TANDEM_HYPOTHESIS"] = "all"
         airflow_packages.environment(call.environ).provide(call.say, environ=call.environ)
     if mutants:
-        return _mutants(call, environ, arguments or [])
+        code = _program(call, environ, "tests.mutation", arguments or [])
+        return Output({"mutants": "failed" if code else "caught"}, code=code)
+    if campaign is not None:
+        seeded = [] if seed is None else ["--seed", str(seed)]
+        code = _program(call, environ, "tests.campaign", [f"{campaign:g}", *seeded, *(arguments or [])])
+        return Output({"campaign": "failed" if code else "held"}, code=code)
     parts = _PARTS if all_ else {"tests": ("-m", _SLOW)}
     further = [*(_LONG if all_ else ()), *(arguments or [])]
     steps = {
@@ -86,9 +106,10 @@ def run(
     return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
 
 
-def _mutants(call: Call, environ: dict[str, str], arguments: list[str]) -> Output:
-    command = [sys.executable, "-m", "tests.mutation", *arguments]
+def _program(call: Call, environ: dict[str, str], name: str, arguments: list[str]) -> int:
+    """Run a program of our tests; its exit code, that of a failure if a signal ended it."""
+    command = [sys.executable, "-m", name, *arguments]
     done = subprocess.run(  # noqa: S603 - our own tests
         command, cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
     )
-    return Output({"mutants": "failed" if done.returncode else "caught"}, code=done.returncode)
+    return done.returncode if done.returncode in exit_codes.known("test") else exit_codes.FAILED

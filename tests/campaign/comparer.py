@@ -1,0 +1,86 @@
+"""Answers of every way to ask, held against the oracle at the position that each answer names."""
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from tests.campaign import oracle
+from tests.campaign.commands import Tandem
+from tests.campaign.log import Log
+from tests.campaign.server import NoAnswer, Server
+from tests.campaign.tally import Tally
+
+WAYS = ("query", "http", "sql", "http sql")
+_READ_S = 300.0
+"""How long the log may be out of reach before an answer stays unchecked."""
+
+
+@dataclass
+class Comparer:
+    """Compares one answer after the other; `editions` has the least amount that `per_minute` counts, by release."""
+
+    tandem: Tandem
+    server: Server
+    log: Log
+    tally: Tally
+    editions: Mapping[int, int]
+    random_: random.Random
+
+    def run(self, stop: Event) -> None:
+        """Compare until stopped: each way and each view as often as the others."""
+        kinds = [(way, view) for way in WAYS for view in oracle.VIEWS]
+        while not stop.is_set():
+            for way, view in self.random_.sample(kinds, len(kinds)):
+                if stop.wait(0.3):
+                    return
+                self.compare(way, view)
+
+    def compare(self, way: str, view: str) -> oracle.Position | None:
+        """Compare one answer; its position, None if there is no answer or the log cannot be read now."""
+        try:
+            rows, whence = self._answer(way, view)
+        except NoAnswer as error:
+            self.tally.count("no answer")
+            self.tally.note("no answer", way=way, view=view, why=str(error))
+            return None
+        position = position_of(whence)
+        records = self.log.records(position, seconds=_READ_S)
+        if records is None:
+            self.tally.count("unchecked answers")
+            return None
+        expected = oracle.VIEWS[view](oracle.sales(records, position), self.editions[whence["release"]])
+        self.tally.count("comparisons")
+        self.tally.count(f"comparisons by {way}")
+        self.tally.count("rows", len(rows))
+        self.tally.note("compared", way=way, view=view, rows=len(rows), position=position, release=whence["release"])
+        if different := oracle.difference(expected, rows):
+            self.tally.found("wrong answers", way=way, view=view, provenance=whence, difference=different)
+        return position
+
+    def reaches(self, end: oracle.Position, way: str, view: str) -> bool:
+        """Compare one answer; whether it stands at `end`."""
+        return self.compare(way, view) == end
+
+    def _answer(self, way: str, view: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        statement = f"SELECT * FROM {view}"
+        if way == "http":
+            return self.server.rows(view)
+        if way == "http sql":
+            document = self.server.sql(statement)
+            return document["rows"], document["provenance"]["views"][view]
+        ended = self.tandem.run(*(("query", view) if way == "query" else ("sql", statement)))
+        if ended.code or not ended.document:
+            raise NoAnswer(str(ended.document.get("error") or ended.err[-300:]))
+        document = ended.document
+        return document["rows"], document["_provenance"]["views"][view] if way == "sql" else document["provenance"]
+
+
+def position_of(whence: Mapping[str, Any]) -> dict[int, int]:
+    """The position of an answer by partition; there is one topic, which is never made anew."""
+    topics = whence["realtime"]
+    if len(topics) > 1:
+        raise ValueError(f"an answer of {json.dumps(topics)}: the project has one topic")
+    return {int(partition): offset for partitions in topics.values() for partition, offset in partitions.items()}

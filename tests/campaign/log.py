@@ -1,0 +1,74 @@
+"""The topic as kafka-python reads it: what the oracle counts."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+
+from infra import broker
+from infra.kafka import python_client, python_codecs
+from infra.settings import Settings
+from tests.campaign.oracle import Position, Record
+
+PARTITIONS = (0, 1)
+
+
+@dataclass
+class Log:
+    """All records that were read so far, by partition: the topic keeps every record, so an offset is an index."""
+
+    state: Path
+    topic: str
+    read: Mapping[int, list[Record]] = field(default_factory=lambda: {number: [] for number in PARTITIONS})
+    _lock: Lock = field(default_factory=Lock)
+
+    def records(self, position: Position, *, seconds: float) -> list[Record] | None:
+        """The records below a position; None if the broker does not give them in time, as while it is being restarted."""
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            while not self._reaches(position):
+                if time.monotonic() > deadline:
+                    return None
+                try:
+                    self._read_on(position, deadline)
+                except Exception:  # noqa: BLE001 - the broker is being killed; whatever the client says of it
+                    time.sleep(0.5)
+            return [record for number, read in self.read.items() for record in read[: position.get(number, 0)]]
+
+    def end(self) -> dict[int, int]:
+        """Where the log ends now. Raises what the client raises."""
+        consumer = self._consumer()
+        try:
+            found: dict[Any, int] = consumer.end_offsets([TopicPartition(self.topic, number) for number in PARTITIONS])
+        finally:
+            consumer.close()
+        return {place.partition: offset for place, offset in found.items()}
+
+    def _reaches(self, position: Position) -> bool:
+        return all(len(self.read[number]) >= offset for number, offset in position.items())
+
+    def _read_on(self, position: Position, deadline: float) -> None:
+        consumer = self._consumer()
+        try:
+            places = {number: TopicPartition(self.topic, number) for number in PARTITIONS}
+            consumer.assign(list(places.values()))
+            for number, place in places.items():
+                consumer.seek(place, len(self.read[number]))
+            while not self._reaches(position) and time.monotonic() < deadline:
+                for batch in consumer.poll(500).values():
+                    for record in batch:
+                        read = self.read[record.partition]
+                        if record.offset != len(read):
+                            raise LookupError(f"offset {record.offset} follows {len(read) - 1} of partition {record.partition}")
+                        read.append(Record(record.partition, record.offset, record.value))
+        finally:
+            consumer.close()
+
+    def _consumer(self) -> Any:
+        python_codecs.provide()
+        address = broker.address(Settings(state=str(self.state)))
+        return KafkaConsumer(**python_client.configuration(address), enable_auto_commit=False, auto_offset_reset="none")
