@@ -172,7 +172,8 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     archive.record_firsts(tables, name, firsts, at=batch.now())
     end = upper(start, Position.of(ends), former)
     fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
-    if ranges(start, end, fresh).length:
+    # Also where no offset lies between: what follows the log stands at its end, and the archive must not stay behind that.
+    if start != end:
         yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
 
 

@@ -376,6 +376,15 @@ MUTANTS = (
         LOSSES,
     ),
     Mutant(
+        "behind-an-empty-range",
+        "the archive stays behind a partition's first offset, at which the speed layer stands already",
+        "batch/archive.py",
+        "    if start != end:\n",
+        "    if ranges(start, end, fresh).length:\n",
+        "tests/simulation/test_no_loss_without_a_name.py"
+        "::test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look",
+    ),
+    Mutant(
         "former-forgotten",
         "what was counted of a topic that is gone is no part of the log any more",
         "ledger/losses.py",

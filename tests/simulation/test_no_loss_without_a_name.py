@@ -62,6 +62,20 @@ def run(seed: int) -> Losses:
     return one
 
 
+def test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look() -> None:
+    """The layer stood at the first offset of a partition, above which nothing has ever come."""
+    one = Losses()
+    one.produce(1, [True, False])
+    one.retain(1, 10)
+    one.archive(new_topic=False)
+    one.follow([10], loses=0)
+    one.make_anew(2)
+    one.archive(new_topic=True)
+    one.recompute(accept=False)
+    one.settle()
+    assert one.gaps == []
+
+
 def test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap(request: pytest.FixtureRequest) -> None:
     seed = request.config.getoption("--seed")
     if seed is not None:
