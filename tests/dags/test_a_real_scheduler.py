@@ -155,6 +155,27 @@ def test_a_sensor_waits_until_a_view_is_published_past_a_time_and_a_position(loc
     local.ask("PATCH", "/dags/waits/dagRuns/ahead", {"state": "failed"})
 
 
+def test_an_event_that_is_far_ahead_opens_no_sensor(local: Local) -> None:
+    """Its producer's clock is wrong by 40 days: it is published, and whoever waits for the night goes on waiting."""
+    late = yesterday() + timedelta(hours=23)
+    far = {"request_id": "far", "at": (yesterday() + timedelta(days=40)).isoformat(), "user": "u", "path": "/far"}
+    (local.project / "far.jsonl").write_text(json.dumps({**far, "status": 200, "bytes": 1, "ms": 1.5}) + "\n")
+    before = local.tandem("query", "totals", "--layer", "batch")
+    local.tandem("feed", str(local.project / "far.jsonl"), "--source", "requests")
+    local.tandem("recompute", "--archive")
+    after = local.tandem("query", "totals", "--layer", "batch")
+    assert after["rows"][0]["requests"] == before["rows"][0]["requests"] + 1
+    assert after["provenance"]["ahead"] == before["provenance"]["ahead"] + 1
+    assert after["provenance"]["watermark"] == before["provenance"]["watermark"]
+
+    local.trigger("waits", "far", time=late.isoformat(), position=newest(local)["cuts"]["requests"])
+    wait_for("a look past the position", lambda: local.tasks("waits", "far")["position"]["state"] == "success")
+    wait_for("a look at the time", lambda: local.tasks("waits", "far")["time"]["state"] == "up_for_reschedule")
+    assert f"watermark {before['provenance']['watermark']}" in local.log("waits", "far", "time")
+    assert local.ended("waits", "far") is None
+    local.ask("PATCH", "/dags/waits/dagRuns/far", {"state": "failed"})
+
+
 def test_a_backfill_rebuilds_each_day_once_and_cleared_again_changes_nothing(local: Local) -> None:
     before = published(local)
     days = [(yesterday() + timedelta(days=n)).strftime("%Y-%m-%d") for n in (-1, 0, 1)]
