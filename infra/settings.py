@@ -262,7 +262,10 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_kb: Annotated[Positive, Meta(description="Largest body of a request, in kilobytes.")] = 1024
     ingest_mb: Annotated[
         Positive,
-        Meta(description="Megabytes of sent events that are read or not acknowledged yet, at most, of all tokens together."),
+        Meta(
+            description="Megabytes of sent events that are read or not acknowledged yet, at most, of all tokens together; one "
+            "token has at most half of them."
+        ),
     ] = 64
     response_mb: Annotated[Positive, Meta(description="Largest response before it is compressed, in megabytes.")] = 64
     wait_s: Annotated[Positive, Meta(description="Seconds that a request waits, at most, to be as fresh as it asks.")] = 10

@@ -28,10 +28,19 @@ class Shares:
 
     def give_back(self, principal: str, amount: int = 1) -> None:
         """Return what was granted."""
-        self._used -= amount
-        self._held[principal] -= amount
+        self.resize(principal, amount, 0)
+
+    def resize(self, principal: str, granted: int, amount: int) -> None:
+        """Make what was granted another amount, whatever is left."""
+        self._used += amount - granted
+        self._held[principal] += amount - granted
         if not self._held[principal]:
             del self._held[principal]
+
+    @property
+    def used(self) -> int:
+        """How much all principals hold."""
+        return self._used
 
     def held(self, principal: str) -> int:
         """How much a principal holds."""

@@ -58,7 +58,7 @@ def application(server: Server) -> FastAPI:
     app.openapi = document  # type: ignore[method-assign]  # the framework's way to change it
 
     @app.router.get("/openapi.json", openapi_extra={"x-verb": "known"}, include_in_schema=False)
-    async def openapi() -> dict[str, Any]:
+    def openapi() -> dict[str, Any]:  # in a thread: to make the document takes longer than others should wait
         """What there is, as an OpenAPI document."""
         return document()
 

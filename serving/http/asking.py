@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from serving.access.fair_pool import FairPool
 from serving.http.answers import Answers
-from serving.http.fair_pool import FairPool
 from serving.outcome import Failed, ReadFailed
 from serving.snapshot import Snapshot
 from views.errors import said_by

@@ -105,7 +105,9 @@ class Bounded(HttpToolsProtocol):
         self._door.used(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
+        """Take a header; what follows a body (trailers) is none of the request's, and is counted with the body."""
+        if self._reading == "body":
+            return
         if len(self.headers) >= HEADERS:
             self._fail(431, f"the request has more than {HEADERS} headers")
         super().on_header(name, value)

@@ -17,6 +17,7 @@ from serving.access.rights import VERBS, Principal, Verb
 from serving.http import inquiry
 from serving.http.problem import Problem
 from serving.http.server import LARGE, Server, held_by, server_of
+from serving.http.strict_json import StrictRequest
 from views.errors import TandemError, listed
 
 T = TypeVar("T")
@@ -55,7 +56,8 @@ class Gated(APIRoute):
         at_once: Callable[[Request], Response | None] | None = getattr(self.endpoint, "at_once", None)
         free = any(one.get("name") == KEYS for one in (self.openapi_extra or {}).get("parameters", ()))
 
-        async def let_through(request: Request) -> Response:
+        async def let_through(given: Request) -> Response:
+            request = StrictRequest(given.scope, given.receive)
             server = server_of(request)
             if self.needs == "open":
                 _refuse_unknown(request, named, free=free)

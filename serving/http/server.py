@@ -12,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from infra.settings import Serving
 from ledger.tables import Tables
 from serving.access.failures import Failures
+from serving.access.fair_pool import FairPool
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.rights import Principal
@@ -20,7 +21,6 @@ from serving.access.shares import Shares
 from serving.code.definitions import DescribedDefinitions
 from serving.http.asking import Asking
 from serving.http.coded import Coded, needs_code
-from serving.http.fair_pool import FairPool
 from serving.http.metrics import Metrics
 from serving.http.pipeline import Pipeline
 from serving.http.retrying import Retrying

@@ -13,6 +13,7 @@ from infra.settings import secrets as secrets_of
 from ledger.tables import Tables
 from serving.access import tokens
 from serving.access.failures import Failures
+from serving.access.fair_pool import FairPool
 from serving.access.identity import Identities
 from serving.access.limits import Limits
 from serving.access.oidc import Oidc, provider
@@ -24,7 +25,6 @@ from serving.code.messages import Limits as CodeLimits
 from serving.http.answers import Answers
 from serving.http.asking import Asking
 from serving.http.coded import Coded
-from serving.http.fair_pool import FairPool
 from serving.http.looks import Looks
 from serving.http.metrics import Metrics
 from serving.http.pipeline import Pipeline

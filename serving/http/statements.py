@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from serving.http.fair_pool import FairPool
+from serving.access.fair_pool import FairPool
 from serving.memory.store import Store
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, Rows, ask

@@ -3,6 +3,7 @@
 import re
 from contextlib import ExitStack
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -55,7 +56,7 @@ class Wire:
         held = ExitStack()
         scope.setdefault("state", {})["held"] = held
         try:
-            refused = _too_much(scope, most) or _without_host(scope)
+            refused = _too_much(scope, most) or _without_host(scope) or _not_text(scope)
             if refused is None:
                 await self._app(scope, _bounded(receive, most), sent)
             else:
@@ -119,6 +120,17 @@ def _without_host(scope: Scope) -> Problem | None:
         return Problem(400, f"the request has {len(hosts) or 'no'} Host headers; it needs exactly one")
     if hosts and not _HOST.fullmatch(hosts[0]):
         return Problem(400, "the request's Host header is not a host name with or without a port")
+    return None
+
+
+def _not_text(scope: Scope) -> Problem | None:
+    """A URL that is no text would be read as another one, which nobody asked for."""
+    for part, what in ((scope.get("raw_path") or b"", "path"), (scope.get("query_string") or b"", "query")):
+        if b"%" in part:
+            try:
+                unquote_to_bytes(part).decode()
+            except UnicodeDecodeError:
+                return Problem(400, f"the {what} of the URL is not UTF-8, percent-encoded")
     return None
 
 

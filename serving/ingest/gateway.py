@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +11,8 @@ from typing import Final, TypeVar
 from infra import broker, kafka
 from infra.kafka import Appender, Outcome, Record
 from infra.settings import Settings
+from serving.access.fair_pool import FairPool
+from serving.access.shares import Shares
 from serving.ingest.figures import Figures
 from serving.recent import Recent
 
@@ -26,7 +27,7 @@ _SHARE: Final = 0.4
 
 
 class NoRoom(Exception):
-    """As much is under way as the gateway takes; `again` says in how many seconds to come back."""
+    """As much is under way as the gateway takes of a principal; `again` says in how many seconds to come back."""
 
     def __init__(self, again: int) -> None:
         super().__init__(again)
@@ -35,8 +36,9 @@ class NoRoom(Exception):
 
 @dataclass(eq=False)
 class Room:
-    """Bytes that a request takes up until all that becomes of its records is known; since when."""
+    """Bytes that a principal's request takes up until all that becomes of its records is known; since when."""
 
+    by: str
     size: int
     began: float
     handed_over: bool = False
@@ -46,56 +48,58 @@ class Room:
 class Gateway:
     """Takes in at most so many bytes at a time as `serving.ingest_mb` says, while it is `open`; for one event loop.
 
-    `clock` gives seconds that never step back.
+    Principals share these bytes (see Shares) and take turns for the thread that makes records of bodies, so none keeps another
+    one out. `clock` gives seconds that never step back.
     """
 
     settings: Settings
     figures: Figures
     clock: Callable[[], float]
-    _bytes: int = field(default=0, init=False, repr=False)
+    _shares: Shares = field(init=False, repr=False)
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
     _topics: dict[str, Recent[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
-    _works: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
-    _coded: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _works: FairPool = field(default_factory=lambda: FairPool("ingesting", 1), init=False, repr=False)
+    _coded: FairPool = field(default_factory=lambda: FairPool("decoding", 1), init=False, repr=False)
     _appender: Appender | None = field(default=None, init=False, repr=False)  # of the thread that works
     _connection: kafka.Connection | None = field(default=None, init=False, repr=False)
     _looked_at: set[str] = field(default_factory=set, init=False, repr=False)  # ids of topics whose keys are where they belong
 
+    def __post_init__(self) -> None:
+        self._shares = Shares(self.settings.serving.ingest_mb << 20)
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Take in until the context ends, which waits until what was taken is acknowledged or given up."""
-        with ThreadPoolExecutor(1, "ingesting") as works, ThreadPoolExecutor(1, "decoding") as coded:
-            self._works, self._coded = works, coded
+        with self._works.open(), self._coded.open():
             try:
                 yield
             finally:
-                await asyncio.get_running_loop().run_in_executor(works, self._close)
+                await self._works.run("", self._close)
 
     @contextmanager
-    def room(self, size: int) -> Iterator[Room]:
+    def room(self, by: str, size: int) -> Iterator[Room]:
         """Room for so many bytes, until the context ends or, once records are handed over, until these are known. Raises NoRoom.
 
         A request that is alone is taken whatever its size.
         """
-        if self._rooms and self._bytes + size > self.settings.serving.ingest_mb << 20:
+        if not self._shares.take(by, size):
             waited = self.clock() - next(iter(self._rooms)).began
             raise NoRoom(max(1, min(ceil(waited), self.settings.serving.timeout_s)))
-        room = Room(0, self.clock())
+        room = Room(by, size, self.clock())
         self._rooms[room] = None
-        self._resize(room, size)
+        self.figures.under_way(self._shares.used)
         try:
             yield room
         finally:
             if not room.handed_over:
                 self._leave(room)
 
-    async def work(self, function: Callable[[], T], *, coded: bool = False) -> T:
+    async def work(self, by: str, function: Callable[[], T], *, coded: bool = False) -> T:
         """What a function gives, in the one thread that makes records of bodies, or the one that waits for code of the project.
 
-        Raises its errors.
+        It begins once it is the principal's turn. Raises its errors.
         """
-        assert self._works is not None, "asked before it was opened"
-        return await asyncio.get_running_loop().run_in_executor(self._coded if coded else self._works, function)
+        return await (self._coded if coded else self._works).run(by, function)
 
     async def topic(self, name: str, *, keyed_by: str | None = None) -> kafka.Topic:
         """The topic as it is now, or was a second ago; `keyed_by` is the source that keys its records, if one does.
@@ -123,13 +127,13 @@ class Gateway:
             room.handed_over = True
             appender.append(topic, records, lambda outcomes: loop.call_soon_threadsafe(known, outcomes))
 
-        await self.work(hand_over)
+        await self.work(room.by, hand_over)
         return await found
 
     def _resize(self, room: Room, size: int) -> None:
-        self._bytes += size - room.size
+        self._shares.resize(room.by, room.size, size)
         room.size = size
-        self.figures.under_way(self._bytes)
+        self.figures.under_way(self._shares.used)
 
     def _leave(self, room: Room) -> None:
         # A request may have ended just as its records were handed over.

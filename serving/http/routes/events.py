@@ -69,7 +69,7 @@ async def events(
     Answers once all replicas have acknowledged every record, with the place of each. Where some were handed over, 503 says what
     became of each: a record whose acknowledgement is lost may be in the log or not, as after 504. Nothing else is written.
     """
-    server = server_of(request)
+    server, who = server_of(request), str(principal_of(request))
     project = server.asking.answers.store.pinned().project
     to = source_for(project, source, open_to(project, principal_of(request)))
     media = _media(request)
@@ -78,21 +78,21 @@ async def events(
     except written.CannotMean as error:
         raise Problem(400, str(error)) from error
     try:
-        with server.gateway.room(_announced(request, server.settings.body_kb << 10)) as room:
-            given = values(await request.body(), media)
-            _refuse_number(len(given), server.settings.max_rows)
-            return await _written(server, room, target, given)
+        with server.gateway.room(who, _announced(request, server.settings.body_kb << 10)) as room:
+            return await _written(server, room, target, await request.body(), media)
     except NoRoom as full:
         server.metrics.ingest.refused("no_room")
-        said = f"as many events are under way as the server takes; nothing is written; try again in {full.again} s"
+        said = f"as many events of this token are under way as the server takes; nothing is written; try again in {full.again} s"
         raise Problem(429, said, headers={"Retry-After": str(full.again)}) from full
 
 
-async def _written(server: Server, room: Room, target: Target, given: list[bytes]) -> models.Sent:
+async def _written(server: Server, room: Room, target: Target, body: bytes, media: str) -> models.Sent:
     at = server.now()
     try:
         coded, read = decoded_elsewhere(target.source), server.definitions.read
-        records = await server.gateway.work(lambda: written.records_of(target, given, at=at, read=read), coded=coded)
+        given = await server.gateway.work(room.by, lambda: values(body, media))
+        _refuse_number(len(given), server.settings.max_rows)
+        records = await server.gateway.work(room.by, lambda: written.records_of(target, given, at=at, read=read), coded=coded)
         keyed_by = None if target.source.key is None else target.source.name
         topic = await server.gateway.topic(target.topic, keyed_by=keyed_by)
         outcomes = await server.gateway.append(room, topic.name, records)

@@ -129,6 +129,17 @@ def test_there_is_always_room_for_the_next_one(steps: list[tuple[str, int]]) -> 
             shares.give_back("newcomer", free // 2)
 
 
+def test_what_was_granted_may_turn_out_to_be_another_amount() -> None:
+    shares = Shares(10)
+    assert shares.take("a", 4)
+    shares.resize("a", 4, 20)
+    assert (shares.used, shares.held("a")) == (20, 20)
+    assert not shares.take("b")
+    shares.resize("a", 20, 0)
+    assert (shares.used, shares.held("a")) == (0, 0)
+    assert shares.take("b", 5)
+
+
 def test_one_amount_is_granted_whatever_its_size_and_a_principal_has_at_most_its_own_bound() -> None:
     shares = Shares(10, most=3)
     assert shares.take("a", 100)

@@ -1,4 +1,4 @@
-"""A hostile client as a process: NAME PORT TOKEN. It says when its attack is under way, and goes on until its input ends.
+"""A hostile client as a process: NAME ADDRESS TOKEN. It says when its attack is under way, and goes on until its input ends.
 
 Each attack is a coroutine for one connection, begun anew whenever the server ends it, and how many there are of it.
 """
@@ -6,10 +6,12 @@ Each attack is a coroutine for one connection, begun anew whenever the server en
 import asyncio
 import resource
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
+from urllib.parse import urlsplit
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _HERE = "127.0.0.1"
@@ -19,14 +21,16 @@ _LARGE = '{"statement": "SELECT repeat(\'x\', 30000000)"}'
 
 
 class Attacker:
-    """`port` and `token` of the server; `under_way` is set once as many connections as are meant have begun."""
+    """`address` and `token` of the server; `begun` counts the connections of the attack."""
 
-    def __init__(self, port: int, token: str) -> None:
-        self.port, self.token = port, token
+    def __init__(self, address: str, token: str) -> None:
+        at = urlsplit(address)
+        self.port, self.tls, self.token = at.port, at.scheme == "https", token
         self.begun = 0
         self.numbers = count()
 
-    async def connected(self, host: str = _HERE, *, receive: int | None = None) -> Streams:
+    async def connected(self, host: str = _HERE, *, receive: int | None = None, bare: bool = False) -> Streams:
+        """A connection; over TLS if the server has it, unless it is to be `bare`."""
         sock = socket.socket()
         sock.setblocking(False)
         if receive is not None:
@@ -34,7 +38,9 @@ class Attacker:
         try:
             sock.bind((host, 0))
             await asyncio.get_running_loop().sock_connect(sock, (_HERE, self.port))
-            return await asyncio.open_connection(sock=sock, limit=1 << 12)
+            if not self.tls or bare:
+                return await asyncio.open_connection(sock=sock, limit=1 << 12)
+            return await asyncio.open_connection(sock=sock, limit=1 << 12, ssl=_trusting(), server_hostname=_HERE)
         except BaseException:
             sock.close()
             raise
@@ -98,6 +104,16 @@ class Attacker:
         streams[1].write(b"GET /me HTTP/1.1\r\n" + b"a:\r\n" * 15_000 + b"\r\n")
         await self.drained(streams)
 
+    async def handshakes(self) -> None:
+        """A greeting of TLS that is never whole."""
+        streams = await self.connected(bare=True)
+        streams[1].write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        self.begun += 1
+        while True:
+            await asyncio.sleep(_STEP_S)
+            streams[1].write(b"x")
+            await streams[1].drain()
+
     async def silent(self) -> None:
         streams = await self.connected()
         self.begun += 1
@@ -133,6 +149,39 @@ class Attacker:
         self.begun += 1
         while True:
             streams[1].write(self.head("GET /views"))
+            if not await streams[0].read(1 << 12):
+                return
+
+    async def slow_events(self) -> None:
+        """Bodies of events that are announced as large as they may be, and come slowly."""
+        streams = await self.connected()
+        streams[1].write(self.head("POST /sources/hits/events", "Content-Type: application/json", "Content-Length: 1000000"))
+        self.begun += 1
+        while True:
+            await asyncio.sleep(_STEP_S)
+            streams[1].write(b" " * 400)
+            await streams[1].drain()
+
+    async def large_events(self) -> None:
+        """Many events, of which the last is none."""
+        streams = await self.connected()
+        self.begun += 1
+        event = '{"moment":"2026-11-01T12:00:00Z","page":"/a","bytes":1,"price":"0.10"}\n'
+        body = event * 2_999 + "{"
+        head = self.head("POST /sources/hits/events", "Content-Type: application/x-ndjson", f"Content-Length: {len(body)}")
+        while True:
+            streams[1].write(head + body.encode())
+            if not await streams[0].read(1 << 12):
+                return
+
+    async def blank_events(self) -> None:
+        """Bodies of lines without a record."""
+        streams = await self.connected()
+        self.begun += 1
+        body = "\n" * 1_000_000
+        head = self.head("POST /sources/hits/events", "Content-Type: application/x-ndjson", f"Content-Length: {len(body)}")
+        while True:
+            streams[1].write(head + body.encode())
             if not await streams[0].read(1 << 12):
                 return
 
@@ -180,19 +229,30 @@ class Attacker:
         await self.drained(streams)
 
 
+def _trusting() -> ssl.SSLContext:
+    """Any certificate will do."""
+    found = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    found.check_hostname, found.verify_mode = False, ssl.CERT_NONE
+    return found
+
+
 NUMBERS = {
-    "bodies": 400,
+    "bodies": 1100,
     "nobodys_bodies": 400,
     "chunks": 400,
     "chunk_flood": 4,
     "heads": 400,
     "header_flood": 20,
+    "handshakes": 400,
     "silent": 400,
     "idle": 400,
     "many_addresses": 600,
     "churn": 5,
     "pipelined": 5,
     "flood": 20,
+    "slow_events": 90,
+    "large_events": 30,
+    "blank_events": 20,
     "large_bodies": 5,
     "statements": 24,
     "unread": 12,
@@ -208,10 +268,10 @@ async def _again(one: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def main(name: str, port: int, token: str) -> None:
+async def main(name: str, address: str, token: str) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    attacker, number = Attacker(port, token), NUMBERS[name]
+    attacker, number = Attacker(address, token), NUMBERS[name]
     tasks = [asyncio.create_task(_again(getattr(attacker, name))) for _ in range(number)]
     while attacker.begun < number:  # noqa: ASYNC110 - all of them set it
         await asyncio.sleep(0.05)
@@ -222,4 +282,4 @@ async def main(name: str, port: int, token: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3]))

@@ -1,7 +1,7 @@
 """Somebody else who asks while a server is attacked: another process, another token, another address.
 
-`python -m tests.serving.http.bystander ADDRESS PATH` reads a secret from stdin, asks a hundred times, each time on a
-connection of its own from 127.0.0.2, and prints how many answers came with status 200 within two seconds.
+`python -m tests.serving.http.bystander ADDRESS STATUS PATH [BODY]` reads a secret from stdin, asks a hundred times, each time on
+a connection of its own from 127.0.0.2, and prints how many answers came with this status within two seconds.
 """
 
 import subprocess
@@ -17,29 +17,31 @@ WITHIN_S = 2.0
 _FROM = "127.0.0.2"
 
 
-def answered(address: str, secret: str, path: str = "/me") -> int:
-    """How many of `ASKED` requests another process got answered within `WITHIN_S` each."""
-    command = [sys.executable, "-m", "tests.serving.http.bystander", address, path]
+def answered(address: str, secret: str, path: str = "/me", *, status: int = 200, body: str | None = None) -> int:
+    """How many of `ASKED` requests another process got answered with the status within `WITHIN_S` each."""
+    question = [str(status), path] if body is None else [str(status), path, body]
+    command = [sys.executable, "-m", "tests.serving.http.bystander", address, *question]
     told = subprocess.run(command, input=secret, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
     return int(told.stdout)
 
 
-def _answered(address: str, path: str, secret: str) -> int:
+def _answered(secret: str, address: str, status: str, path: str, body: str | None = None) -> int:
     at, good = urlsplit(address), 0
     for _ in range(ASKED):
         began = time.monotonic()
         asking = HTTPConnection(str(at.hostname), at.port, timeout=WITHIN_S, source_address=(_FROM, 0))
         try:
-            asking.request("GET", path, headers={"Authorization": f"Bearer {secret}"})
+            headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+            asking.request("GET" if body is None else "POST", path, body, headers)
             answer = asking.getresponse()
             answer.read()
         except (OSError, HTTPException):
             continue
         finally:
             asking.close()
-        good += answer.status == 200 and time.monotonic() - began <= WITHIN_S
+        good += answer.status == int(status) and time.monotonic() - began <= WITHIN_S
     return good
 
 
 if __name__ == "__main__":
-    sys.stdout.write(str(_answered(sys.argv[1], sys.argv[2], sys.stdin.read())))
+    sys.stdout.write(str(_answered(sys.stdin.read(), *sys.argv[1:])))

@@ -2,31 +2,47 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from serving.access import tokens
 from serving.access.rights import Rights
+from serving.http.running import Tls
 from tests.serving.http import attacker, victim
+from tests.serving.http.certificate import signed_by_itself
 from tests.serving.world import World, forty_hits
 from tests.stack import PYTHONPATH, environ
 
 ME = ("/me",)
 ROW = ("/views/per_page/row?key.page=/00&window=2026-11-01T12:00",)
 ONE = ("/sql", '{"statement": "SELECT 1 AS n"}')
-OF = {"large_bodies": ROW, "statements": ONE, "unread": ONE, "streams": ROW, "flood": ROW}
+NO_EVENT = ("/sources/hits/events", "{")
+"""It is refused once a thread has decoded it, without a broker."""
+OF = {
+    "blank_events": ROW,
+    "flood": ROW,
+    "large_bodies": ROW,
+    "large_events": NO_EVENT,
+    "slow_events": NO_EVENT,
+    "statements": ONE,
+    "streams": ROW,
+    "unread": ONE,
+}
 """What the victim asks, where that is not who it is."""
-
+OVER_TLS = ("bodies", "handshakes", "silent", "churn", "unread", "noise")
+SELDOM = {"nobodys_bodies", "chunks", "header_flood", "silent", "idle", "many_addresses", "flood", "large_bodies"}
+SELDOM |= {"blank_events", "large_events", "statements"}
+"""Of the same kind as others here, so they are run with all tests alone."""
 
 BOUNDS = {"CONNECTIONS": 500, "CONNECTIONS_PER_ADDRESS": 100}
 """Fewer connections than by default, so that fewer are too many."""
@@ -34,13 +50,13 @@ BOUNDS = {"CONNECTIONS": 500, "CONNECTIONS_PER_ADDRESS": 100}
 
 @dataclass(frozen=True)
 class Attacked:
-    port: int
+    address: str
     hostile: str
     honest: str
 
-    def asked(self, *question: str, source: str = "127.0.0.2") -> list[tuple[int, float]]:
-        """What came of a hundred requests of an honest client."""
-        found = _run(victim, str(self.port), self.honest, source, *question)
+    def asked(self, expected: str, *question: str, source: str = "127.0.0.2") -> list[tuple[int, float]]:
+        """What came of a hundred requests of an honest client, which stops early where others than `expected` come."""
+        found = _run(victim, self.address, self.honest, source, expected, *question)
         with found as process:
             out, _ = process.communicate(timeout=300)
         return [(status, seconds) for status, seconds in json.loads(out)]
@@ -65,21 +81,35 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def attacked(world: World) -> Iterator[Attacked]:
     """A server as a process of its own."""
+    with _started(world) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def over_tls(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    """The same, with a certificate that signed itself."""
+    with _started(world, signed_by_itself(tmp_path_factory.mktemp("tls"))) as found:
+        yield found
+
+
+@contextmanager
+def _started(world: World, tls: Tls | None = None) -> Iterator[Attacked]:
     file, now = tokens.file_of(Path(world.tables.root)), datetime.now(UTC)
-    rights, expires = Rights.of(may=("read", "sql")), now + timedelta(days=1)
-    secrets = [
-        tokens.create(file, name, rights, expires=expires, now=now, random=os.urandom)[1] for name in ("hostile", "honest")
-    ]
+    rights, expires = Rights.of(may=("read", "sql", "ingest")), now + timedelta(days=1)
+    names = [f"{name} {len(tokens.read(file))}" for name in ("hostile", "honest")]
+    secrets = [tokens.create(file, name, rights, expires=expires, now=now, random=os.urandom)[1] for name in names]
     command = [sys.executable, "-m", "cli", "serve", "--project", str(world.folder), "--port", "0", "--json"]
+    if tls is not None:
+        command += ["--tls-cert", str(tls.certificate), "--tls-key", str(tls.key)]
     bounds = {f"TANDEM_SERVING_{name}": str(value) for name, value in BOUNDS.items()}
     given = {**environ(), **bounds, "PYTHONPATH": PYTHONPATH}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=given)
     try:
         assert process.stdout is not None
-        port = urlsplit(json.loads(process.stdout.readline())["address"]).port
-        assert port is not None
-        found = Attacked(port, *secrets)
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {secrets[1]}"}) as client:
+        found = Attacked(json.loads(process.stdout.readline())["address"], *secrets)
+        trusted = True if tls is None else ssl.create_default_context(cafile=tls.certificate)
+        headers = {"Authorization": f"Bearer {found.honest}"}
+        with httpx.Client(base_url=found.address, headers=headers, verify=trusted) as client:
             # What statements are forked from is there, and the view is in memory.
             assert client.post("/sql", json={"statement": "SELECT 1"}, timeout=120).status_code == 200
             assert client.get(*ROW, timeout=120).status_code == 200
@@ -92,20 +122,35 @@ def attacked(world: World) -> Iterator[Attacked]:
 @contextmanager
 def attack(attacked: Attacked, name: str) -> Iterator[None]:
     """The attack is under way."""
-    with _run(attacker, name, str(attacked.port), attacked.hostile) as process:
+    with _run(attacker, name, attacked.address, attacked.hostile) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "under way\n"
         yield
 
 
-def late(found: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """The requests that were not answered, or not in time."""
-    return [(status, seconds) for status, seconds in found if status != 200 or seconds > victim.PATIENCE_S]
+def late(found: list[tuple[int, float]], expected: int) -> list[tuple[int, float]]:
+    """The requests that were not answered as expected, or not in time."""
+    return [(status, seconds) for status, seconds in found if status != expected or seconds > victim.PATIENCE_S]
 
 
-@pytest.mark.parametrize("name", attacker.NUMBERS)
-def test_another_client_is_answered_while_the_attack_runs(attacked: Attacked, name: str) -> None:
+def check(attacked: Attacked, name: str) -> None:
+    question = OF.get(name, ME)
+    expected = 422 if question == NO_EVENT else 200
     with attack(attacked, name):
-        found = attacked.asked(*OF.get(name, ME))
+        found = attacked.asked(str(expected), *question)
     assert len(found) == victim.REQUESTS
-    assert not late(found)
+    assert not late(found, expected)
+
+
+def _cases(names: Iterable[str], slow: Container[str]) -> list[Any]:
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in names]
+
+
+@pytest.mark.parametrize("name", _cases([name for name in attacker.NUMBERS if name != "handshakes"], SELDOM))
+def test_another_client_is_answered_while_the_attack_runs(attacked: Attacked, name: str) -> None:
+    check(attacked, name)
+
+
+@pytest.mark.parametrize("name", _cases(OVER_TLS, {"silent", "churn", "unread", "noise"}))
+def test_another_client_is_answered_over_tls_while_the_attack_runs(over_tls: Attacked, name: str) -> None:
+    check(over_tls, name)

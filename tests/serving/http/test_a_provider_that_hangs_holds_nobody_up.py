@@ -2,6 +2,7 @@
 
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from serving.access import oidc_keys
 from tests.serving.access.key_server import key_server
 from tests.serving.access.provider import SETTINGS, Issuing, new_key
 from tests.serving.http.bystander import ASKED, answered
@@ -62,3 +64,33 @@ def test_others_are_answered_while_the_provider_hangs(tmp_path: Path, *, known: 
                     assert answered(address, theirs) == ASKED
             assert set(statuses) <= ({401, 429} if known else {503})
             provider.go_on.set()
+
+
+def test_a_key_withdrawn_under_its_id_is_refused_while_others_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider has another key under the same `kid`, and tokens of the withdrawn one are sent without end."""
+    monkeypatch.setattr(oidc_keys, "SPACING_S", 1.0)
+    issuing = Issuing()
+    with key_server(issuing) as provider:
+        served = Served(forty_hits(tmp_path), {"oidc": msgspec.structs.replace(SETTINGS, keys=provider.address)})
+        mine, withdrawn = served.token("bystander"), issuing.signed(now=served.now)
+        with serving(served) as address, httpx.Client(base_url=address, timeout=60) as client:
+
+            def status(shown: str) -> int:
+                return client.get("/me", headers={"Authorization": f"Bearer {shown}"}).status_code
+
+            assert status(withdrawn) == 200
+            issuing.key = new_key("k1")
+            fresh = issuing.signed(now=served.now)
+            with attacked(served, address, [withdrawn] * ATTACKERS) as statuses:
+                over = time.monotonic() + oidc_keys.SPACING_S + oidc_keys.FETCH_S
+                while status(fresh) != 200:
+                    assert time.monotonic() < over
+                    time.sleep(0.1)
+                assert status(withdrawn) in {401, 429}
+                assert answered(address, mine) == ASKED
+                assert answered(address, fresh) == ASKED
+                statuses.clear()
+                assert answered(address, mine) == ASKED
+            assert set(statuses) <= {401, 429}

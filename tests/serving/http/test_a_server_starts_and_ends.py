@@ -10,16 +10,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from typing import Any
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from cli.__main__ import main
 from infra.jars import ROOT
@@ -27,6 +21,7 @@ from ledger.positions import LOG_START
 from serving.http import running
 from serving.http.running import CannotServe, Tls
 from tests.serving import oracle
+from tests.serving.http.certificate import signed_by_itself
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 
@@ -39,23 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
     """A certificate of loopback that signed itself."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    found = Tls(folder / "cert.pem", folder / "key.pem")
-    found.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    found.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return found
+    return signed_by_itself(tmp_path_factory.mktemp("tls"))
 
 
 @contextmanager

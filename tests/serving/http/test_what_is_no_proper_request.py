@@ -31,12 +31,14 @@ def address(served: Served) -> Iterator[str]:
         yield found
 
 
-def sent(address: str, content: bytes) -> bytes:
-    """What is answered until the connection is closed."""
+def sent(address: str, content: bytes, *, ends: bool = False) -> bytes:
+    """What is answered until the connection is closed; the client closes its half first if it `ends`."""
     url = httpx.URL(address)
     found = b""
     with socket.create_connection((url.host, url.port), timeout=60) as connection:
         connection.sendall(content)
+        if ends:
+            connection.shutdown(socket.SHUT_WR)
         while piece := connection.recv(1 << 16):
             found += piece
     return found
