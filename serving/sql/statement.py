@@ -47,18 +47,13 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
         raise Refused("this kind of statement is refused: exactly one SELECT is asked for", "statement") from None
     if kind != duckdb.StatementType.SELECT:
         raise Refused(f"{kind.name} is refused: exactly one SELECT is asked for", "statement")
-    written, own = set(), set()
-    for node in _nodes(_tree(connection, statement)):
+    # Not by DuckDB's get_table_names, which knows no columns: it refuses USING, NATURAL and COLUMNS('n.*').
+    read = set()
+    for node, own in _nodes(_tree(connection, statement)):
         _check(node)
-        if node.get("type") == "BASE_TABLE":
-            written.add(node["table_name"])
-        own |= {str(one.get("key")).casefold() for one in node.get("cte_map", {}).get("map", ())}
-    try:
-        read = connection.get_table_names(statement)
-    except duckdb.Error as error:
-        raise Refused(worded(error), "statement") from None
-    # DuckDB does not count what is found in its own catalogue, such as sqlite_master: no view has such a name.
-    names = sorted(read | {name for name in written if name.casefold() not in own})
+        if node.get("type") == "BASE_TABLE" and str(node["table_name"]).casefold() not in own:
+            read.add(str(node["table_name"]))
+    names = sorted(read)
     if len(names) > _MOST_VIEWS:
         raise Refused(f"{len(names)} views are named; one statement may name {_MOST_VIEWS}", "statement")
     return names
@@ -92,15 +87,22 @@ def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Node:
     return tree
 
 
-def _nodes(tree: Any) -> Iterator[Node]:
-    waiting = [tree]
+def _nodes(tree: Any) -> Iterator[tuple[Node, frozenset[str]]]:
+    """Each node, and the names that WITH has given where it stands: each name of a WITH counts in those after it, and below."""
+    waiting: list[tuple[Any, frozenset[str]]] = [(tree, frozenset())]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        one, own = waiting.pop()
+        if isinstance(one, list):
+            waiting += [(part, own) for part in one]
+        elif isinstance(one, dict):
+            yield one, own
+            for named in one.get("cte_map", {}).get("map", ()):
+                waiting.append((named.get("value"), own))
+                own |= {str(named.get("key")).casefold()}
+            recursive = own
+            if one.get("type") == "RECURSIVE_CTE_NODE":  # which reads itself on the right alone
+                recursive |= {str(one.get("cte_name")).casefold()}
+            waiting += [(part, recursive if name == "right" else own) for name, part in one.items() if name != "cte_map"]
 
 
 def _check(node: Node) -> None:

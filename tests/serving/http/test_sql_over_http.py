@@ -111,3 +111,23 @@ def test_a_view_that_is_forbidden_is_as_one_that_is_not_there(served: Served) ->
     with served.asker(served.token("bound", may=("sql", "read"), rows=["page=/01"])) as bound:
         answer = bound.post("/sql", json={"statement": "SELECT n FROM ever"})
         assert (answer.status_code, "bound to rows" in answer.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("JOIN per_page b USING (page)", "JOIN per_page b ON a.page = b.page"),
+        (
+            "LEFT JOIN per_page b USING (page, window_start)",
+            "LEFT JOIN per_page b ON a.page = b.page AND a.window_start = b.window_start",
+        ),
+        ("NATURAL JOIN (SELECT page, bytes FROM per_page) b", "JOIN per_page b ON a.page = b.page AND a.bytes = b.bytes"),
+    ],
+)
+def test_views_are_joined_by_the_names_of_columns(asker: Asker, short: str, long: str) -> None:
+    found = [
+        asker.post("/sql", json={"statement": f"SELECT a.page, a.n, b.bytes FROM per_page a {join} ORDER BY 1, 2, 3"})
+        for join in (short, long)
+    ]
+    assert [one.status_code for one in found] == [200, 200], found[0].text
+    assert found[0].json()["rows"] == found[1].json()["rows"] != []
