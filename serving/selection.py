@@ -21,7 +21,7 @@ from views.errors import TandemError, listed
 from views.event import TIMESTAMP
 from views.python_values import exact_decimal
 from views.view import View, bind, state_schema
-from views.windows import WINDOW_COLUMNS, AllTime
+from views.windows import WINDOW_COLUMNS
 
 Between = tuple[datetime | None, datetime | None]
 """Half-open bounds of window starts, `[from, to)`; None is open."""
@@ -107,7 +107,7 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     without windows, a range that ends before it starts, or one window of a range that is not made of the view's slices.
     """
     start, end = between
-    if (start, end) != (None, None) and isinstance(view.window, AllTime):
+    if (start, end) != (None, None) and not bind(view).placement.timed:
         raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
     for bound in (start, end):
         if bound is not None and not isinstance(bound, datetime):

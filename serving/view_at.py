@@ -20,7 +20,7 @@ from serving.provenance import Layer, Provenance
 from serving.selection import ALWAYS, Among, BadSelection, Between, Selection, select
 from serving.touched import TOUCHED, split
 from views.view import View, bind, state_schema
-from views.windows import AllTime, Hopping
+from views.windows import Hopping
 
 Files = Callable[[Selection, Layer, int | None], Outcome]
 """What answers a selection of a layer from the view's tables, the first rows up to a limit."""
@@ -120,7 +120,7 @@ class ViewAt:
                 f"windows of view {self.view.name!r} follow the order of the log, so no time names one; "
                 "scan(keys) gives all of a key"
             )
-        if isinstance(self.view.window, AllTime):
+        if not bind(self.view).placement.timed:
             if window is not None:
                 select(self.view, {}, (window, None))
             return None

@@ -5,6 +5,7 @@
 | names, docs, units, tolerances, fingerprints                |                                                 |
 | keys, filters, derived measures: texts of expressions       |                                                 |
 | windows and measures of the platform: class and parameters  | a measure of the project's: inputs, types, text |
+|                                                             | a window of the project's: inputs, columns, text |
 | fields of event types with their constraints                | methods of event types                          |
 | decoders of the platform: name, or class and parameters     | a function as decoder: name and parameters      |
 | by_header, by_field                                         | a function as `only`                            |
@@ -32,20 +33,20 @@ from views.errors import DefinitionError
 from views.event import Event, Field, event_fields
 from views.event_meaning import event_meaning
 from views.fingerprint import DECODE_VERSION, KERNEL_VERSION, fingerprint
-from views.measures.custom import CustomMeasure
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
+from views.outsourced import STEPS
 from views.prepare import prepared_schema
 from views.project import Project
 from views.reached import version_of
 from views.source import Source
 from views.view import View, bind
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised whenever a document of the same project could be another one, or is read otherwise."""
 
 CLASS: Final = "class"
-OWN: Final = "own"
+ELSEWHERE: Final = "elsewhere"
 FUNCTION: Final = "function"
 
 
@@ -54,12 +55,12 @@ class NotData(DefinitionError):
 
 
 def document_of(project: Project) -> bytes:
-    """The document of a project, without views that have a window or measure of a class of its own other than CustomMeasure."""
+    """The document of a project."""
     pinned = sorted({package for view in project.views.values() for package in bind(view).placement.pinned})
     document = {
         "meaning": meaning(pinned),
         "sources": [_source(one) for one in project.sources.values()],
-        "views": [told for told in map(_told, project.views.values()) if told is not None],
+        "views": [_view(one) for one in project.views.values()],
     }
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -80,19 +81,8 @@ def decodes_by_code(source: Source) -> bool:
 
 
 def answers_by_code(view: View) -> bool:
-    """Whether a method of the project runs when states of the view are merged or presented."""
-    return any(own_measure(measure) is not None for measure in view.measures.values())
-
-
-def own_measure(measure: Measure) -> CustomMeasure | None:
-    """The project's own measure that this is, or filters."""
-    inner = measure.measure if isinstance(measure, Filtered) else measure
-    return inner if isinstance(inner, CustomMeasure) else None
-
-
-def type_text(kind: pa.DataType) -> str:
-    """An Arrow type as text."""
-    return schema_text(pa.schema([("type", kind)]))
+    """Whether code of the project runs when states of the view are merged or presented."""
+    return not all(_is_data(one) for one in (view.window, *view.measures.values()))
 
 
 def schema_text(schema: pa.Schema) -> str:
@@ -160,26 +150,24 @@ def _decoder(decoder: Decoder) -> Any:
 
 def _is_code(decoder: Decoder) -> bool:
     """Whether it is a function, or has a class, of the project."""
-    try:
-        data(decoder)
-    except NotData:
-        return True
-    return False
+    return not _is_data(decoder)
 
 
-def _told(view: View) -> dict[str, Any] | None:
+def _is_data(value: Any) -> bool:
+    """Whether a document can hold the whole value."""
     try:
-        return _view(view)
+        data(value)
     except NotData:
-        return None
+        return False
+    return True
 
 
 def _view(view: View) -> dict[str, Any]:
     return {
         "source": view.source.name,
         "keys": dict(view.keys),
-        "window": data(view.window),
-        "measures": {name: _measure(name, measure) for name, measure in view.measures.items()},
+        "window": _window(view),
+        "measures": {name: _measure(view, name, measure) for name, measure in view.measures.items()},
         "where": view.where,
         "name": view.name,
         "doc": view.doc,
@@ -190,14 +178,39 @@ def _view(view: View) -> dict[str, Any]:
     }
 
 
-def _measure(name: str, measure: Measure) -> dict[str, Any]:
-    if own_measure(measure) is None:
+def _window(view: View) -> Any:
+    if _is_data(view.window):
+        return data(view.window)
+    placed = bind(view).placement
+    return {
+        ELSEWHERE: {
+            "text": str(view.window),
+            "inputs": list(view.window.inputs),
+            "states": schema_text(pa.schema(placed.states)),
+            "answers": schema_text(pa.schema(placed.answers)),
+            "steps": [name for name in STEPS if getattr(placed, name) is not None],
+            **{name: data(getattr(placed, name)) for name in ("alone", "in_order", "timed", "reach", "grace", "slice")},
+            **{name: list(getattr(placed, name)) for name in ("reads", "pinned")},
+        }
+    }
+
+
+def _measure(view: View, name: str, measure: Measure) -> dict[str, Any]:
+    if _is_data(measure):
         return {"data": data(measure)}
     if isinstance(measure, Filtered):
-        return {"filter": measure.filter, **_measure(name, measure.measure)}
-    assert isinstance(measure, CustomMeasure)
-    written = {"text": str(measure), "inputs": list(measure.inputs)}
-    return {OWN: {**written, "state": type_text(measure.state), "answer": type_text(measure.answer)}}
+        return {"filter": measure.filter, **_measure(view, name, measure.measure)}
+    bound = next(one.aggregate for one in bind(view).measures if one.name == name)
+    return {
+        ELSEWHERE: {
+            "text": str(measure),
+            "inputs": list(measure.inputs),
+            "states": schema_text(pa.schema([(state.suffix, state.type) for state in bound.states])),
+            "answer": schema_text(pa.schema([("answer", bound.answer)])),
+            "kind": bound.kind,
+            "approximate": data(bound.approximate),
+        }
+    }
 
 
 def _event(event: type[msgspec.Struct]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
 from views.prepare import prepared_schema
 from views.source import Source, events_schema
 from views.view import BoundMeasure, View, answer_schema, bind
-from views.windows import AllTime
 
 How = Literal["identity", "transformation", "aggregation", "condition"]
 """A field as it is; a value made of it; many of its values made one; or a field that only decides which events count."""
@@ -78,7 +77,7 @@ def _window(view: View) -> list[str]:
     """The fields that say in which windows an event is."""
     bound = bind(view)
     looked_at = {field for expression in bound.window_inputs for field in expression.fields}
-    if isinstance(view.window, AllTime):
+    if not bound.placement.timed:
         return []
     return sorted(looked_at | (set(bound.placement.reads) if bound.placement.in_order else {view.source.event_time}))
 

@@ -21,15 +21,16 @@ import msgspec
 import pyarrow as pa
 
 from views.decoder import Decoder
-from views.document import CLASS, FUNCTION, OWN, meaning
-from views.elsewhere import DescribedSource, DescribedView, OwnMeasure, Run
+from views.document import CLASS, ELSEWHERE, FUNCTION, meaning
+from views.elsewhere import DescribedSource, DescribedView
 from views.errors import DefinitionError, said_by
 from views.event import Event, Scale, Unit
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
+from views.outsourced import STEPS, OutsideMeasure, OutsideWindow, Run
 from views.project import Project
-from views.values import kind_of
 from views.view import bind
+from views.windows import Window
 
 _SCALARS: Final = {kind.__name__: kind for kind in (bool, int, float, str, bytes, date, datetime, UUID)}
 _FACTORIES: Final = {"list": list, "dict": dict}
@@ -53,7 +54,7 @@ def is_current(document: bytes) -> bool:
 
 
 def rebuilt(document: bytes, files: Mapping[str, bytes], run: Run) -> Project:
-    """The project of a document and the files that it was made of; `run` runs the measures that are the project's own.
+    """The project of a document and the files that it was made of; `run` runs code that is the project's own.
 
     Raises DefinitionError for what is no document of a project.
     """
@@ -114,7 +115,7 @@ def _view(told: Document, sources: Mapping[str, DescribedSource], run: Run) -> D
     return DescribedView(
         sources[told["source"]],
         keys=told["keys"],
-        window=_value(told["window"]),
+        window=_window(name, told["window"], run),
         measures={measure: _measure(name, measure, one, run) for measure, one in told["measures"].items()},
         where=told["where"],
         name=name,
@@ -123,16 +124,53 @@ def _view(told: Document, sources: Mapping[str, DescribedSource], run: Run) -> D
         units=told["units"],
         tolerances=told["tolerances"],
         meaning=str(told["fingerprint"]),
-        code=any(OWN in one for one in told["measures"].values()),
+        code=any(ELSEWHERE in one for one in (told["window"], *told["measures"].values())),
+    )
+
+
+def _window(view: str, told: Document, run: Run) -> Window:
+    if ELSEWHERE not in told:
+        window: Window = _value(told)
+        return window
+    own = told[ELSEWHERE]
+    steps = tuple(name for name in STEPS if name in own["steps"])
+    if "merge" not in steps:
+        raise DefinitionError("the document holds a window that does not merge")
+    return OutsideWindow(
+        view,
+        own["text"],
+        tuple(own["inputs"]),
+        tuple(_schema(own["states"])),
+        tuple(_schema(own["answers"])),
+        steps,
+        alone=bool(own["alone"]),
+        in_order=bool(own["in_order"]),
+        timed=bool(own["timed"]),
+        reach=_value(own["reach"]),
+        grace=_value(own["grace"]),
+        slice=_value(own["slice"]),
+        reads=tuple(own["reads"]),
+        pinned=tuple(own["pinned"]),
+        run=run,
+    )
+
+
+def _outside(view: str, name: str, told: Document, run: Run) -> Measure:
+    return OutsideMeasure(
+        view,
+        name,
+        told["text"],
+        tuple(told["inputs"]),
+        tuple((state.name, state.type) for state in _schema(told["states"])),
+        _schema(told["answer"]).field(0).type,
+        told["kind"],
+        _value(told["approximate"]),
+        run,
     )
 
 
 def _measure(view: str, name: str, told: Document, run: Run) -> Measure:
-    if OWN not in told:
-        measure: Measure = _value(told["data"])
-        return measure
-    own = told[OWN]
-    found = OwnMeasure(view, name, own["text"], tuple(own["inputs"]), _arrow(own["state"]), _arrow(own["answer"]), run)
+    found: Measure = _outside(view, name, told[ELSEWHERE], run) if ELSEWHERE in told else _value(told["data"])
     return found if "filter" not in told else Filtered(found, told["filter"])
 
 
@@ -188,13 +226,6 @@ def _bare(told: Document) -> Any:
     if "enum" in told:
         return enum.Enum(told["enum"], [(name, value) for name, value in told["members"]])
     return Decimal if "scale" in told else _SCALARS[told["scalar"]]
-
-
-def _arrow(text: str) -> pa.DataType:
-    found = _schema(text).field(0).type
-    if kind_of(found) is None:
-        raise DefinitionError(f"{found} is not a type of a value")
-    return found
 
 
 def _schema(text: str) -> pa.Schema:

@@ -15,9 +15,10 @@ from serving.sandbox.confine import CannotConfine, confine
 from views import engine
 from views.document import document_of
 from views.errors import TandemError, said_by
+from views.outsourced import grouped, merged, presented
 from views.project import Project, load_files
-from views.view import bind
 
+_METHODS: Final = {"merge": merged, "present": presented, "group": grouped}
 _MOST: Final = 1 << 40
 """Bytes beside a message: the server is not doubted, and memory is bounded."""
 
@@ -71,10 +72,5 @@ def _found(project: Project, asked: Run | Read, payload: bytes) -> memoryview:
     if isinstance(asked, Read):
         found = read(project.sources[asked.source], asked.topic, VALUES.decode(payload), asked.headers, asked.at)
         return memoryview(pack(found))
-    column = column_of(payload)
-    aggregate = next(one.aggregate for one in bind(project.views[asked.view]).measures if one.name == asked.measure)
-    if asked.method == "present":
-        return memoryview(written(aggregate.present([column])))
-    unite = aggregate.states[0].unite
-    assert unite is not None, "a measure of a project's own has states that it unites itself"
-    return memoryview(written(unite(column)))
+    call = asked.call
+    return memoryview(written(_METHODS[call.method](project.views[call.view], call, column_of(payload))))

@@ -12,8 +12,8 @@ import msgspec
 import pyarrow as pa
 
 from serving.sandbox.bounds import MIB
-from views.elsewhere import Method
 from views.errors import TandemError
+from views.outsourced import Call
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,11 +32,9 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """Run a method of a view's own measure for the column of the payload."""
+    """Run code of a view for the column of the payload."""
 
-    view: str
-    measure: str
-    method: Method
+    call: Call
 
 
 class Read(msgspec.Struct, frozen=True, tag="read"):

@@ -18,7 +18,7 @@ from serving.outcome import ReadFailed
 from serving.sandbox import frames
 from serving.sandbox.bounds import MIB
 from serving.sandbox.forked import Child, Within
-from views.elsewhere import Method
+from views.outsourced import Call
 from views.source import Source
 
 AGAIN_S: Final = 30.0
@@ -56,10 +56,11 @@ class ReleaseCode:
             self._end()
             return self._started()
 
-    def run(self, view: str, measure: str, method: Method, column: pa.Array, expected: pa.DataType) -> pa.Array:
-        """See views.elsewhere.Run. Raises CodeFailed."""
-        what = f"view {view!r}, measure {measure!r}: {method}"
-        body = encode(Run(view, measure, method))
+    def run(self, call: Call, column: pa.Array, expected: pa.DataType) -> pa.Array:
+        """See views.outsourced.Run. Raises CodeFailed."""
+        part = f"window: {call.part}" if call.method == "group" else f"measure {call.part!r}: {call.method}"
+        what = f"view {call.view!r}, {part}"
+        body = encode(Run(call))
         rows = max(1, len(column) * _PIECE // max(_PIECE, column.nbytes))
         found = []
         for start in range(0, max(1, len(column)), rows):

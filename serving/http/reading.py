@@ -26,8 +26,7 @@ from serving.provenance import Layer
 from serving.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
 from serving.touched import split
 from views.errors import listed
-from views.view import View
-from views.windows import AllTime
+from views.view import View, bind
 
 _AT_ONCE: Final = 100
 """Up to so many rows are written in the server's own thread: to hand them to another takes longer."""
@@ -171,7 +170,7 @@ def time_of(text: str) -> datetime:
 
 def _window(view: View, start: str | None) -> Between:
     """What only windows with this start are in."""
-    if isinstance(view.window, AllTime):
+    if not bind(view).placement.timed:
         if start is not None:
             raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
         return ALWAYS

@@ -17,7 +17,7 @@ from serving.memory.key_hash import Hashes, KeyHash
 from views import arrays
 from views.measures.measure import only
 from views.view import View, answer_schema, bind, state_schema
-from views.windows import WINDOW_COLUMNS, AllTime
+from views.windows import WINDOW_COLUMNS
 from views.windows.placement import COMPLETE, WINDOW_STATE
 
 
@@ -57,7 +57,7 @@ class Layout:
     @cached_property
     def timed(self) -> bool:
         """Whether windows have bounds."""
-        return not isinstance(self.view.window, AllTime)
+        return bind(self.view).placement.timed
 
     @cached_property
     def by_window(self) -> bool:

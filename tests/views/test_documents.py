@@ -212,7 +212,8 @@ VIEWS = (mine, plain)
 def test_classes_of_a_project_are_code(tmp_path: Path) -> None:
     known = load(tmp_path, definitions=OWN_CLASSES)
     found = again(known)
-    assert [*found.views] == ["plain"]
+    assert [*found.views] == ["mine", "plain"]
+    assert [found.views[name].code for name in found.views] == [True, False]  # type: ignore[attr-defined]  # they are described
     assert found.sources["hits"].code  # type: ignore[attr-defined]  # it is described
     assert decoder_name(found.sources["hits"].decoder) == decoder_name(known.sources["hits"].decoder)
 

@@ -112,7 +112,7 @@ class AllTime:
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it looks at neither
         """All events are one window."""
         nothing = dict.fromkeys(WINDOW_COLUMNS, "CAST(NULL AS TIMESTAMPTZ)")
-        return Placement(fold=Step({}, finish=nothing), merge=same(BOUNDS))
+        return Placement(fold=Step({}, finish=nothing), merge=same(BOUNDS), timed=False)
 
 
 def tumbling(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Tumbling:

@@ -85,7 +85,8 @@ class Placement:
 
     `ends` is when the window that an event makes by itself ends, in microseconds, in SQL over the columns of `events`; None
     where no time ends windows. `grace` is how long after that it can still be in one with later events. `in_order` says that
-    windows end in the order of the log; arranged states then have the column COMPLETE.
+    windows end in the order of the log; arranged states then have the column COMPLETE. A window that is not `timed` has no
+    bounds: BOUNDS are null in every row.
     """
 
     fold: Step
@@ -105,6 +106,7 @@ class Placement:
     ends: str | None = None
     grace: timedelta = timedelta(0)
     in_order: bool = False
+    timed: bool = True
 
 
 class Window(Protocol):

@@ -1,0 +1,199 @@
+"""Windows and measures whose code another process runs: what is asked of it, and what it computes.
+
+A measure of a project merges and presents columns; a window of a project groups rows. Here stands what a view gets in place of
+such a class (`OutsideMeasure`, `OutsideWindow`), and beside it what the process does that has the class (`merged`, `presented`,
+`grouped`). A table goes there and back as one value, a list of structs, because it can only be asked about a column.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views import arrays, engine
+from views.engine import quoted
+from views.measures.filtered import Filtered
+from views.measures.measure import Aggregate, Approximation, Measure, State
+from views.source import Source
+from views.values import Kind, ValueType
+from views.view import View, bind
+from views.windows.placement import COMPLETE, Placement, Step
+
+STEPS: Final = ("merge", "settle", "arrange")
+_ROWS: Final = pa.field("_rows", pa.list_(pa.int64()))
+_ROW: Final = "_row"
+_GROUP: Final = "_group"
+_VALUE: Final = "_value"
+_TABLE: Final = "_table"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What the process with a project's code is asked: a method, of which part of a view.
+
+    | method | part | column | result |
+    | --- | --- | --- | --- |
+    | merge | a measure | lists of one of its states, the one of this number | a state of each |
+    | present | a measure | structs of its states, or its only state | an answer of each |
+    | group | a step of the window | one list of structs: rows | one list of structs: groups, with the numbers of their rows |
+    """
+
+    view: str
+    part: str
+    method: Literal["merge", "present", "group"]
+    state: int = 0
+
+
+Run = Callable[[Call, pa.Array, pa.DataType], pa.Array]
+"""Runs code of a project for a column; the result has its length and the type given."""
+
+
+@dataclass(frozen=True)
+class OutsideMeasure:
+    """A measure of a class of the project; `view` and `name` are where its definition stands."""
+
+    view: str
+    name: str
+    text: str
+    inputs: tuple[str, ...]
+    states: tuple[tuple[str, pa.DataType], ...]
+    answer: pa.DataType
+    kind: Kind | Literal["list", "struct"]
+    approximate: Approximation | None
+    run: Run = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def filtered(self, condition: str) -> Measure:
+        """The measure over the events for which a condition is true."""
+        return Filtered(self, condition)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  the class has said what it keeps
+        """As the class itself; events cannot be folded here. Raises what `run` raises when states are merged or presented."""
+        states = tuple(self._state(number, *one) for number, one in enumerate(self.states))
+        return Aggregate(states, self.answer, self.kind, self._present, self.approximate)
+
+    def _state(self, number: int, suffix: str, arrow: pa.DataType) -> State:
+        call = Call(self.view, self.name, "merge", number)
+        listed = pa.list_(arrow)
+        return State(suffix, arrow, "", "list({0})", unite=lambda lists: self.run(call, lists.cast(listed), arrow))
+
+    def _present(self, columns: Sequence[pa.Array]) -> pa.Array:
+        fields = [pa.field(suffix, arrow) for suffix, arrow in self.states]
+        column = columns[0] if len(fields) == 1 else pa.StructArray.from_arrays(columns, fields=fields)
+        return self.run(Call(self.view, self.name, "present"), column, self.answer)
+
+
+def merged(view: View, call: Call, lists: pa.Array) -> pa.Array:
+    """The state of each list of states, none of them empty."""
+    state = _aggregate(view, call.part).states[call.state]
+    rows = pa.table({_GROUP: pc.list_parent_indices(lists), _VALUE: lists.flatten()})
+    united = state.merge.format(quoted(_VALUE))
+    sql = f"SELECT {united} AS {quoted(_VALUE)} FROM {_TABLE} GROUP BY {quoted(_GROUP)} ORDER BY {quoted(_GROUP)}"
+    column = arrays.whole(engine.query(sql, {_TABLE: rows})[_VALUE])
+    return (column if state.unite is None else state.unite(column)).cast(state.type)
+
+
+def presented(view: View, call: Call, column: pa.Array) -> pa.Array:
+    """The answer of each state."""
+    aggregate = _aggregate(view, call.part)
+    return aggregate.present([column] if len(aggregate.states) == 1 else column.flatten())
+
+
+def _aggregate(view: View, measure: str) -> Aggregate:
+    return next(one.aggregate for one in bind(view).measures if one.name == measure)
+
+
+@dataclass(frozen=True)
+class OutsideWindow:
+    """A window of a class of the project; the other fields are those of its Placement, `steps` the steps that this has."""
+
+    view: str
+    text: str
+    inputs: tuple[str, ...]
+    states: tuple[pa.Field, ...]
+    answers: tuple[pa.Field, ...]
+    steps: tuple[str, ...]
+    alone: bool
+    in_order: bool
+    timed: bool
+    reach: timedelta
+    grace: timedelta
+    slice: timedelta | None
+    reads: tuple[str, ...]
+    pinned: tuple[str, ...]
+    run: Run = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  the class has said what is where
+        """As the class itself; events cannot be placed here. Raises what `run` raises when rows are grouped."""
+        steps = {name: self._step(name) for name in self.steps}
+        return Placement(
+            fold=Step({}),
+            merge=steps["merge"],
+            states=self.states,
+            answers=self.answers,
+            settle=steps.get("settle"),
+            arrange=steps.get("arrange"),
+            alone=self.alone,
+            reach=self.reach,
+            slice=self.slice,
+            reads=self.reads,
+            pinned=self.pinned,
+            grace=self.grace,
+            in_order=self.in_order,
+            timed=self.timed,
+        )
+
+    def _step(self, name: str) -> Step:
+        columns = _columns(self.states, self.answers, name, in_order=self.in_order)
+
+        def prepare(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+            """The rows of each group that they are in, with the group's columns and its number."""
+            given = rows.select([*keys, *(column.name for column in self.states)])
+            groups = self.run(Call(self.view, name, "group"), _as_value(given), pa.list_(pa.struct([*columns, _ROWS]))).flatten()
+            numbers = groups.field(_ROWS.name)
+            of = pc.list_parent_indices(numbers)
+            found = rows.take(numbers.flatten()).append_column(_GROUP, of)
+            for column in columns:
+                values = groups.field(column.name).take(of)
+                place = found.schema.get_field_index(column.name)
+                found = found.append_column(column, values) if place < 0 else found.set_column(place, column, values)
+            return found
+
+        return Step({name: quoted(name) for name in (_GROUP, *(column.name for column in columns))}, prepare=prepare)
+
+
+def grouped(view: View, call: Call, rows: pa.Array) -> pa.Array:
+    """The groups that a step of the view's window makes of rows."""
+    placement = bind(view).placement
+    step: Step = getattr(placement, call.part)
+    table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows.flatten())])
+    table = table.append_column(_ROW, arrays.from_numpy(np.arange(len(table)), pa.int64()))
+    if step.prepare is not None:
+        table = step.prepare(table, list(view.keys))
+    sql = step.sql(_TABLE, {name: quoted(name) for name in view.keys}, {_ROWS.name: f"list({quoted(_ROW)})"})
+    found = engine.query(sql, {_TABLE: table})
+    columns = [*_columns(placement.states, placement.answers, call.part, in_order=placement.in_order), _ROWS]
+    return _as_value(arrays.table([arrays.whole(found[column.name]) for column in columns], pa.schema(columns)))
+
+
+def _columns(states: Sequence[pa.Field], answers: Sequence[pa.Field], step: str, *, in_order: bool) -> tuple[pa.Field, ...]:
+    """The columns that place what a step gives."""
+    if step != "arrange":
+        return tuple(states)
+    return (*answers, COMPLETE) if in_order else tuple(answers)
+
+
+def _as_value(table: pa.Table) -> pa.Array:
+    """A table as a column of one value."""
+    fields = [pa.field(one.name, one.type) for one in table.schema]
+    structs = pa.StructArray.from_arrays([arrays.whole(column) for column in table.columns], fields=fields)
+    return arrays.lists(structs, np.array([len(structs)]), pa.list_(pa.struct(fields)))
