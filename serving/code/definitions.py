@@ -58,11 +58,15 @@ class DescribedDefinitions:
             return known[1]
 
     def live(self, release: int) -> None:
-        """End the processes of other releases that nobody has asked anything for a while."""
-        with self._lock:
+        """End the processes of other releases that nobody has asked anything for a while; not while one is described."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             for number, (_, _, code) in self._known.items():
                 if number != release and code.idle_for() > IDLE_S:
                     code.end()
+        finally:
+            self._lock.release()
 
     def read(
         self, source: Source, topic: str, values: Sequence[bytes], headers: Sequence[Mapping[str, bytes]], at: datetime

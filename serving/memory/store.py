@@ -91,6 +91,7 @@ class Store:
         with self._looks:
             found = self._following.refresh()
             if isinstance(found, Snapshot):
+                self.definitions.live(found.publication.release)  # at each look: a release ends a while after it was live
                 if isinstance(self._pinned, Pinned) and self._pinned.snapshot == found:
                     return self._pinned
                 try:
@@ -99,7 +100,6 @@ class Store:
                     self._pinned = Failed(str(error))
                 else:
                     self._pinned = replace(pinned, views=self._all_brought(pinned))
-                    self.definitions.live(found.publication.release)
             else:
                 self._pinned = found
             with self._news:
