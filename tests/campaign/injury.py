@@ -62,7 +62,7 @@ class Injury:
                 process.kill()
                 self.tally.did(fault)
                 noticed = time.monotonic() + _NOTICED_S
-                self.steps.back(str(fault), lambda: time.monotonic() > noticed and not _lives(process))
+                self.steps.back(str(fault), lambda: time.monotonic() > noticed and not lives(process))
             else:
                 self._freeze_part(process, fault)
                 self.steps.back(str(fault))
@@ -81,7 +81,7 @@ class Injury:
                 # The server is asked in a thread: one that is frozen itself answers nobody.
                 code = self.steps.status().code
                 ready = self.server.ready() if fault.what.startswith("speed") else None
-                if _lives(process) and process.status() == psutil.STATUS_STOPPED:
+                if lives(process) and process.status() == psutil.STATUS_STOPPED:
                     for why in calls_it_well(code=code, ready=ready):
                         self.tally.found("misleading messages", why=why, fault=str(fault), after=bound)
             time.sleep(max(0.0, began + seconds - time.monotonic()))
@@ -208,8 +208,11 @@ def _nothing(_: dict[str, Any]) -> None:
     """After a command that nothing has to follow."""
 
 
-def _lives(process: psutil.Process) -> bool:
-    return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+def lives(process: psutil.Process) -> bool:
+    """Whether a process has not ended; one that ends while it is looked at has."""
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _name(process: psutil.Process) -> str:

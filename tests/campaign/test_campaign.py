@@ -24,7 +24,7 @@ from tests.campaign.campaign import lost_records
 from tests.campaign.commands import Running, wait_until
 from tests.campaign.comparer import Comparer
 from tests.campaign.faults import Fault, drawn
-from tests.campaign.injury import Injury
+from tests.campaign.injury import Injury, lives
 from tests.campaign.machine import Clock, LeftOut
 from tests.campaign.messages import Ended, calls_it_well, misleading
 from tests.campaign.oracle import Record
@@ -203,9 +203,22 @@ def test_a_command_is_killed_with_all_that_it_has_started(family: Running, tmp_p
     members, tally = family.family(), Tally(tmp_path / "evidence")
     _injury(tally)._disturb(family, Fault("kill", "archive"))
     assert family.popen.wait(60) == -signal.SIGKILL
-    assert wait_until(lambda: not any(member.is_running() and member.status() != "zombie" for member in members), seconds=60)
+    assert wait_until(lambda: not any(map(lives, members)), seconds=60)
     assert family.killed
     assert tally.faults == {Fault("kill", "archive"): 1}
+
+
+def test_a_process_that_ends_while_it_is_looked_at_does_not_live() -> None:
+    class Ending:
+        def is_running(self) -> bool:
+            return True
+
+        def status(self) -> str:
+            raise psutil.NoSuchProcess(1)
+
+    ending: Any = Ending()
+    assert not lives(ending)
+    assert lives(psutil.Process())
 
 
 def test_a_command_is_frozen_with_all_that_it_has_started_and_goes_on(family: Running, tmp_path: Path) -> None:
