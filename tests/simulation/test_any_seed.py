@@ -6,7 +6,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.stack import PYTHONPATH
 
 _IN_A_ROW = 1000
 SCHEDULES = 20_000 if LONGER else 2000
+_OF_THE_DAY = 200
 _TOLD = 5
 
 
@@ -40,16 +42,28 @@ def test_any_seed_gives_what_the_log_holds(least: int, request: pytest.FixtureRe
         if least == 0:
             print("\n".join(run(seed).world.trace))  # noqa: T201  # what was asked for
         return
+    refuse_wrong(range(least, least + _IN_A_ROW))
+
+
+def test_seeds_of_the_day_give_what_the_log_holds(request: pytest.FixtureRequest) -> None:
+    """Others each day, beyond those that run every day."""
+    if request.config.getoption("--seed") is None:
+        first = datetime.now(UTC).date().toordinal() * 1000
+        refuse_wrong(range(first, first + _OF_THE_DAY))
+
+
+def refuse_wrong(seeds: Sequence[int]) -> None:
+    """Fail with the commands that repeat the first wrong ones, and the trace of one."""
     wrong: list[Wrong] = []
-    for seed in range(least, least + _IN_A_ROW):
+    for seed in seeds:
         try:
             run(seed)
         except Wrong as error:
             wrong.append(error)
             if len(wrong) == _TOLD:
                 break
-    seeds = ", ".join(str(error.seed) for error in wrong)
-    assert not wrong, f"seeds {seeds} are wrong; --seed replays one\n{wrong[0]}"
+    commands = "\n".join(f"./tandem test -- tests/simulation/test_any_seed.py --seed {error.seed} -n 0 -s" for error in wrong)
+    assert not wrong, f"wrong schedules, each repeated by its command:\n{commands}\n{wrong[0]}"
 
 
 TRACES = """
