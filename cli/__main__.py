@@ -70,8 +70,8 @@ def _help() -> str:
     width = max(map(len, COMMANDS))
     here = {name: entry for name, entry in COMMANDS.items() if CHECKOUT or name not in OF_CHECKOUT}
     lines = [f"  {name:<{width}}  {entry.summary}" for name, entry in here.items()]
-    about = "Exact answers from a log: batch, speed, and one merged view of both."
-    return f"{_USAGE}\n{about}\n\nCommands:\n" + "\n".join(lines) + "\n\n`tandem COMMAND --help` says more of one.\n"
+    about = "Exact answers from a log: a batch layer, a speed layer, and one merged view of both."
+    return f"{_USAGE}\n{about}\n\nCommands:\n" + "\n".join(lines) + "\n\n`tandem COMMAND --help` describes a command.\n"
 
 
 def _print(name: str, returned: Any, *, as_json: bool) -> int:

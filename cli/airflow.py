@@ -21,7 +21,7 @@ def run(
     settings = call.settings()
     packages = airflow_packages.environment(call.environ)
     if not packages.installed() or not (airflow.home(settings) / "airflow.cfg").exists():
-        raise TandemError("this project has no Airflow yet; `tandem up --airflow` makes one")
+        raise TandemError("this project has no Airflow yet; `tandem up --airflow` starts one")
     os.execve(  # noqa: S606 - Airflow's command line takes the place of ours
         packages.command("airflow"), ["airflow", *(arguments or ())], airflow.environment(settings, call.environ)
     )

@@ -53,9 +53,7 @@ def run(
     elif done.release is not None:
         if gate is not None:
             gates.refuse_shut(conditions, done.diff)
-        text.append(
-            "answers are still those of the live release; `tandem promote` makes this one live, `tandem retire` lets it go"
-        )
+        text.append("the live release still answers; `tandem promote` makes the new release live, `tandem retire` discards it")
     return Output(document, "\n".join(text))
 
 
@@ -74,7 +72,7 @@ def _document(done: Applied) -> dict[str, Any]:
 def lines(done: Applied) -> Iterator[str]:
     """What was built, and how its answers differ, for a person."""
     if done.release is None:
-        yield f"nothing to apply: publication {done.live.number} of release {done.live.release} is of these definitions"
+        yield f"nothing to apply: publication {done.live.number} of release {done.live.release} already has these definitions"
         return
     yield f"release {done.release} is ready; view data written: {size(done.written)}"
     for name, view in ({} if done.diff is None else done.diff.views).items():
@@ -85,12 +83,12 @@ def _view(name: str, view: Mapping[str, Any]) -> Iterator[str]:
     if view["status"] != "changed":
         yield f"  view {name}: {view['status']}"
         return
-    told = f"{view['changed']} of {counted(view['matched'], 'row')} changed, {view['only_old']} gone, {view['only_new']} new"
+    told = f"{view['changed']} of {counted(view['matched'], 'row')} changed, {view['only_old']} removed, {view['only_new']} new"
     yield f"  view {name}: {told if view['comparable'] else 'other keys or windows: ' + told}"
     for measure, one in view["measures"].items():
         if one["differ"]:
             worst, mean = one["largest_of_differing"], one["mean_error_of_differing"]
-            yield f"    {measure}: {one['differ']} differ, at most by {worst:g}, by {mean:.2%} on average"
+            yield f"    {measure}: {one['differ']} differ, by at most {worst:g}, on average by {mean:.2%}"
             for example in one["examples"][:EXAMPLES]:
                 row = " ".join(f"{key}={value}" for key, value in example["row"].items())
                 yield f"      {row}: {example['old']} -> {example['new']}"

@@ -42,7 +42,7 @@ def run(
     possible, it has the reason.
     """
     if plot + as_csv + ndjson > 1:
-        raise BadSelection("--plot, --csv and --ndjson are three ways to show the history: take one")
+        raise BadSelection("--plot, --csv and --ndjson cannot be combined")
     start = parse_time(since) if since else None
     found = audits.history(Tables(call.settings().state), view=view, measure=measure)
     chosen = [audit for audit in reversed(found) if start is None or audit.at >= start]
@@ -52,9 +52,9 @@ def run(
     elif ndjson:
         shown = "\n".join(map(json.dumps, documents))
     elif plot:
-        shown = "\n".join(_plot(chosen)) or "nothing was compared yet"
+        shown = "\n".join(_plot(chosen)) or "no comparisons yet"
     else:
-        below = [] if chosen else ["no audits; every `tandem recompute` makes some"]
+        below = [] if chosen else ["no audits yet; each `tandem recompute` adds some"]
         shown = listing([_row(document) for document in documents], below=below)
     return Output({"audits": documents}, shown)
 
@@ -62,17 +62,17 @@ def run(
 def summary(found: Sequence[Audit]) -> Iterator[str]:
     """What a recompute says of its audits."""
     for why, what in (
-        ("bridge", "the speed layer had not seen any of it"),
-        ("damage", "files of that are missing or torn"),
-        ("gap", "it has a gap"),
+        ("bridge", "the speed layer had not processed any of it"),
+        ("damage", "files of the served answers are missing or torn"),
+        ("gap", "the log has a gap"),
     ):
         if names := list(dict.fromkeys(audit.view for audit in found if audit.obstacle == why)):
-            yield f"not compared with what was served, because {what}: {', '.join(names)}"
+            yield f"not compared with the served answers, because {what}: {', '.join(names)}"
     for audit in found:
         if audit.figures is not None and audit.figures.differ:
             one = audit.figures
             answers = counted(one.rows, "answer")
-            yield f"{audit.view}.{audit.measure}: {one.differ} of {answers} were served otherwise: {one.cause}"
+            yield f"{audit.view}.{audit.measure}: {one.differ} of {answers} differed from the served ones: {one.cause}"
 
 
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def run(
     no answer, or if the server's memory, open files or threads grow.
     """
     if minutes is not None and (what != "soak" or quick):
-        raise TandemError("--minutes is for soak, and says how long it is in place of --quick")
+        raise TandemError("--minutes needs WHAT to be soak, and cannot be combined with --quick")
     if what == "soak":
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "duplicates":
@@ -138,7 +138,7 @@ def _stock(call: Call, *, quick: bool) -> Output:
                 say(problem)
         complete = True
     if not complete:
-        say("interrupted: what follows is what was measured until then")
+        say("interrupted; the results so far follow")
     machine = {"cores": cores(), "memory": _MEMORY, "rounds": scale.rounds, "quick": quick, "complete": complete}
     document = report.document(runs, machine, (time.monotonic() - start) / 60)
     done = complete and document["agree"]

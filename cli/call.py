@@ -1,8 +1,8 @@
-"""What every command is called with, and what it gives back.
+"""The input and output of every command: Call and Output.
 
-Every command takes `--project`, `--json` and `--debug`; its function does not declare them but gets a Call as its first argument.
-It does its work, tells its progress with `Call.say`, and returns an Output, or None if it has nothing to tell; what goes wrong
-it raises as a TandemError. Printing, exit codes and the wording of failures are the command line's own (cli/__main__.py).
+Every command has the options `--project`, `--json` and `--debug`. Its function does not declare them; its first argument is a
+Call. It reports progress with `Call.say`, returns an Output, or None if it has no result, and raises TandemError on failure.
+cli/__main__.py prints the result and sets the exit code.
 """
 
 import sys
@@ -23,16 +23,16 @@ from views.project import Project
 
 DEFAULT_PROJECT = EXAMPLES / "web"
 UNHEALTHY = 3
-"""The exit code of a command that did its work and found a part dead, stuck or given up, or records not counted in time."""
+"""The exit code of a command that succeeded but found a part dead, stuck or given up, or records not counted in time."""
 
 
 class Told(TandemError):
-    """What ended a command that has said so already, where it says everything: in its log."""
+    """The error of a command that has already logged it."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a command found: the document for `--json`, what a person is shown instead, and the exit code."""
+    """A command's result: the document for `--json`, the text for a person, and the exit code."""
 
     document: Any
     shown: RenderableType = ""
@@ -41,7 +41,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Call:
-    """One use of a command: the project's folder, how to answer, and the environment."""
+    """One call of a command: the project's folder, the shared options and the environment."""
 
     project: Path
     json: bool
@@ -49,15 +49,15 @@ class Call:
     environ: Mapping[str, str] = field(repr=False)
 
     def settings(self) -> Settings:
-        """The project's settings; raises TandemError if there is no such project or a setting is wrong."""
+        """Load the project's settings. Raises TandemError if the project does not exist or a setting is invalid."""
         if not self.project.is_dir():
-            raise TandemError(f"no project at {self.project}: there is no such folder")
+            raise TandemError(f"no project at {self.project}: the folder does not exist")
         return settings_of_project.load(self.project, self.environ)
 
     def definitions(self) -> Project:
-        """The sources and views of the working tree; raises TandemError, naming file and line.
+        """Load the sources and views of the project's folder. Raises TandemError with file and line.
 
-        Its files are what a release stores, so secrets in its settings are masked.
+        A release stores the project's files, so secrets in its settings are masked.
         """
         found = definitions_of_project.load(self.project)
         name = definitions_of_project.SETTINGS_FILE
@@ -65,20 +65,20 @@ class Call:
         return replace(found, files={**found.files, name: masked})
 
     def publishable(self) -> Project:
-        """The same with its revision, for those who publish it."""
+        """Load the definitions with their revision, for a publication."""
         return replace(self.definitions(), revision=revision(self.project))
 
     def say(self, text: str) -> None:
-        """Tell a person how it goes: one line on stderr."""
+        """Print one line of progress on stderr."""
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is where progress is printed
 
     def console(self) -> Console:
-        """A console on stderr, for progress bars and what is shown live."""
+        """Return a console on stderr, for progress bars and live displays."""
         return Console(stderr=True)
 
 
 def resolve_project(given: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
-    """The project's folder: the option, else TANDEM_PROJECT, else here if here is a project, else the first example."""
+    """Return the project's folder: the option, else TANDEM_PROJECT, else the current folder if a project, else an example."""
     if given is not None:
         return (cwd / given.expanduser()).resolve()
     if named := environ.get("TANDEM_PROJECT"):

@@ -116,7 +116,7 @@ def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The document for a person."""
-    yield f"project {document['project']} is well defined"
+    yield f"project {document['project']} is valid"
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
@@ -125,7 +125,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         if source["versions"]:
             yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
         if source["many"] is not None:
-            yield f"  a value holds 1 to {source['many']} events"
+            yield f"  a value has 1 to {source['many']} events"
         if source["key"] is not None:
             yield f"  key of its records: {source['key']}"
         yield (
@@ -175,7 +175,7 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise
-        raise TandemError("--laws needs the Python package 'hypothesis', which is not installed here") from error
+        raise TandemError("--laws needs the Python package 'hypothesis', which is not installed") from error
 
     tried: dict[str, dict[str, str | None]] = {}
     for name, view in project.views.items():
@@ -199,7 +199,7 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
 
 
 def _lines_of_laws(tried: Mapping[str, Mapping[str, str | None]], prepared: Mapping[str, str | None]) -> Iterator[str]:
-    yield "\nlaws" if tried or prepared else "\nlaws: the project has no measures of its own, and no source prepares its events"
-    yield from (f"  {source}.prepare: {broken or 'no counterexample was found'}" for source, broken in prepared.items())
+    yield "\nlaws" if tried or prepared else "\nlaws: nothing to test; the project defines no measures and no `prepare`"
+    yield from (f"  {source}.prepare: {broken or 'no counterexample found'}" for source, broken in prepared.items())
     for name, measures in tried.items():
-        yield from (f"  {name}.{measure}: {broken or 'no counterexample was found'}" for measure, broken in measures.items())
+        yield from (f"  {name}.{measure}: {broken or 'no counterexample found'}" for measure, broken in measures.items())

@@ -28,7 +28,7 @@ OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "query": {3: "With `--wait`: answers did not count the records in time."},
     "feed": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
     "generate": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
-    "plan": {3: "The definitions differ from what is published."},
+    "plan": {3: "The definitions differ from the published ones."},
     "promote": {3: "With `--check`: the gate is closed."},
 }
 """Additional or different codes of single commands."""

@@ -217,12 +217,12 @@ def _serving(live: _Live) -> dict[str, Any]:
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The document for a person."""
-    stands = f"release {document['release']}" if document["release"] else "the working tree"
+    stands = f"release {document['release']}" if document["release"] else "the project folder"
     yield f"view {document['view']}, fingerprint {document['fingerprint']}, as defined by {stands}"
     yield "\nlogical"
     yield from (f"  {step:<10} {text}" for step, text in _steps(document["logical"]))
     if document["publication"] is None:
-        yield "\nnothing is published yet, so there is nothing to read: `tandem up` or `tandem recompute` publishes"
+        yield "\nnothing is published yet; `tandem up` or `tandem recompute` publishes"
         return
     for layer, sentences in (("batch", _of_batch), ("speed", _of_speed), ("serving", _of_serving)):
         yield f"\n{layer}"
@@ -233,12 +233,15 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     decode, unique, window = logical["decode"], logical["unique"], logical["window"]
     yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
     by = None if unique is None else ", ".join(unique["by"])
-    yield "unique", f"one of each {by}; speed knows {unique['horizon_s']:g} s back" if by else "every record counts"
+    yield (
+        "unique",
+        f"one event per {by}; speed drops duplicates within {unique['horizon_s']:g} s" if by else "every record counts",
+    )
     label = logical["label"]
     yield "label", f"late: {label['lateness_s']:g} s behind its partition; ahead: {label['clock_skew_s']:g} s after its record"
     yield "", f"a partition is idle {label['idle_s']:g} s behind the newest"
     if logical["prepare"]:
-        yield "prepare", f"{logical['prepare']}: any number of rows from each event, by itself"
+        yield "prepare", f"{logical['prepare']}: any number of rows from each event"
     yield "where", logical["where"] or "every event"
     yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
     slices_ = "" if window["slice_s"] is None else f"; slices of {window['slice_s']:g} s"
@@ -248,16 +251,18 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "measure", f"{name} = {measure['measure']}: {measure['answer']}"
         yield "", f"  states {states}; bytes: {measure['bytes'] or 'unknown'}"
     yield from (("derived", f"{name} = {one['expression']}") for name, one in logical["derived"].items())
-    yield "merge", f"states of equal {', '.join(logical['merge']['grouped_by']) or 'view'} become one"
+    yield "merge", f"states of equal {', '.join(logical['merge']['grouped_by']) or 'view'} merge into one"
     if logical["settle"]:
-        yield "settle", f"in batch, of all below the cut: one row for each {', '.join(logical['settle'])}"
-    yield "arrange", f"one row for each {', '.join(logical['arrange'])}" if logical["arrange"] else "states are the rows"
+        yield "settle", f"batch, for all events below the cut: one row per {', '.join(logical['settle'])}"
+    yield "arrange", f"one row per {', '.join(logical['arrange'])}" if logical["arrange"] else "one row per state"
     yield "present", ", ".join(logical["present"])
 
 
 def _of_batch(batch: Mapping[str, Any]) -> Iterator[str]:
     files, others = batch["files"], batch["together_with"]
-    yield f"version {batch['version']} is live" if batch["version"] else "no batch version yet: the cut is the log's start"
+    yield (
+        f"version {batch['version']} is live" if batch["version"] else "no batch version yet; the cut is at the start of the log"
+    )
     if not files:
         yield f"nothing is archived yet in {batch['table']}"
         return
@@ -265,32 +270,32 @@ def _of_batch(batch: Mapping[str, Any]) -> Iterator[str]:
     yield f"  rows {_sum(files, 'rows')}, files {len(files)}, bytes {_sum(files, 'bytes')}"
     yield f"  columns {', '.join(batch['columns'])}"
     yield f"  in a scan of {', '.join(batch['scanned_columns'])}, shared with {', '.join(others) or 'no other view'}"
-    yield "  after a scan that finds copies" if batch["scans"] > 1 else "  and in no other"
-    yield f"tasks {len(batch['slices'])} to fold, {batch['buckets']} to merge, if {batch['at_once']} run at once"
+    yield "  after a scan that finds duplicates" if batch["scans"] > 1 else "  in one scan only"
+    yield f"tasks {len(batch['slices'])} to fold, {batch['buckets']} to merge, if {batch['at_once']} run at a time"
     yield f"writes {batch['writes']}"
 
 
 def _of_speed(speed: Mapping[str, Any]) -> Iterator[str]:
-    yield f"one Spark job a trigger, shared with {', '.join(speed['together_with']) or 'no other view'}"
-    yield "  and a second one where a copy lies in another task or was counted before"
+    yield f"one Spark job per trigger, shared with {', '.join(speed['together_with']) or 'no other view'}"
+    yield "  and a second one if a duplicate is in another task or was counted before"
     apart, most = speed["trigger_ms"], speed["max_events"]
     yield f"partitions {speed['partitions']}; triggers of at most {most} events, {apart} ms apart or more"
-    yield f"one commit a trigger to {speed['writes']}"
+    yield f"one commit per trigger to {speed['writes']}"
 
 
 def _of_serving(serving: Mapping[str, Any]) -> Iterator[str]:
     files, tail = serving["files"], serving["tail"]
-    kept = "read once and held" if serving["held"] else "read for every answer"
+    kept = "read once and cached" if serving["held"] else "read for every answer"
     rows = "unknown" if serving["rows"] is None else serving["rows"]
     yield f"batch version: rows {rows}, files {len(files)}, bytes {_sum(files, 'bytes')}, {kept}"
-    yield f"tail: {', '.join(f'{what} {number}' for what, number in tail.items())}, merged and held"
+    yield f"tail: {', '.join(f'{what} {number}' for what, number in tail.items())}, merged and cached"
     yield f"columns {', '.join(serving['columns'])}"
     reasons = [*serving["exactness"]["every"], *serving["exactness"]["marked"]]
     yield f"rows {'; '.join(one['says'] for one in reasons) or 'exact'}"
     if serving["exactness"]["marked"]:
         yield "  rows without an event above the cut are exact"
     if serving["problem"]:
-        yield f"no answer: {serving['problem']}"
+        yield f"cannot answer: {serving['problem']}"
 
 
 def _sum(files: Sequence[Mapping[str, Any]], what: str) -> int:

@@ -29,12 +29,12 @@ def run(
     tables = Tables(call.settings().state)
     project = definitions(call, tables)
     if every == bool(sources):
-        raise typer.BadParameter("name the sources to export, or give --all")
+        raise typer.BadParameter("name the sources to export, or use --all")
     chosen = [source(project, name).name for name in sources or ()] or [
         name for name in project.sources if archive.archived(tables, name)
     ]
     if not chosen:
-        raise exporting.NotExported("nothing is archived yet; `tandem archive` comes first")
+        raise exporting.NotExported("nothing is archived yet; run `tandem archive` first")
     made = exporting.run(tables, list(dict.fromkeys(chosen)), folder, say=call.say)
     found = {
         name: {

@@ -58,7 +58,7 @@ def run(
     it returns once answers count these records, whatever else is sent; `uncounted` is the number that they do not count yet.
     """
     if follow and (str(file) == "-" or file.suffix == ".gz"):
-        raise typer.BadParameter("a stream or a packed file cannot be followed; leave out --follow")
+        raise typer.BadParameter("--follow cannot read standard input or a .gz file")
     settings = call.settings()
     to = source_of(definitions(call, Tables(settings.state)), source)
     to_topic = topic_of(to, topic)
@@ -83,7 +83,7 @@ def run(
         sender.finish()
     positions = Position.of({(found.id, partition): offset for (_, partition), offset in sender.positions.items()})
     document: dict[str, Any] = {"source": source, "sent": sender.acknowledged, "positions": positions.to_json()}
-    shown = f"sent {sender.acknowledged} records to {source}; all are acknowledged"
+    shown = f"sent {sender.acknowledged} records to {source}; all acknowledged"
     if not wait:
         return Output(document, shown)
     late = wait_until_counted(settings, {source: positions}, seconds=within, of=sender.acknowledged)
@@ -134,7 +134,7 @@ def _refuse_no_file(file: Path) -> None:
     if file.is_dir():
         raise TandemError(f"cannot read {file}: it is a folder; name a file, or - for standard input")
     if not file.exists():
-        raise TandemError(f"cannot read {file}: there is no such file")
+        raise TandemError(f"cannot read {file}: the file does not exist")
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def run(
     sources = call.definitions().sources
     if generator.source not in sources:
         known = listed(generator.source, sources)
-        raise NoGenerator(f"{call.project / FILE}: SOURCE is {generator.source!r}, which is no source; sources: {known}")
+        raise NoGenerator(f"{call.project / FILE}: unknown source {generator.source!r} in SOURCE; sources: {known}")
     source = sources[generator.source]
     to, start = topic_of(source, topic), _time(base)
     settings = call.settings()
@@ -148,7 +148,7 @@ def load(project: Path) -> Generator:
     """The generator of the project in this folder. Raises NoGenerator, saying what is missing."""
     file = project / FILE
     if not file.is_file():
-        raise NoGenerator(f"{project} has no {FILE}; a generator defines SOURCE, generate and Truth, see examples/web/{FILE}")
+        raise NoGenerator(f"{project} has no {FILE}; a generator defines SOURCE, generate and Truth, as in examples/web/{FILE}")
     _provide_examples()
     module = ModuleType(f"generator_of_{project.name}")
     module.__file__ = str(file)
@@ -177,7 +177,7 @@ def empty_truth(generator: Generator, topic_id: str, partitions: int) -> Truth:
     known = {"topic_id": topic_id, "partitions": partitions}
     wanted = [*inspect.signature(generator.truth).parameters]
     if unknown := [name for name in wanted if name not in known]:
-        raise NoGenerator(f"Truth of {FILE} takes {unknown[0]!r}; it takes by name what it needs of: {', '.join(known)}")
+        raise NoGenerator(f"unknown parameter {unknown[0]!r} of Truth in {FILE}; parameters: {', '.join(known)}")
     return generator.truth(**{name: known[name] for name in wanted})
 
 
@@ -229,5 +229,5 @@ def _time(text: str) -> datetime:
     except ValueError:
         time = None
     if time is None or time.tzinfo is None:
-        raise TandemError(f"--base {text!r} is no time with a zone, such as 2026-11-01T08:00:00Z")
+        raise TandemError(f"invalid --base {text!r}; expected a time with a zone, such as 2026-11-01T08:00:00Z")
     return time

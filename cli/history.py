@@ -36,7 +36,7 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
         "release": document["release"],
         "revision": document["revision"],
         "cut": sum(offset for cut in document["cuts"].values() for topic in cut.values() for offset in topic.values()),
-        "why": "; ".join(filter(None, [document["why"], *(f"in spite of {gap}" for gap in document["gaps"]), *changed])),
+        "why": "; ".join(filter(None, [document["why"], *(f"despite gap {gap}" for gap in document["gaps"]), *changed])),
     }
 
 

@@ -23,7 +23,7 @@ def run(
     files = sorted(path for path in TEMPLATE.iterdir() if path.is_file())
     taken = [file.name for file in files if (directory / file.name).exists()]
     if taken:
-        raise TandemError(f"{directory} already has {', '.join(taken)}; init overwrites nothing: name a new folder")
+        raise TandemError(f"{directory} already has {', '.join(taken)}, and init does not overwrite files; name a new folder")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for file in files:

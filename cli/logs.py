@@ -50,7 +50,9 @@ def run(
     settings = call.settings()
     state, hidden, chosen = settings.folder, secrets(settings), frozenset(names or ())
     if not follow and (unknown := sorted(chosen - set(parts(state)))):
-        raise NoSuchPart(f"no log of {unknown[0]!r} in {state / 'logs'}; parts: {listed(unknown[0], parts(state)) or 'none'}")
+        raise NoSuchPart(
+            f"no log of part {unknown[0]!r} in {state / 'logs'}; parts: {listed(unknown[0], parts(state)) or 'none'}"
+        )
     start = None if since is None else _start(since, now=datetime.now(UTC))
 
     def wanted(line: Line) -> bool:
@@ -64,7 +66,7 @@ def run(
     found = deque((line for line in merged(state, only) if wanted(line)), maxlen=limit or None)
     if following is None:
         documents = [_document(line, hidden) for line in found]
-        return Output({"lines": documents}, "\n".join(str(without(shown(line), hidden)) for line in found) or "nothing was said")
+        return Output({"lines": documents}, "\n".join(str(without(shown(line), hidden)) for line in found) or "no log lines")
     with signals.stopping() as stop:
         _follow(list(found), following, wanted, stop, lambda line: without(_json(line) if call.json else shown(line), hidden))
     return None

@@ -40,6 +40,6 @@ def run(call: Call) -> Output:
     lines = [
         *aligned([row for row in rows if any(row[name] for name in row if name != "table")]),
         *(f"discarded {table}" for table in done.discarded),
-        f"freed {done.freed.files} files, {done.freed.bytes} bytes; publications that can be asked: {numbers}",
+        f"freed {done.freed.files} files, {done.freed.bytes} bytes; retained publications: {numbers}",
     ]
     return Output(document, "\n".join(lines))

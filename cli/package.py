@@ -34,6 +34,6 @@ def run(
         check=False,
     )
     if done.returncode:
-        raise TandemError("the wheel could not be built; the lines above say why")
+        raise TandemError("the wheel could not be built; the lines above give the reason")
     built = max(out.glob("*.whl"), key=lambda path: (path not in before, path.stat().st_mtime_ns))
     return Output({"wheel": str(built.resolve())}, str(built))

@@ -121,8 +121,8 @@ def _work(view: ViewChanges, source: str, changes: Changes) -> str:
         return work
     fields = ", ".join(view.unread_fields)
     return (
-        f"nothing, if no archived record is rejected for {fields} (a value of another type, or twice): the view reads none of it "
-        f"and keeps its batch view; otherwise {work}"
+        f"nothing, unless an archived record is rejected for {fields} (a value of another type, or repeated): the view does not "
+        f"read them and keeps its batch view; otherwise {work}"
     )
 
 
@@ -146,10 +146,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         about = "no estimate yet" if one["seconds"] is None else f"estimated {duration(one['seconds'])}"
         yield f"  source {name}: about {counted(one['rows'], 'row')} to read, {size(one['bytes'])}; {about}"
     if document["nothing_to_compute"] and (document["different"] or document["files"]):
-        yield "nothing has to be computed: every view means what a published view means, and keeps its batch view"
+        yield "nothing to compute: every view is equal to a published view and keeps its batch view"
     if document["different"]:
-        yield "`tandem apply` builds them beside what is live, `tandem promote` makes them live"
+        yield "`tandem apply` builds them beside the live release, `tandem promote` makes them live"
     elif document["files"]:
-        yield f"nothing differs but the text of {', '.join(document['files'])}"
+        yield f"only the text of {', '.join(document['files'])} differs"
     else:
         yield "nothing differs"

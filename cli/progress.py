@@ -70,5 +70,5 @@ def _say(call: Call, look: Callable[[], Tasks], ended: Event) -> None:
     while not ended.wait(_LINE_S):
         now = look()
         if now not in (said, Tasks()):
-            call.say(f"{now.done} of {now.total} tasks of this stage are done")
+            call.say(f"{now.done} of {now.total} tasks of this stage done")
             said = now

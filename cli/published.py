@@ -27,8 +27,8 @@ def topic(source: Source, name: str | None) -> str:
     """
     if isinstance(source.only, ByHeader):
         raise TandemError(
-            f"source '{source.name}' knows its records by their header {source.only.name!r}, which this command does not write; "
-            "send them with a producer of your own"
+            f"source '{source.name}' selects records by their header {source.only.name!r}, which this command does not write; "
+            "use your own producer"
         )
     if name is None and len(source.topics) == 1:
         return source.topics[0]

@@ -48,9 +48,9 @@ def run(
     The DataFrames are read-only.
     """
     if publication is not None and as_of is not None:
-        raise BadSelection("--publication and --as-of both name a publication: give one of them")
+        raise BadSelection("--publication and --as-of cannot be combined")
     if script is not None and not script.is_file():
-        raise TandemError(f"no script at {script}: there is no such file")
+        raise TandemError(f"no script at {script}: the file does not exist")
     settings = call.settings()
     reader = pinned(settings, publication=publication, as_of=parse_time(as_of) if as_of else None)
     session = started(settings, call.environ, debug=call.debug)
@@ -85,7 +85,7 @@ def _shell(names: dict[str, Any], at: Frames, registered: list[str]) -> None:
         f"Spark {names['spark'].version} with Delta; publication {at.publication}.",
         '  spark  the session      at.view("..."), at.events("..."), at.quarantine("...")  DataFrames at one snapshot',
         "  snapshot()  a newer one      snapshot(publication=N), snapshot(as_of=TIME)  one of the past",
-        f"  spark.sql knows {', '.join(registered)}",
+        f"  tables of spark.sql: {', '.join(registered)}",
     ]
     code.interact("\n".join(about), local={"__name__": "__main__", **names}, exitmsg="")
 

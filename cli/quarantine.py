@@ -49,14 +49,14 @@ def run(
     if retry:
         return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
     if at:
-        raise TandemError("--at goes with --retry: it names records to decode again")
+        raise TandemError("--at needs --retry: it names records to decode again")
     chosen = decoders if source is None else {source: decoders[source]}
     found = [
         (name, reject) for name, decoder in chosen.items() for reject in rejects(tables, name, decoder, reason=reason).to_pylist()
     ]
     found.sort(key=lambda each: each[1]["timestamp"], reverse=True)
     rows = [_row(name, reject) for name, reject in found[:limit]]
-    below = [] if found else ["nothing in quarantine; records are filed by `tandem archive`"]
+    below = [] if found else ["nothing in quarantine; `tandem archive` puts records there"]
     total = None if limit is None else len(found)
     return Output({"rejects": rows, "total": len(found)}, listing([_flat(row) for row in rows], total=total, below=below))
 
@@ -65,7 +65,7 @@ def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit
     """Where the newest records of a quarantine are."""
     most = _RETRIED if limit is None else limit
     if most > _MOST:
-        raise TandemError(f"{most} records are more than are decoded again at once; at most {_MOST}")
+        raise TandemError(f"{most} records are too many to decode again at once; at most {_MOST}")
     found = rejects(tables, source, decoder, reason=reason, limit=most)
     return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset")), strict=True))
 
@@ -75,12 +75,12 @@ def _retried(
 ) -> Output:
     """What the definitions in the project's folder make of these records, else of the newest of the quarantine."""
     if source is None and len(decoders) != 1:
-        raise TandemError(f"--retry is about one source: name it by --source; sources: {listed('', decoders)}")
+        raise TandemError(f"--retry needs one source: name it with --source; sources: {listed('', decoders)}")
     name, tables, defined = source or next(iter(decoders)), Tables(call.settings().state), call.definitions().sources
     if name not in defined:
-        raise TandemError(f"the project's folder defines no source {name!r}; sources: {listed(name, defined)}")
+        raise TandemError(f"the project's folder does not define source {name!r}; sources: {listed(name, defined)}")
     if len(at) > _MOST:
-        raise TandemError(f"{len(at)} records are more than are decoded again at once; at most {_MOST}")
+        raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}")
     done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))
     changed = decoder_fingerprint(defined[name]) != decoders[name]
     names = archive.topic_names(tables, name)
@@ -101,7 +101,7 @@ def _retried(
 def _at(text: str) -> At:
     match = _AT.fullmatch(text)
     if match is None:
-        raise TandemError(f"--at {text!r} is no place of a record; TOPIC_ID/PARTITION:OFFSET is, as it is listed")
+        raise TandemError(f"invalid --at {text!r}; expected TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it")
     return match["topic"], int(match["partition"]), int(match["offset"])
 
 
@@ -119,9 +119,9 @@ def _lines(done: Retry, *, changed: bool) -> Iterator[str]:
     for (topic, partition, offset), (reason, detail) in done.rejects.items():
         yield f"  {topic}/{partition}:{offset}: {reason}: {cell(detail)}"
     yield (
-        "`tandem apply` reads all records by the project's folder, and these among them"
+        "`tandem apply` decodes all records, including these, with the project folder's definitions"
         if changed
-        else "the decoder is the published one, so `tandem apply` leaves them as they are"
+        else "the decoder is the published one, so `tandem apply` does not change these records"
     )
 
 

@@ -76,10 +76,10 @@ def run(
     dead or stuck.
     """
     if last_ is not None and (from_, to, one) != (None, None, False):
-        raise BadSelection("--last is a range of its own: it goes without --from, --to and --one")
+        raise BadSelection("--last cannot be combined with --from, --to or --one")
     between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
     if publication is not None and as_of is not None:
-        raise BadSelection("--publication and --as-of both name a publication: give one of them")
+        raise BadSelection("--publication and --as-of cannot be combined")
     settings = call.settings()
     tables = Tables(settings.state)
     number = publication if as_of is None else live_at(tables, parse_time(as_of))
@@ -87,7 +87,7 @@ def run(
     counted = layer or ("merged" if number is None else "batch")
     live = counted in ("merged", "speed")
     if wait and not live:
-        raise BadSelection("--wait is about what is live: it goes without --publication, --as-of and --layer batch")
+        raise BadSelection("--wait cannot be combined with --publication, --as-of or --layer batch")
     source = reader.view(view).source
     asked = LogAsked(settings, [source]) if live and not wait else None
     if wait:
@@ -121,14 +121,17 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     seconds = age(whence.newest, now=now)
     above, batch = counted(distance(whence.cut, whence.realtime), "offset"), f"batch version {whence.batch_version}"
     layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
-    newest = "nothing counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
+    newest = "no events counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {layers[whence.layer]}; {newest}"
     yield from _exactness(answer)
     if whence.watermark is not None:
-        late = f"; {whence.after_final} of the view's events came into windows that were final" if whence.after_final else ""
-        yield f"event time has come to {written(whence.watermark)}{late}"
+        late = f"; {whence.after_final} of the view's events arrived in windows that were final" if whence.after_final else ""
+        yield f"watermark {written(whence.watermark)}{late}"
     if whence.ahead:
-        yield f"ahead of their records' timestamps: {whence.ahead} of the source's events; they count, and move no watermark"
+        yield (
+            f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "
+            "watermark"
+        )
     if whence.rejected:
         yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
     yield from (gap.way_on for gap in whence.gaps if gap.name not in whence.accepted)
@@ -140,4 +143,4 @@ def _exactness(answer: Value | Absent) -> Iterator[str]:
     if isinstance(answer, Value) and answer.touched is not None:
         touched, rows = pc.sum(answer.touched).as_py(), len(answer.touched)
         if touched < rows:
-            yield f"  a duplicate can be in {touched} of these {rows} rows, which say so in {MARK}"
+            yield f"  {touched} of these {rows} rows may count a duplicate; {MARK} marks them"

@@ -57,7 +57,7 @@ def run(
     updates the releases that are kept beside it. After a rollback it publishes nothing until `tandem resume`.
     """
     if (from_ is None) != (to is None):
-        raise BadRequest("--from and --to go together: windows are rebuilt between two times")
+        raise BadRequest("--from needs --to, and --to needs --from")
     request = Request(
         mode,
         tuple(views or ()),
@@ -134,4 +134,6 @@ def _sentence(below: tuple[str, Counts]) -> str:
 def _repairs(repaired: Mapping[str, int]) -> Iterator[str]:
     for source, number in repaired.items():
         if number:
-            yield f"{source}: {counted(number, 'duplicate')} that arrived beyond the horizon had counted as events until now"
+            yield (
+                f"{source}: {counted(number, 'duplicate')} that arrived beyond the horizon had been counted as events until now"
+            )

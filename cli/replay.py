@@ -55,8 +55,6 @@ def _position(given: list[str] | tuple[str, ...]) -> Position:
     for text in given:
         parts = re.fullmatch(r"([\w-]+)/(\d+):\s*(\d+)", text, re.ASCII)
         if parts is None:
-            raise TandemError(
-                f"--from {text!r} is no position; one is TOPIC-ID/PARTITION:OFFSET, as `tandem archive` prints them"
-            )
+            raise TandemError(f"invalid --from {text!r}; expected TOPIC-ID/PARTITION:OFFSET, as `tandem archive` prints it")
         offsets[parts[1], int(parts[2])] = int(parts[3])
     return Position.of(offsets)

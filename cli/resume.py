@@ -12,5 +12,5 @@ from ledger.tables import Tables
 def run(call: Call, *, why: Why = "") -> Output:
     """Let recomputes publish again, starting from the publication that the rollback made live."""
     live = promotion.resume(Tables(call.settings().state), by=who(call, "resume"), at=datetime.now(UTC), why=why)
-    text = f"publication {live.number}: recomputes go on from release {live.release} as it stands"
+    text = f"publication {live.number}: recomputes continue from release {live.release}"
     return Output({"publication": live.number, "release": live.release, "kind": live.kind}, text)

@@ -38,5 +38,5 @@ def run(
         at=at,
         why=why,
     )
-    text = f"publication {live.number}: release {live.release} is live as before; recomputes wait for `tandem resume`"
+    text = f"publication {live.number}: release {live.release} is live again; recomputes publish nothing until `tandem resume`"
     return Output({"publication": live.number, "release": live.release, "kind": live.kind}, text)

@@ -53,14 +53,14 @@ def run(
     """
     settings = call.settings()
     if (tls_cert is None) != (tls_key is None):
-        raise CannotServe("--tls-cert and --tls-key go together: a certificate is of no use without its key")
+        raise CannotServe("--tls-cert needs --tls-key, and --tls-key needs --tls-cert")
     tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
     bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
         address = running.address_of(bound, tls=tls)
         with part_log(call, settings, parts.SERVER) as log, signals.stopping() as stop:
             if provider(settings.serving.oidc) is None and (first := _first_token(settings.folder)):
-                log.info("made the first token, which has all rights; its secret is in no other file", file=str(first))
+                log.info("created the first token with all rights; its secret is only in this file", file=str(first))
 
             def ready() -> None:
                 log.info("serving", url=address)

@@ -45,7 +45,7 @@ def run(
     views.views()  # nothing is published, or cannot be read: said before anything is started
     if statement is None and sys.stdin.isatty():
         if call.json:
-            raise TandemError("--json takes a statement: give it as an argument or on standard input")
+            raise TandemError("--json needs a statement as an argument or on standard input")
         from cli.sql_prompt import converse, terminal  # noqa: PLC0415  what edits lines is loaded for those who type them
 
         with Sandbox(limits) as sandbox:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     ".help": "this list",
-    ".views": "the views, with their columns; .views NAME of one",
-    ".format": "how rows are shown: .format box, csv or json",
-    ".quit": "end, as Ctrl-D does",
+    ".views": "list the views and their columns; .views NAME lists one view",
+    ".format": "set the output format: .format box, csv or json",
+    ".quit": "end the prompt, as Ctrl-D does",
 }
 _WORDS: Final = (
     *("SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "LEFT"),
@@ -107,24 +107,24 @@ def _complete(text: str) -> bool:
 def _told(command: str, argument: str, views: MergedViews) -> Iterator[str]:
     if command == ".help":
         yield from (f"{name:<8} {what}" for name, what in COMMANDS.items())
-        yield "Anything else is SQL: one SELECT over the views, ended by a semicolon or an empty line. Functions of its own:"
+        yield "Anything else is SQL: one SELECT over the views, ended by a semicolon or an empty line. Tandem's own functions:"
         yield from (f"  {signature}" for signature in SIGNATURES.values())
     elif command == ".views":
         published = views.views()
         if argument and argument not in published:
-            raise TandemError(f"there is no view {argument!r}; views: {listed(argument, published)}")
+            raise TandemError(f"no view {argument!r}; views: {listed(argument, published)}")
         for name, view in published.items():
             if argument in ("", name):
                 yield f"{name}({', '.join(f'{field.name} {field.type}' for field in table_schema(view))})"
     else:
-        raise TandemError(f"there is no command {command!r}; commands: {', '.join(COMMANDS)}")
+        raise TandemError(f"unknown command {command!r}; commands: {', '.join(COMMANDS)}")
 
 
 def _format(name: str) -> Format:
     for known in FORMATS:
         if name == known:
             return known
-    raise TandemError(f"{name!r} is no format; formats: {', '.join(FORMATS)}")
+    raise TandemError(f"unknown format {name!r}; formats: {', '.join(FORMATS)}")
 
 
 def _known(views: MergedViews) -> Iterator[str]:

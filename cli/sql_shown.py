@@ -37,7 +37,7 @@ def shown(found: Rows, how: Format, at: datetime) -> RenderableType:
 def _below(found: Rows) -> Iterator[str]:
     """Where the rows come from, in lines for a person."""
     for name, whence in found.provenance.items():
-        stands = f"batch version {whence.batch_version} and what came after it" if whence.layer == "merged" else "batch"
+        stands = f"batch version {whence.batch_version} and the events after it" if whence.layer == "merged" else "batch"
         yield f"{name}: publication {whence.publication}, {stands}; {whence.exactness.says}"
 
 

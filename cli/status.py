@@ -235,13 +235,13 @@ def _shown(document: dict[str, Any]) -> str:
         if source[kind]
     ]
     problems += [
-        f"{name}: answers stand still until a recompute publishes what the speed layer went past"
+        f"{name}: answers do not advance until a recompute publishes the events that the speed layer skipped"
         for name, source in document["sources"].items()
         if source["behind_bridge"]
     ]
     problems += [
-        f"{name}: duplicates of events counted before {source['identities_since']} count until the next recompute; "
-        "raise speed.identities_mb or shorten the source's horizon"
+        f"{name}: duplicates of events counted before {source['identities_since']} are counted until the next recompute; raise "
+        "speed.identities_mb or shorten the source's horizon"
         for name, source in document["sources"].items()
         if source["identities_since"]
     ]
@@ -252,7 +252,7 @@ def _shown(document: dict[str, Any]) -> str:
     ]
     problems += [gap["warning"] for source in document["sources"].values() for gap in source["gaps"] if gap["warning"]]
     problems += [
-        f"{one['source']}: the speed layer has waited for the broker since {one['since']}: {one['why']}"
+        f"{one['source']}: the speed layer has been waiting for the broker since {one['since']}: {one['why']}"
         for one in document["waiting"]
     ]
     number = document["publication"]

@@ -76,7 +76,7 @@ class Supervised:
         heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
         if time.monotonic() - heard <= bound and not processes.stopped(supervisor):
             return False
-        self.call.say(f"the supervisor (process {supervisor.pid}) hangs and is killed with its parts")
+        self.call.say(f"the supervisor (process {supervisor.pid}) hangs; killing it and its parts")
         processes.stop(self.settings.folder, supervisor, seconds=0)
         return True
 
@@ -162,5 +162,5 @@ def end(settings: Settings) -> None:
 
 
 def _late(part: Part, seconds: float) -> str:
-    waits = f"; it waits: {part.waits}" if part.waits else ""
-    return f"{part.name} runs but has not looked at the log since `up` began, {seconds:.0f} s ago{waits}; see `tandem doctor`"
+    waits = f"; it is waiting: {part.waits}" if part.waits else ""
+    return f"{part.name} runs but has not polled the log since `up` began, {seconds:.0f} s ago{waits}; see `tandem doctor`"

@@ -43,20 +43,20 @@ def run(
     file, now = tokens.file_of(call.settings().folder), datetime.now(UTC)
     if what == "list":
         if name is not None or may or view or row:
-            raise TandemError("`tandem token list` lists all tokens: it takes no name and none of --may, --view and --row")
+            raise TandemError("`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row")
         shown = [_document(token, now) for token in tokens.read(file)]
-        return Output({"tokens": shown}, listing([_row(one) for one in shown]) if shown else "there are no tokens")
+        return Output({"tokens": shown}, listing([_row(one) for one in shown]) if shown else "no tokens")
     if name is None:
-        raise TandemError(f"which token? `tandem token {what} NAME` names it")
+        raise TandemError(f"name the token: `tandem token {what} NAME`")
     if what == "revoke":
         if may or view or row:
-            raise TandemError("`tandem token revoke` takes a name and none of --may, --view and --row")
+            raise TandemError("`tandem token revoke` accepts only a name, not --may, --view or --row")
         gone = tokens.revoke(file, name, now=now)
-        return Output({"revoked": gone.name}, f"token {gone.name!r} is valid no more")
+        return Output({"revoked": gone.name}, f"token {gone.name!r} is revoked")
     rights = Rights.of(may=may or (), views=view or (), rows=row or ())
     _refuse_what_shows_nothing(call, rights)
     made, secret = tokens.create(file, name, rights, expires=now + timedelta(days=days), now=now, random=secrets.token_bytes)
-    call.say("the secret is shown this once; send it as `Authorization: Bearer ...`")
+    call.say("the secret is shown only once; send it as `Authorization: Bearer ...`")
     return Output({**_document(made, now), "secret": secret}, secret)
 
 
@@ -67,10 +67,10 @@ def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
     views = call.definitions().views
     for view in sorted(rights.views or ()):
         if view not in views:
-            raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
+            raise TandemError(f"no view {view!r}; views: {listed(view, views)}")
     if all(rights.bound(view) is None for view in views.values()):
         keys = "; ".join(f"{name}: {', '.join(view.keys) or 'none'}" for name, view in views.items())
-        raise TandemError(f"no view would show a row bound to {', '.join(rights.rows)}; the views' keys are {keys}")
+        raise TandemError(f"no view has the keys {', '.join(rights.rows)} of --row; keys by view: {keys}")
 
 
 def _document(token: Token, now: datetime) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def run(
     """Answer a view from a file's lines, and show the lines that cannot be decoded. Java, Kafka and tables are not needed."""
     views = call.definitions().views
     if view not in views:
-        raise TandemError(f"no view {view!r} is defined; views: {listed(view, views)}")
+        raise TandemError(f"no view {view!r}; views: {listed(view, views)}")
     tried = trial(views[view], lines(file), at=datetime.now(UTC))
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     exactness = Exactness(columns=of_measures(views[view]))
@@ -64,7 +64,7 @@ def _reject(reject: dict[str, Any]) -> dict[str, Any]:
 def _below(tried: Trial, rejects: list[dict[str, Any]]) -> Iterator[str]:
     """What became of the lines, for a person."""
     quarantined = sum(tried.quarantined.values())
-    copies = f" ({tried.duplicates} of them copies)" if tried.duplicates else ""
+    copies = f" ({tried.duplicates} of them duplicates)" if tried.duplicates else ""
     others = f", {tried.others} of other sources" if tried.others else ""
     yield f"{tried.lines} lines: {tried.events + tried.duplicates} events{copies}, {quarantined} to quarantine{others}"
     if tried.partial.rejected:

@@ -89,7 +89,7 @@ def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
     """Where a source's log ends now. Raises TandemError where the broker does not tell."""
     end = log_ends(settings, [source])[source.name]
     if end.position is None:
-        raise TandemError(f"--wait needs the end of the log: {end.problem}")
+        raise TandemError(f"--wait cannot read the end of the log: {end.problem}")
     return {source.name: end.position}
 
 

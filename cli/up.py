@@ -40,7 +40,7 @@ def run(
     """
     settings = call.settings()
     if (wider := private.narrow(settings.folder)) is not None:
-        call.say(f"the state folder {settings.folder} had mode {wider:04o}; other users could read it, so it now has mode 0700")
+        call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
     sources = definitions(call, Tables(settings.state)).sources.values()
     with processes.starting(settings.folder):
         supervised = Supervised(call, settings, time.monotonic())
@@ -75,7 +75,7 @@ def _provide_airflow(call: Call, settings: Settings, supervised: Supervised) -> 
     prepared = airflow.prepare(settings, call.project, environ=call.environ, say=call.say)
     if prepared.password is not None:
         kept = airflow.passwords(settings)
-        call.say(f"Airflow is at {prepared.address}; user {airflow.USER}, password {prepared.password} (kept in {kept})")
+        call.say(f"Airflow is at {prepared.address}; user {airflow.USER}, password {prepared.password} (stored in {kept})")
     if not processes.running(settings.folder, airflow.API):
         call.say("starting Airflow")
     supervised.provide(airflow.NAMES)

@@ -1,4 +1,4 @@
-"""`tandem verify`: the whole archive through both paths once more, and whether batch, speed and what is published agree.
+"""`tandem verify`: replay the archive through both paths and compare batch, speed and the published answers.
 
 And whether what is published of some keys is what their events mean, said plainly.
 """
@@ -86,7 +86,7 @@ def run(
     meanwhile; answers and the speed layer continue.
     """
     if bool(views) == every:
-        raise TandemError("name the views to verify, or --all")
+        raise TandemError("name the views to verify, or use --all")
     with batch_run(call, "verify") as batch:
         live, verified = _every(batch, views, keys)
     agree = all(one.agrees for one in verified)
@@ -102,9 +102,7 @@ def run(
 def _every(batch: Run, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
     """What is live, and each source of these views, of all if none is named."""
     if publications.latest(batch.tables) is None:
-        raise TandemError(
-            "nothing is published yet, so there is nothing to verify; `tandem archive` and `tandem recompute` come first"
-        )
+        raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first")
     batch.hold("views")
     live = publications.latest(batch.tables)
     assert live is not None  # publications are never taken back
@@ -112,7 +110,7 @@ def _every(batch: Run, names: list[str] | None, keys: int) -> tuple[Publication,
     definitions = project.load_files(release.files)
     verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names), keys=keys))
     if not verified:
-        raise TandemError("nothing is below a published cut yet, so there is nothing to verify; `tandem recompute` comes first")
+        raise TandemError("no events are below a published cut yet; run `tandem recompute` first")
     return live, verified
 
 
@@ -160,7 +158,7 @@ def _verify(
     batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
     beside = verifying.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
     if keys:
-        batch.say(f"{source.name}: looking for the events of {keys} keys of each view, and answering from them one by one")
+        batch.say(f"{source.name}: evaluating {keys} keys of each view event by event")
     sampled = sampling.sampled(batch.tables, live, release, source, views, keys=keys) if keys else ()
     rejected = {
         name: {
@@ -238,7 +236,7 @@ def _lines(one: _Verified) -> Iterator[str]:
     if not one.counted_alike:
         sides = {"batch": one.beside.counts, "speed": counts, "published": one.published}
         told = "; ".join(f"{name} {json.dumps(side.to_json())}" for name, side in sides.items())
-        yield f"{one.source}: the same records did not become the same: {told}"
+        yield f"{one.source}: the same records were decoded differently: {told}"
     yield from aligned(
         [
             {
@@ -257,15 +255,17 @@ def _lines(one: _Verified) -> Iterator[str]:
     )
     yield from (f"{one.source}: {line}" for each in one.sampled for line in _sampled(each))
     measures = {(each.view, each.measure): each.figures.rows for each in one.beside.compared}
-    told = "batch, speed and what is published agree" if one.layers_agree else "batch, speed and what is published DISAGREE"
+    told = (
+        "batch, speed and the published answers agree" if one.layers_agree else "batch, speed and the published answers DISAGREE"
+    )
     yield f"{one.source}: {told}, in {counted(sum(measures.values()), 'answer')} of {counted(len(measures), 'measure')}"
 
 
 def _sampled(one: Sampled) -> Iterator[str]:
     differ = f"{one.differ} DIFFER" if one.differ else "none differs"
-    yield f"{counted(one.keys, 'key')} of {one.view} held against the plain oracle: of {counted(one.answers, 'answer')} {differ}"
+    yield f"{counted(one.keys, 'key')} of {one.view} compared with the oracle: of {counted(one.answers, 'answer')} {differ}"
     if one.too_large:
         named = "; ".join(cell(key) or "the only one" for key in one.too_large)
-        yield f"keys of {one.view} that have too many events for it, more than {MOST_EVENTS}: {named}"
+        yield f"keys of {one.view} with too many events for the oracle, more than {MOST_EVENTS}: {named}"
     if one.left_out:
-        yield f"measures of {one.view} that have no plain meaning: {', '.join(one.left_out)}"
+        yield f"measures of {one.view} that the oracle cannot evaluate: {', '.join(one.left_out)}"

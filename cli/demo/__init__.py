@@ -41,7 +41,7 @@ def run(
     """
     console = call.console()
     if not once and (call.json or not console.is_terminal):
-        raise TandemError("`tandem demo` shows itself on a terminal; without one use `tandem demo --once`")
+        raise TandemError("`tandem demo` needs a terminal; without one use `tandem demo --once`")
     source = generate.load(call.project).source
     start = time.monotonic()
 
@@ -59,7 +59,7 @@ def run(
         watcher = Watcher(stage.call.settings(), stage.call.definitions(), source)
         if once:
             play(Play(stage, watcher, events, rate, base(datetime.now(UTC)), record, say, runs))
-            say("stopping what was started")
+            say("stopping all parts")
         else:
             _watch(stage, watcher, call, rate, runs)
             return Output({}, "stopped")
@@ -73,7 +73,7 @@ def _watch(stage: Stage, watcher: Watcher, call: Call, rate: float, runs: Schedu
     try:
         live.show(stage, watcher, call.console(), rate, runs)
     except KeyboardInterrupt:
-        call.say("stopping what was started")
+        call.say("stopping all parts")
 
 
 def _sentences(document: dict[str, Any]) -> str:

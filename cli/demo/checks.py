@@ -69,7 +69,7 @@ def _exact(view: View) -> list[str]:
 def _answers(view: View, rows: Sequence[Row] | None, measures: Sequence[str]) -> dict[tuple[str, str], list[Any]]:
     """Row, as JSON without its measures, and measure, to the values found there: one, unless something is wrong."""
     if rows is None:
-        raise NoTruth(f"the generator's truth says nothing about view '{view.name}', so its answers cannot be checked")
+        raise NoTruth(f"the generator has no expected answers for view '{view.name}', so the view cannot be checked")
     answers: dict[tuple[str, str], list[Any]] = {}
     for place, value in _cells(view, rows, measures):
         answers.setdefault(place, []).append(value)
@@ -83,5 +83,5 @@ def _cells(view: View, rows: Sequence[Row], measures: Sequence[str]) -> Iterator
         place = json.dumps(told, sort_keys=True)
         for measure in measures:
             if measure not in row:
-                raise NoTruth(f"the generator's truth says nothing about measure '{measure}' of view '{view.name}'")
+                raise NoTruth(f"the generator has no expected answers for measure '{measure}' of view '{view.name}'")
             yield (place, measure), row[measure]

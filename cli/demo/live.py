@@ -70,22 +70,22 @@ def _slope(seen: deque[tuple[float, int]]) -> float:
 
 
 def _display(watcher: Watcher, look: Look, per_second: float, running: str) -> Iterator[Any]:
-    freshness = "nothing counted yet" if look.freshness is None else f"{look.freshness:.2f} s"
+    freshness = "no events counted yet" if look.freshness is None else f"{look.freshness:.2f} s"
     yield Text(
         f"{per_second:,.0f} events/s in   newest event counted is {freshness} old   publication {look.publication}   {running}"
     )
     yield _positions(look)
     yield from _answer(watcher)
-    yield Text("Ctrl-C stops everything that this demo started", style="dim")
+    yield Text("Ctrl-C stops all parts of this demo", style="dim")
 
 
 def _positions(look: Look) -> Table:
-    table = Table("layer", "what it has", title="the log, and how far each layer is", title_justify="left")
+    table = Table("layer", "contents", title="the log, and the progress of each layer", title_justify="left")
     table.add_column("records", justify="right")
     table.add_column("behind the log", justify="right")
     end = sum(look.log_end.values())
     for layer, what, position in (
-        ("log", "everything that was acknowledged", look.log_end),
+        ("log", "all acknowledged records", look.log_end),
         ("archive", "copied byte for byte", look.archived),
         ("batch", "below the cut, counted in batch views", look.cut),
         ("speed", "after the cut, counted in realtime views", look.realtime),

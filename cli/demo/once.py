@@ -116,7 +116,7 @@ class Play:
         self.record.checks.append(check)
         self.record.positions[name] = look.to_json()
         outcome = "all agree" if check.passed else f"{check.differ} differ"
-        self.say(f"{name}: {check.answers} answers compared with the truth, {outcome}")
+        self.say(f"{name}: {check.answers} answers compared with the expected ones, {outcome}")
 
 
 def play(play: Play) -> None:
@@ -131,18 +131,18 @@ def play(play: Play) -> None:
     with play.record.timed("generate"):
         stage.finish(generator, seconds=_GENERATE_S + flowing / play.rate, meanwhile=play.sample)
 
-    say(f"sending {tail - flowing} more, which no batch has seen")
+    say(f"sending {tail - flowing} more events after the last batch")
     stage.finish(play.generate(flowing, tail), seconds=_GENERATE_S, meanwhile=play.sample)
     look = play.caught_up()
     if not look.tail:
-        raise TandemError("the cut is at the end of the log: no realtime view covers a tail that could be checked")
+        raise TandemError("the cut is at the end of the log, so realtime views cover no events that could be checked")
     play.check("tail", tail, look)
 
     say("archive and recompute of everything")
     play.batch()
     play.check("batch", tail, play.caught_up(batch=True))
 
-    say(f"sending the last {every - tail}, and killing the speed layer among them")
+    say(f"sending the last {every - tail} events, and killing the speed layer meanwhile")
     before = play.watcher.log_end()
     generator = play.generate(tail, every, at_least_s=_RESTART_S)
     half = sum(before.values()) + (every - tail) // 2
@@ -150,7 +150,7 @@ def play(play: Play) -> None:
     def sent() -> bool | None:
         return sum(play.watcher.log_end().values()) >= half or None
 
-    wait_for("half of the last events to be sent", sent, seconds=_GENERATE_S, meanwhile=stage.check)
+    wait_for("half of the last events", sent, seconds=_GENERATE_S, meanwhile=stage.check)
     stage.kill(SPEED)
     with play.record.timed("restart"):
         stage.up(seconds=UP_S)

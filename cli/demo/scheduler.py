@@ -50,7 +50,7 @@ class Scheduler:
     def _runs(self) -> list[dict[str, Any]]:
         found = airflow.address(self.settings)
         if found is None:
-            raise RunFailed("Airflow has ended by itself")
+            raise RunFailed("Airflow has ended unexpectedly")
         listed = airflow_api.ask(found, airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after")
         runs: list[dict[str, Any]] = listed["dag_runs"]
         return runs

@@ -105,7 +105,7 @@ class Stage:
         """Raise ChildEnded, with the last lines of its log, if a part has ended or a command has failed."""
         for name, process in self.parts.items():
             if not processes.alive(process):
-                raise ChildEnded(f"{name} (process {process.pid}) ended by itself{_said(Path(process.log))}")
+                raise ChildEnded(f"{name} (process {process.pid}) ended unexpectedly{_said(Path(process.log))}")
         for child in self.children:
             if child.popen.poll():
                 raise ChildEnded(f"`tandem {child.name}` failed with exit code {child.popen.returncode}{_said(child.log)}")
@@ -153,4 +153,4 @@ def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
 
 def _said(log: Path) -> str:
     lines = processes.last_lines(log)
-    return f"; the last lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f"; it wrote nothing to {log}"
+    return f"; the last lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f"; {log} is empty"

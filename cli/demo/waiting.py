@@ -23,6 +23,6 @@ def wait_for(what: str, look: Callable[[], _T | None], *, seconds: float, meanwh
     while (found := look()) is None:
         meanwhile()
         if time.monotonic() > deadline:
-            raise TimedOut(f"waited {seconds:.0f} s for {what}, which did not come")
+            raise TimedOut(f"timeout: waited {seconds:.0f} s for {what}")
         time.sleep(_TICK_S)
     return found

@@ -14,7 +14,7 @@ from cli.doctor.subject import Subject
 from views.errors import TandemError
 
 CHECKS: Final[tuple[Check, ...]] = (*machine.CHECKS, *disk.CHECKS, *log.CHECKS, *tables.CHECKS, *state.CHECKS)
-"""In this order; a check comes after those that it needs."""
+"""In order of execution: a check comes after the checks that it needs."""
 _SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
 
 
@@ -41,7 +41,7 @@ def examine(subject: Subject) -> Iterator[tuple[str, Finding]]:
     missing: set[str] = set()
     for check in CHECKS:
         if needed := [name for name in check.needs if name in missing]:
-            findings = [unknown(f"not looked at; see {needed[0]}")]
+            findings = [unknown(f"not checked; see {needed[0]}")]
         else:
             findings = look(check, subject)
         if any(finding.outcome in ("fail", "unknown") for finding in findings):
@@ -60,13 +60,13 @@ def look(check: Check, subject: Subject) -> list[Finding]:
 
 
 def _document(check: str, finding: Finding) -> dict[str, Any]:
-    return {"check": check, "outcome": finding.outcome, "found": finding.what, "mend": finding.mend}
+    return {"check": check, "outcome": finding.outcome, "found": finding.what, "fix": finding.fix}
 
 
 def _shown(found: list[tuple[str, Finding]]) -> Table:
     table = Table(show_header=False, box=None)
     for check, finding in found:
         table.add_row(_SHOWN[finding.outcome], check, Text(finding.what))
-        if finding.mend:
-            table.add_row("", "", Text(f"mend: {finding.mend}"))
+        if finding.fix:
+            table.add_row("", "", Text(f"fix: {finding.fix}"))
     return table

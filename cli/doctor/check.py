@@ -1,4 +1,4 @@
-"""What a check is, and what it finds: data, of which docs/doctor.md is made too."""
+"""Checks, problems and findings as data. docs/doctor.md is generated from them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -12,32 +12,32 @@ Outcome = Literal["ok", "warn", "fail", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found, and the mend where that is not as it must be."""
+    """A finding, and the fix if it is a problem."""
 
     outcome: Outcome
     what: str
-    mend: str | None = None
+    fix: str | None = None
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A way in which something may be wrong. The `{names}` in its mend are filled in where it is found."""
+    """A possible problem. `found` fills in the `{names}` of its fix."""
 
     outcome: Literal["warn", "fail"]
     wrong: str
-    mend: str
+    fix: str
 
     def found(self, what: str, **names: object) -> Finding:
-        """This problem, here."""
-        return Finding(self.outcome, what, self.mend.format(**names))
+        """Return the finding of this problem."""
+        return Finding(self.outcome, what, self.fix.format(**names))
 
 
 @dataclass(frozen=True)
 class Check:
-    """One look at some part of the subject: `look` gives what it finds, at least one finding.
+    """One check of the subject. `look` yields at least one finding.
 
-    `hindered` is the problem that there is if it raises TandemError or OSError, whose sentence then says what was found;
-    `problems` are the others. It is not made if a check that it `needs` fails or is itself not made.
+    `hindered` is the problem if `look` raises TandemError or OSError; the error's sentence becomes the finding. `problems` are
+    the other problems. The check is skipped if a check that it `needs` failed or was skipped.
     """
 
     name: str
@@ -47,23 +47,23 @@ class Check:
     needs: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[str]:
-        """The rows of the table in docs/doctor.md."""
+        """Yield the rows of the table in docs/doctor.md."""
         for problem in (self.hindered, *self.problems):
-            mend = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), problem.mend)
-            yield f"| `{self.name}` | {problem.outcome} | {problem.wrong} | {mend} |"
+            fix = re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), problem.fix)
+            yield f"| `{self.name}` | {problem.outcome} | {problem.wrong} | {fix} |"
 
 
 def ok(what: str) -> Finding:
-    """It is as it must be."""
+    """Return a finding without a problem."""
     return Finding("ok", what)
 
 
 def unknown(what: str) -> Finding:
-    """It cannot be told."""
+    """Return a finding of something that could not be checked."""
     return Finding("unknown", what)
 
 
 def unless(findings: Iterable[Finding], what: str) -> Iterator[Finding]:
-    """The findings; `ok` if there are none."""
+    """Yield the findings, or `ok` if there are none."""
     found = list(findings)
     yield from found or [ok(what)]

@@ -1,4 +1,4 @@
-"""The state folder and the room that is left for it."""
+"""Checks of the state folder and of free disk space."""
 
 import os
 import shutil
@@ -15,11 +15,12 @@ from ledger.tables import Tables
 from views.errors import TandemError
 
 _LEAST: Final = 2_000_000_000
-_MEND: Final = "free some, or stop everything, move the folder to a larger disk and set `state`"
-FULL: Final = Problem("fail", "less is free than 2 GB, or than the next archive run takes if it is like the last", _MEND)
+_MEND: Final = "free disk space; or stop everything, move the folder to a larger disk and set `state`"
+FULL: Final = Problem("fail", "free space is below 2 GB, or below the size of the last archive run", _MEND)
 SHORT: Final = Problem(
     "warn",
-    "less is free than log and views take: a full recompute or `tandem maintain` may write them anew before it deletes anything",
+    "free space is below the size of log and views: a full recompute or `tandem maintain` may rewrite them before it "
+    "deletes the old files",
     f"{_MEND}; a smaller `[keep]` lets `tandem maintain` free more",
 )
 
@@ -29,10 +30,10 @@ def _state(subject: Subject) -> Iterator[Finding]:
     folder = subject.settings.folder
     existing = _existing(folder)
     if not existing.is_dir():
-        raise TandemError(f"{folder} cannot be made: {existing} is not a folder")
+        raise TandemError(f"cannot create {folder}: {existing} is not a folder")
     if not os.access(existing, os.W_OK):
-        raise TandemError(f"{folder} cannot be written: {existing} is not writable")
-    yield ok(f"{folder}" if existing == folder else f"{folder}, not made yet")
+        raise TandemError(f"cannot write to {folder}: {existing} is not writable")
+    yield ok(f"{folder}" if existing == folder else f"{folder}, not created yet")
 
 
 def _disk(subject: Subject) -> Iterator[Finding]:
@@ -41,8 +42,8 @@ def _disk(subject: Subject) -> Iterator[Finding]:
     taken = sum(size for name, size in sizes.items() if name[0] in ("log", "views"))
     grows = _growth(subject.tables, sizes)
     free = shutil.disk_usage(_existing(folder)).free
-    found = f"{_gb(free)} free; {folder} takes {_gb(sum(sizes.values()))}, of which log and views {_gb(taken)}"
-    found += f"; the last archive run took about {_gb(grows)}" if grows else ""
+    found = f"{_gb(free)} free; {folder} uses {_gb(sum(sizes.values()))}, of which log and views {_gb(taken)}"
+    found += f"; the last archive run wrote about {_gb(grows)}" if grows else ""
     if free < max(_LEAST, grows):
         yield FULL.found(found)
     elif free < taken + grows:
@@ -52,7 +53,7 @@ def _disk(subject: Subject) -> Iterator[Finding]:
 
 
 def _growth(tables: Tables, sizes: Mapping[tuple[str, str], int]) -> int:
-    """About how many bytes the newest archive run of each source wrote, by its share of all offsets."""
+    """Estimate the bytes that the newest archive run of each source wrote, from its share of all offsets."""
     grows = 0
     for (kind, source), size in sizes.items():
         if kind == "log" and source:
@@ -69,7 +70,7 @@ def _sizes(folder: Path) -> Counter[tuple[str, str]]:
         for file in files:
             try:
                 sizes[first, second] += (Path(place) / file).lstat().st_size
-            except FileNotFoundError:  # it went while we looked
+            except FileNotFoundError:  # deleted meanwhile
                 continue
     return sizes
 
@@ -86,13 +87,13 @@ CHECKS: Final = (
     Check(
         "state",
         _state,
-        Problem("fail", "the state folder cannot be used", "make the folder that is named writable, or set `state` to another"),
+        Problem("fail", "the state folder cannot be used", "make the named folder writable, or set `state` to another folder"),
         needs=("settings",),
     ),
     Check(
         "disk",
         _disk,
-        Problem("fail", "the state folder or a journal of it cannot be read", "see `tables`"),
+        Problem("fail", "the state folder or one of its journals cannot be read", "see `tables`"),
         (FULL, SHORT),
         needs=("state",),
     ),

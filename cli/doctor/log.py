@@ -1,4 +1,4 @@
-"""The broker, the topics of the sources, how long they keep what is not archived, and the clocks."""
+"""Checks of the broker, the sources' topics, their retention, and clocks."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,71 +16,73 @@ from views.instant import instant
 from views.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)
-"""What clocks may be apart."""
+"""Tolerated difference between clocks."""
 _FEED_BYTES: Final = 1_000_000
 _HOUR_MS: Final = 3_600_000
 _SET: Final = "set the topic's `{key}` to {value}"
 
 _AHEAD_OF_BROKER: Final = ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms")
-"""How far ahead of the broker's clock a topic takes records; brokers before Kafka 3.6 have the second alone."""
+"""Limits on how far a record's timestamp may be ahead of the broker's clock. Brokers before Kafka 3.6 have only the second."""
 
-MISSING: Final = Problem("fail", "the broker does not have a source's topic", "`tandem up` makes it")
+MISSING: Final = Problem("fail", "a source's topic does not exist", "`tandem up` creates it")
 COMPACTED: Final = Problem(
     "fail",
-    "a topic's `cleanup.policy` has `compact`: records go before they are archived, and answers are called exact all the same",
-    "`Source(..., compacted=True)` for {source}, then `tandem apply`; or set the topic's `cleanup.policy` to delete",
+    "a topic's `cleanup.policy` has `compact`: Kafka may delete records before they are archived, and answers are still "
+    "labelled exact",
+    "set `Source(..., compacted=True)` for {source}, then run `tandem apply`; or set the topic's `cleanup.policy` to delete",
 )
 NOT_COMPACTED: Final = Problem(
     "warn",
-    "a source says `compacted=True` and none of its topics is: no answer is called exact, for nothing",
-    "take `compacted=True` out of {source}, then `tandem apply`",
+    "a source has `compacted=True` but none of its topics is compacted: no answer is labelled exact, without need",
+    "remove `compacted=True` from {source}, then run `tandem apply`",
 )
 OTHERS_TIME: Final = Problem(
     "fail",
-    "a source's event time is `_append_time`, and its topic has the producers' timestamps: records go to quarantine",
+    "a source's event time is `_append_time`, but its topic stores the producers' timestamps: all records go to quarantine",
     _SET.format(key="message.timestamp.type", value="LogAppendTime"),
 )
 ANY_TIME: Final = Problem(
     "warn",
-    "`message.timestamp.after.max.ms` lets a producer's clock be more than an hour ahead: one such record makes partitions idle, "
-    "and windows final too early, until time has caught up",
+    "`message.timestamp.after.max.ms` accepts timestamps more than an hour ahead: one such record marks partitions as idle and "
+    "windows as final too early, until real time reaches that timestamp",
     _SET.format(key="message.timestamp.after.max.ms", value="3600000"),
 )
 NO_WRITES: Final = Problem(
     "fail",
-    "`min.insync.replicas` is more than the topic has replicas: nothing can be written with acks=all, as `feed` does",
-    "set the topic's `min.insync.replicas` to at most {replicas}, or give it more replicas",
+    "`min.insync.replicas` is larger than the topic's number of replicas: writes with acks=all fail, including those of `feed`",
+    "set the topic's `min.insync.replicas` to at most {replicas}, or add replicas",
 )
 NO_SPARE: Final = Problem(
     "warn",
-    "`min.insync.replicas` is all replicas: when one broker is down nothing can be written",
-    "set the topic's `min.insync.replicas` to {fewer}, or give it more replicas",
+    "`min.insync.replicas` equals the number of replicas: all writes fail while one broker is down",
+    "set the topic's `min.insync.replicas` to {fewer}, or add replicas",
 )
 ONE_COPY: Final = Problem(
     "warn",
-    "`min.insync.replicas` is 1 of several: what is acknowledged may be lost with one broker",
+    "`min.insync.replicas` is 1 although the topic has several replicas: acknowledged records may be lost with one broker",
     _SET.format(key="min.insync.replicas", value="2"),
 )
 SMALL: Final = Problem(
     "warn",
-    "`max.message.bytes` is less than the megabyte that `feed` and `generate` may send as one record",
+    "`max.message.bytes` is below the megabyte that `feed` and `generate` may send as one record",
     _SET.format(key="max.message.bytes", value="1048588"),
 )
-LOST: Final = Problem("fail", "a topic no longer has offsets that were not archived", "`tandem archive` records them as a gap")
+LOST: Final = Problem("fail", "a topic has deleted offsets that were not archived", "`tandem archive` records them as a gap")
 SHORT: Final = Problem(
     "warn",
-    "retention may soon delete what is not archived",
-    "`tandem archive`, more often; or a longer `retention.ms` or `retention.bytes` of the topic",
+    "retention may soon delete records that are not archived",
+    "run `tandem archive` more often, or raise `retention.ms` or `retention.bytes` of the topic",
 )
 FUTURE_RECORD: Final = Problem(
     "warn",
-    "a topic's newest record is from the future: its producer's clock, or the broker's, is ahead of this machine's",
-    "set the clocks of the broker and of whoever writes to {topic} by NTP; the watermark follows such times",
+    "a topic's newest record has a timestamp in the future: the clock of its producer or of the broker is ahead of this "
+    "machine's",
+    "synchronise the clocks of the broker and of the producers of {topic} by NTP; the watermark follows such timestamps",
 )
 FUTURE: Final = Problem(
     "fail",
-    "a publication or a realtime commit is from the future: a clock was set back, or another machine's is ahead",
-    "set this machine's clock by NTP; until {until}, `--as-of` and `[keep]` go by wrong times",
+    "a publication or a realtime commit has a time in the future: a clock was set back, or another machine's clock is ahead",
+    "synchronise this machine's clock by NTP; until {until}, `--as-of` and `[keep]` use wrong times",
 )
 
 
@@ -90,10 +92,10 @@ def _broker(subject: Subject) -> Iterator[Finding]:
         try:
             broker.address(subject.settings)
         except kafka.NoBroker:
-            yield unknown("embedded, not running; `tandem up` starts it")
+            yield unknown("embedded broker, not running; `tandem up` starts it")
             return
     kafka.describe(subject.connection, ["tandem-is-it-there"])
-    yield ok(f"{'outside' if outside else 'embedded'}, answers at {subject.connection.address.bootstrap}")
+    yield ok(f"{'outside' if outside else 'embedded'} broker, answers at {subject.connection.address.bootstrap}")
 
 
 def _topics(subject: Subject) -> Iterator[Finding]:
@@ -113,11 +115,11 @@ def _topics(subject: Subject) -> Iterator[Finding]:
                 NOT_COMPACTED.found(f"source '{source.name}': cleanup.policy is {', '.join(policies)}", source=source.name)
             )
     # Sources may share a topic.
-    yield from unless(dict.fromkeys(found), f"{', '.join(there)}: as their sources need them")
+    yield from unless(dict.fromkeys(found), f"{', '.join(there)}: configured as their sources need")
 
 
 def judged(source: Source, topic: str, configuration: Mapping[str, str], replicas: int) -> Iterator[Finding]:
-    """What of a topic's configuration in effect does not suit one of its sources."""
+    """Yield the problems of a topic's effective configuration for one of its sources."""
     least, policy = int(configuration["min.insync.replicas"]), configuration["cleanup.policy"]
     timed, size = configuration["message.timestamp.type"], int(configuration["max.message.bytes"])
     if "compact" in policy and not source.compacted:
@@ -143,10 +145,10 @@ def _retention(subject: Subject) -> Iterator[Finding]:
     found: list[Finding] = []
     for name, left in unarchived(subject.settings, subject.tables, whole, now=subject.now).items():
         if left.lost:
-            found.append(LOST.found(f"source '{name}': {counted(left.lost, 'offset')}"))
+            found.append(LOST.found(f"source '{name}': {counted(left.lost, 'offset')} lost"))
         elif left.warning:
             found.append(SHORT.found(f"source '{name}': {left.warning}"))
-    yield from unless(found, "what is not archived is safe")
+    yield from unless(found, "retention does not threaten records that are not archived")
 
 
 def _timestamps(subject: Subject) -> Iterator[Finding]:
@@ -154,8 +156,8 @@ def _timestamps(subject: Subject) -> Iterator[Finding]:
     for name, milliseconds in kafka.newest_timestamps(subject.connection, subject.topics.values()).items():
         newest = instant(1000 * milliseconds)
         if newest > subject.now + SKEW:
-            found.append(FUTURE_RECORD.found(f"topic '{name}' has a record of {_written(newest)}", topic=name))
-    yield from unless(found, "no record is from the future")
+            found.append(FUTURE_RECORD.found(f"topic '{name}' has a record with timestamp {_written(newest)}", topic=name))
+    yield from unless(found, "no record has a timestamp in the future")
 
 
 def _clock(subject: Subject) -> Iterator[Finding]:
@@ -167,8 +169,12 @@ def _clock(subject: Subject) -> Iterator[Finding]:
                 times[f"the newest commit of release {state.release} for source '{source}'"] = made
     for what, at in times.items():
         if at > subject.now + SKEW:
-            found.append(FUTURE.found(f"{what} is of {_written(at)}; it is {_written(subject.now)} here", until=_written(at)))
-    yield from unless(found, f"it is {_written(subject.now)}; nothing that is stored is from the future")
+            found.append(
+                FUTURE.found(
+                    f"{what} has the time {_written(at)}; this machine's clock says {_written(subject.now)}", until=_written(at)
+                )
+            )
+    yield from unless(found, f"{_written(subject.now)}; no stored time is in the future")
 
 
 def _written(time: datetime) -> str:
@@ -182,7 +188,7 @@ CHECKS: Final = (
         Problem(
             "fail",
             "the broker does not answer",
-            "`tandem down`, then `tandem up`, for the embedded one; for an outside one correct `[kafka]`, or start it",
+            "embedded broker: `tandem down`, then `tandem up`; outside broker: start it, or correct `[kafka]`",
         ),
         needs=("settings",),
     ),
@@ -191,8 +197,8 @@ CHECKS: Final = (
         _topics,
         Problem(
             "fail",
-            "the topics cannot be asked for",
-            "see `broker` and `definitions`; the user that logs in must be allowed to describe topics",
+            "the topics cannot be described",
+            "see `broker` and `definitions`; the Kafka user needs the right to describe topics",
         ),
         (MISSING, COMPACTED, NOT_COMPACTED, OTHERS_TIME, ANY_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
         needs=("broker", "state"),
@@ -200,14 +206,14 @@ CHECKS: Final = (
     Check(
         "retention",
         _retention,
-        Problem("fail", "what is archived, or the topics' records, cannot be read", "see `tables` and `broker`"),
+        Problem("fail", "the archive or the topics' records cannot be read", "see `tables` and `broker`"),
         (LOST, SHORT),
         needs=("broker", "state"),
     ),
     Check(
         "timestamps",
         _timestamps,
-        Problem("fail", "the topics' timestamps cannot be asked for", "see `broker` and `definitions`"),
+        Problem("fail", "the topics' timestamps cannot be read", "see `broker` and `definitions`"),
         (FUTURE_RECORD,),
         needs=("broker", "state"),
     ),

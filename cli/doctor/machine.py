@@ -1,4 +1,4 @@
-"""Python, Java, jars, ports, and whether the project's own files can be read."""
+"""Checks of Python, Java, jars, ports, settings and definitions."""
 
 import os
 import platform
@@ -22,19 +22,17 @@ _ANEW: Final = (
     if CHECKOUT
     else "remove `jars` from the cache folder (`~/.cache/tandem`, or TANDEM_CACHE) and run `tandem up`"
 )
-OTHER_PORT: Final = Problem(
-    "warn", "the broker runs on another port than `kafka.port` says by now", "`tandem down`, then `tandem up`"
-)
+OTHER_PORT: Final = Problem("warn", "the broker's port differs from `kafka.port`", "`tandem down`, then `tandem up`")
 NO_ARCHIVE: Final = Problem(
     "warn",
-    "no archive of the classes that Spark loads was made for this Java: Spark takes twice as long to start",
-    f"{_ANEW}, which makes it",
+    "the archive of Spark's classes for this Java is missing: Spark takes twice as long to start",
+    f"{_ANEW}, which creates it",
 )
 
 
 def _python(_: Subject) -> Iterator[Finding]:
     if not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        raise TandemError(f"Python {platform.python_version()} runs this; the locked packages are for 3.11, 3.12 and 3.13")
+        raise TandemError(f"Tandem runs on Python {platform.python_version()}; the locked packages need 3.11, 3.12 or 3.13")
     yield ok(f"{platform.python_version()} at {sys.executable}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}")
 
 
@@ -43,20 +41,20 @@ def _java(subject: Subject) -> Iterator[Finding]:
     environ = subject.call.environ
     origin = "packaged with Tandem" if found.home == java.packaged_home(environ) else f"found by {found.origin}"
     what, archive = f"{found.version} at {found.home}, {origin}", java.class_archive(found, environ)
-    yield ok(what) if archive.exists() else NO_ARCHIVE.found(f"{what}; {archive} is not there")
+    yield ok(what) if archive.exists() else NO_ARCHIVE.found(f"{what}; {archive} is missing")
 
 
 def _jars(subject: Subject) -> Iterator[Finding]:
     folder = jars.folder(subject.call.environ)
     if wrong := jars.differing(folder):
-        raise TandemError(f"{len(wrong)} jars in {folder} are missing or not those of infra/jars.lock, such as {wrong[0]}")
+        raise TandemError(f"{len(wrong)} jars in {folder} are missing or differ from infra/jars.lock, such as {wrong[0]}")
     yield ok(f"{len(jars.pinned())} as pinned in infra/jars.lock, in {folder}")
 
 
 def _loopback(_: Subject) -> Iterator[Finding]:
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
-    yield ok("ports can be had on 127.0.0.1")
+    yield ok("programs can listen on 127.0.0.1")
 
 
 def _settings(subject: Subject) -> Iterator[Finding]:
@@ -74,7 +72,7 @@ def _ports(subject: Subject) -> Iterator[Finding]:
     settings = subject.settings
     configured = settings.kafka.port
     if settings.kafka.bootstrap:
-        yield ok("none is needed: kafka.bootstrap names an outside broker")
+        yield ok("not needed: kafka.bootstrap names an outside broker")
     elif processes.running(settings.folder, broker.NAME):
         try:
             address = broker.address(settings).bootstrap
@@ -82,13 +80,13 @@ def _ports(subject: Subject) -> Iterator[Finding]:
             yield unknown("the broker is starting")
             return
         if configured and not address.endswith(f":{configured}"):
-            yield OTHER_PORT.found(f"the broker runs at {address}, and kafka.port is {configured}")
+            yield OTHER_PORT.found(f"the broker runs at {address}, but kafka.port is {configured}")
         else:
             running = [f"{part.name} (process {part.pid})" for part in parts.running(settings)]
             yield ok(f"{', '.join(running)}; kafka at {address}")
     else:
         broker.refuse_taken_port(settings)
-        yield ok(f"kafka.port {configured} is free" if configured else "the broker will take a free one")
+        yield ok(f"kafka.port {configured} is free" if configured else "the broker will use a free port")
 
 
 CHECKS: Final = (
@@ -97,8 +95,8 @@ CHECKS: Final = (
         _python,
         Problem(
             "fail",
-            "another Python than 3.11, 3.12 or 3.13 runs Tandem",
-            "remove `.venv`, put one of these on the PATH, run `./tandem`",
+            "Tandem does not run on Python 3.11, 3.12 or 3.13",
+            "remove `.venv`, put one of these versions on the PATH, run `./tandem`",
         ),
     ),
     Check(
@@ -106,7 +104,7 @@ CHECKS: Final = (
         _java,
         Problem(
             "fail",
-            "no Java 17 or 21 is found",
+            "Java 17 or 21 is missing",
             f"install one and set JAVA_HOME, or {java.HOW_TO_PACKAGE}",
         ),
         (NO_ARCHIVE,),
@@ -116,38 +114,38 @@ CHECKS: Final = (
         _jars,
         Problem(
             "fail",
-            "pinned jars are missing, or their bytes are others",
+            "pinned jars are missing, or their contents differ",
             f"{_ANEW}, which fetches them",
         ),
     ),
     Check(
         "loopback",
         _loopback,
-        Problem("fail", "no port can be had on 127.0.0.1", "bring the loopback interface up, allow programs to listen on it"),
+        Problem(
+            "fail", "programs cannot listen on 127.0.0.1", "bring the loopback interface up, and allow programs to listen on it"
+        ),
     ),
     Check(
         "settings",
         _settings,
         Problem(
             "fail",
-            "`tandem.toml` or a `TANDEM_` variable cannot be used",
-            "correct what is named; docs/configuration.md lists all keys",
+            "`tandem.toml` or a `TANDEM_` variable is invalid",
+            "correct the named setting; docs/configuration.md lists all settings",
         ),
     ),
     Check(
         "definitions",
         _definitions,
-        Problem(
-            "fail", "`definitions.py` does not load", "correct the line that is named; `tandem check` says whether it is right"
-        ),
+        Problem("fail", "`definitions.py` does not load", "correct the named line, then run `tandem check`"),
     ),
     Check(
         "ports",
         _ports,
         Problem(
             "fail",
-            "another program has the port that `kafka.port` names",
-            "end that program, or set `kafka.port` to another port, or to 0",
+            "another program uses the port in `kafka.port`",
+            "stop that program, or set `kafka.port` to another port, or to 0",
         ),
         (OTHER_PORT,),
         needs=("settings",),

@@ -1,4 +1,4 @@
-"""Locks and who holds them, what ended in the middle (processes, archive runs, imports, applies), gaps, files that were left."""
+"""Checks of locks, incomplete work (processes, archive runs, imports, applies), gaps, and left-over files."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,43 +17,41 @@ from speed import checkpoints
 from views.counted import counted
 
 _SPARK_AGE: Final = timedelta(hours=1)
-"""Within it a run may have started Spark and not taken its lock yet."""
+"""A younger folder may belong to a run that has started Spark but does not hold its lock yet."""
 
 ORPHAN: Final = Problem(
     "warn",
-    "a lock is held though the process that took it is gone: its JVM lives on, or another program has the lock",
-    "wait a moment and look again; then `kill {pid}`",
+    "a lock is held although the process that took it has ended: its JVM still runs, or another program holds the lock",
+    "wait a moment and run `tandem doctor` again; if the lock is still held, `kill {pid}`",
 )
-GONE: Final = Problem(
-    "warn", "a part that `up` has started is gone, and nobody stopped it", "see `{log}`; `tandem up` starts it again"
-)
+GONE: Final = Problem("warn", "a part that `up` has started is dead, but was not stopped", "see `{log}`; `tandem up` restarts it")
 STILL: Final = Problem(
     "fail",
-    "a part lives and does not move, or its supervisor has given it up",
-    "`tandem status` shows since when, why and what to do; `tandem down`, then `tandem up` starts it anew",
+    "a part runs without progress, or its supervisor has given up on it",
+    "`tandem status` shows since when, why and how to fix it; `tandem down`, then `tandem up` restarts it",
 )
 BAD_RECORD: Final = Problem("warn", "the record of a process cannot be read", "`tandem down`, then `tandem up`")
-UNFINISHED_RUN: Final = Problem(
-    "warn", "an archive run was begun and never finished, or an import is not decoded yet", "`tandem archive`"
-)
+UNFINISHED_RUN: Final = Problem("warn", "an archive run is incomplete, or an import is not decoded yet", "`tandem archive`")
 UNFINISHED_IMPORT: Final = Problem(
-    "warn", "an import was cut short; `archive` waits for it", "`tandem import` again, with the same folder"
+    "warn", "an import is incomplete; `archive` waits for it", "run `tandem import` again with the same folder"
 )
 UNFINISHED_APPLY: Final = Problem(
-    "warn", "an `apply` ended in the middle", "`tandem apply` goes on; or `tandem retire {release}` lets it go"
+    "warn", "an `apply` is incomplete", "`tandem apply` continues it; `tandem retire {release}` discards it"
 )
 GAP: Final = Problem(
     "fail",
-    "a source lost records before they were archived, and nobody has accepted the gap: recomputes refuse",
-    "`tandem recompute --accept-gap {gap}` counts without them",
+    "a source lost records before they were archived, and the gap is not accepted: recomputes refuse to run",
+    "`tandem recompute --accept-gap {gap}` continues without these records",
 )
-SCRATCH: Final = Problem("warn", "a run that was killed left scratch files", "`tandem maintain` deletes them")
+SCRATCH: Final = Problem("warn", "a killed run left scratch files", "`tandem maintain` deletes them")
 CHECKPOINTS: Final = Problem(
     "warn",
-    "a speed layer that was killed left its checkpoints",
-    "`tandem down`, then `tandem up` deletes them; nothing reads them",
+    "a killed speed layer left its checkpoints",
+    "`tandem down`, then `tandem up` deletes them; they are not used",
 )
-SPARK: Final = Problem("warn", "a Spark that was killed left temporary folders", "while nothing runs, `rm -r {folders}`")
+SPARK: Final = Problem(
+    "warn", "a killed Spark process left temporary folders", "while no part and no batch run is active, `rm -r {folders}`"
+)
 
 
 def _locks(subject: Subject) -> Iterator[Finding]:
@@ -65,8 +63,8 @@ def _locks(subject: Subject) -> Iterator[Finding]:
         if owner is not None and processes.start_time(owner.pid):
             held.append(f"{path.name} by {owner}")
         else:
-            by = "nobody on record" if owner is None else f"{owner}, which is gone"
-            found.append(ORPHAN.found(f"{path} is held by process {pid}; it was taken by {by}", pid=pid))
+            by = "an unknown process" if owner is None else f"{owner}, which has ended,"
+            found.append(ORPHAN.found(f"process {pid} holds {path}; {by} took it", pid=pid))
     yield from unless(found, f"held: {', '.join(held)}" if held else "none is held")
 
 
@@ -75,7 +73,7 @@ def _lock_folder(subject: Subject) -> Path:
 
 
 def _held(subject: Subject, name: str) -> bool:
-    """Whether somebody is writing the tables of this lock just now."""
+    """Whether a process holds this lock, and so writes its tables."""
     path = subject.tables.lock(name)
     return path.exists() and locks.holding(path) is not None
 
@@ -85,11 +83,11 @@ def _processes(subject: Subject) -> Iterator[Finding]:
     for name in processes.names(state):
         known = processes.recorded(state, name)
         if known is None:
-            found.append(BAD_RECORD.found(f"{state / 'run' / name}.json names no process"))
+            found.append(BAD_RECORD.found(f"{state / 'run' / name}.json does not name a process"))
         elif processes.alive(known):
             live.append(f"{name} (process {known.pid})")
         else:
-            found.append(GONE.found(f"{name} (process {known.pid}) is gone", log=known.log))
+            found.append(GONE.found(f"{name} (process {known.pid}) is dead", log=known.log))
     found += [
         STILL.found(one.sentence) for one in part_states(subject.settings, now=subject.now) if one.red and one.state != "dead"
     ]
@@ -98,22 +96,22 @@ def _processes(subject: Subject) -> Iterator[Finding]:
 
 def _runs(subject: Subject) -> Iterator[Finding]:
     if _held(subject, "archive"):
-        yield ok("one is under way")
+        yield ok("an archive run is active")
         return
     tables, found = subject.tables, []
     decoders = {(name, one) for state in _followed(subject) for name, one in releases.load(tables, state.release).sources.items()}
     for source in sorted(folder.name for folder in Path(tables.control("runs")).glob("*")):
         waiting = [run.number for run in archive.unwritten(tables, source) if run.imported]
         if waiting:
-            found.append(UNFINISHED_IMPORT.found(f"source '{source}': run {waiting[0]} has nothing of its records"))
+            found.append(UNFINISHED_IMPORT.found(f"source '{source}': the records of run {waiting[0]} are not imported yet"))
             continue
         known = {run.number for run in archive.runs(tables, source)}
         finished = known if any(name == source for name, _ in decoders) else set[int]()
         for decoder in (decoder for name, decoder in decoders if name == source):
             finished = finished & {one.run for one in archive.summaries(tables, source, decoder)}
         if left := known - finished:
-            found.append(UNFINISHED_RUN.found(f"source '{source}': run {min(left)} of {max(known)} is not finished"))
-    yield from unless(found, "all that were begun are finished")
+            found.append(UNFINISHED_RUN.found(f"source '{source}': run {min(left)} of {max(known)} is incomplete"))
+    yield from unless(found, "all archive runs are complete")
 
 
 def _followed(subject: Subject) -> list[Publication]:
@@ -128,12 +126,12 @@ def _gaps(subject: Subject) -> Iterator[Finding]:
         for gap in gaps.gaps(subject.tables)
         if gap.name not in accepted
     )
-    yield from unless(found, "every loss that was recorded is accepted" if accepted else "no loss was recorded")
+    yield from unless(found, "every recorded loss is accepted" if accepted else "no recorded losses")
 
 
 def _apply(subject: Subject) -> Iterator[Finding]:
     if _held(subject, "views"):
-        yield ok("a batch run is under way")
+        yield ok("a batch run is active")
         return
     tables, found = subject.tables, []
     live = {each.release for each in publications.history(tables)}
@@ -142,15 +140,15 @@ def _apply(subject: Subject) -> Iterator[Finding]:
         if one.over:
             continue
         if one.stage == "applied" or (number not in live and diffs.of_release(tables, number) is None):
-            what = "is not built" if one.stage == "applied" else "is built, and not compared with the live one"
+            what = "is not built" if one.stage == "applied" else "is built, but not compared with the live one"
             found.append(UNFINISHED_APPLY.found(f"release {number} {what}", release=number))
-    yield from unless(found, "none ended in the middle")
+    yield from unless(found, "no incomplete apply")
 
 
 def _leftovers(subject: Subject) -> Iterator[Finding]:
     yield from unless(
         [*_scratch(subject), *_checkpoints(subject), *_spark(subject)],
-        "nothing was left over",
+        "no left-over files",
     )
 
 
@@ -167,7 +165,7 @@ def _checkpoints(subject: Subject) -> Iterator[Finding]:
 
 
 def _spark(subject: Subject) -> Iterator[Finding]:
-    """Nothing tells whose such a folder is: they are left over if no batch run and no speed layer is at work."""
+    """Yield left-over folders of Spark: those that exist while no batch run and no speed layer is active."""
     state = subject.settings.folder
     at_work = any(lives for _, lives in checkpoints.folders(state)) or any(_held(subject, name) for name in ("archive", "views"))
     folders = [path for kind in ("blockmgr-*", "spark-*") for path in sorted((state / "spark").glob(kind))]
@@ -176,20 +174,20 @@ def _spark(subject: Subject) -> Iterator[Finding]:
         yield SPARK.found(f"{counted(len(old), 'folder')} in {state / 'spark'}", folders=" ".join(map(str, old)))
 
 
-_UNREADABLE: Final = Problem("fail", "what is recorded of releases and runs cannot be read", "see `tables`")
+_UNREADABLE: Final = Problem("fail", "the records of releases and runs cannot be read", "see `tables`")
 
 CHECKS: Final = (
     Check(
         "locks",
         _locks,
-        Problem("fail", "a lock's file cannot be opened", "make what is named readable and writable"),
+        Problem("fail", "a lock file cannot be opened", "make the named file or folder readable and writable"),
         (ORPHAN,),
         needs=("state",),
     ),
     Check(
         "processes",
         _processes,
-        Problem("fail", "the records of processes cannot be read", "make what is named readable"),
+        Problem("fail", "the records of processes cannot be read", "make the named file or folder readable"),
         (GONE, STILL, BAD_RECORD),
         needs=("state",),
     ),
@@ -199,7 +197,9 @@ CHECKS: Final = (
     Check(
         "leftovers",
         _leftovers,
-        Problem("fail", "the folders of the state folder cannot be searched", "make what is named readable and writable"),
+        Problem(
+            "fail", "the folders of the state folder cannot be searched", "make the named file or folder readable and writable"
+        ),
         (SCRATCH, CHECKPOINTS, SPARK),
         needs=("state",),
     ),

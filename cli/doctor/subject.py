@@ -1,4 +1,4 @@
-"""What the doctor looks at: one project on this machine, at one time."""
+"""The subject of the checks: one project on this machine at one time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from views.source import Source
 
 @dataclass(frozen=True)
 class Subject:
-    """A project, and the time at which it is looked at. What cannot be had raises TandemError."""
+    """A project and the time of the check. A property that is unavailable raises TandemError."""
 
     call: Call
     now: datetime

@@ -1,4 +1,4 @@
-"""Whether every table opens, is plain, and has its files whole, and what the newest publication names above all."""
+"""Checks of Delta tables: protocol, missing and torn files, and first of all the files that the newest publication names."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -23,38 +23,38 @@ JOURNAL: Final = Problem(
 ARCHIVE: Final = Problem(
     "fail",
     "an archive cannot be read, is gone, or a file of it is missing or torn",
-    "restore `{folder}` from a backup; or `tandem import` of an export, into a new state folder",
+    "restore `{folder}` from a backup; or `tandem import` an export into a new state folder",
 )
 DECODED: Final = Problem(
     "fail",
     "an events or quarantine table cannot be read, or a file of it is missing or torn",
-    "remove `{summaries}`, then `{folder}`; `tandem archive` decodes the archive anew",
+    "remove `{summaries}`, then `{folder}`; `tandem archive` decodes the archive again",
 )
 REALTIME: Final = Problem(
     "fail",
     "a realtime table cannot be read, or a file of it is missing or torn",
-    "`tandem down`, remove `{folder}`, `tandem up`: the speed layer goes on from the cut",
+    "`tandem down`, remove `{folder}`, `tandem up`: the speed layer continues from the cut",
 )
 VIEW: Final = Problem("fail", "a view's table cannot be opened", "remove `{folder}`; then see `views`")
 OLD_PART: Final = Problem(
     "warn",
     "a file of a batch version that the newest publication does not name is missing or torn",
-    "none is needed: `tandem maintain` takes it out once no publication that is kept names it",
+    "not needed: `tandem maintain` deletes it when no retained publication names it",
 )
 NOT_PLAIN: Final = Problem(
     "fail",
-    "a table's protocol asks its readers for more than version 1, such as deletion vectors, which Tandem would not honour",
-    "restore `{folder}` from before another program changed it, or let Spark drop the table's features",
+    "a table's protocol needs a reader version above 1, such as for deletion vectors, which Tandem would ignore",
+    "restore a backup of `{folder}` from before another program changed it, or let Spark drop the table's features",
 )
 WRITER: Final = Problem(
     "warn",
-    "a table's protocol asks its writers for more than version 2: commits of Tandem may be refused",
-    "restore `{folder}` from before another program changed it, or let Spark drop the table's features",
+    "a table's protocol needs a writer version above 2: Tandem's commits may fail",
+    "restore a backup of `{folder}` from before another program changed it, or let Spark drop the table's features",
 )
 LOST_PART: Final = Problem(
     "fail",
-    "a file that the newest publication names is missing or torn, or its table has other rows",
-    "`tandem recompute {view}` folds it anew, from what is archived",
+    "a file that the newest publication names is missing or torn, or its rows differ",
+    "`tandem recompute {view}` rebuilds it from the archive",
 )
 
 
@@ -62,17 +62,19 @@ def _tables(subject: Subject) -> Iterator[Finding]:
     folders, named = _folders(subject.settings.folder), _named(subject.tables)
     yield from unless(
         chain.from_iterable(chain((_looked_at(subject, one, named) for one in folders), (_gone(subject.tables),))),
-        f"{len(folders)} Delta tables, each of reader version 1 with every file in place",
+        f"{len(folders)} Delta tables, all complete and of reader version 1",
     )
 
 
 def _folders(state: Path) -> list[Path]:
-    """The folders of all Delta tables."""
+    """Return the folders of all Delta tables."""
     return sorted(log.parent for kind in _KINDS for log in (state / kind).rglob("_delta_log"))
 
 
 def _named(tables: Tables) -> frozenset[tuple[str, int]]:
-    """Which batch versions of which tables the newest publication names; none if it cannot be read: that is found by itself."""
+    """Return the batch versions, by table, that the newest publication names; none if it cannot be read, which another check
+    finds.
+    """
     try:
         newest = publications.latest(tables)
     except Unreadable:
@@ -95,7 +97,7 @@ def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]
     problem = _problem(subject, folder)
     if problem is VIEW:
         versions = parts.paths(handle)
-        damaged = [path for path in damaged if (str(folder), versions[path]) not in named]  # `views` tells of the others
+        damaged = [path for path in damaged if (str(folder), versions[path]) not in named]  # the check `views` finds the others
         problem = OLD_PART
     if damaged:
         yield problem.found(
@@ -107,7 +109,7 @@ def _protocol(folder: Path, handle: DeltaTable) -> Iterator[Finding]:
     protocol = handle.protocol()
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     asked = f"reader version {protocol.min_reader_version}, writer version {protocol.min_writer_version}"
-    found = f"{folder} asks for {asked}{', ' + ', '.join(features) if features else ''}; Tandem's are of 1 and 2"
+    found = f"{folder} needs {asked}{', ' + ', '.join(features) if features else ''}; Tandem supports 1 and 2"
     if protocol.min_reader_version > 1:
         yield NOT_PLAIN.found(found, folder=folder)
     elif protocol.min_writer_version > 2:
@@ -115,18 +117,18 @@ def _protocol(folder: Path, handle: DeltaTable) -> Iterator[Finding]:
 
 
 def looked_through(handle: DeltaTable) -> tuple[DeltaTable, list[str]]:
-    """The table as it was looked at last, and its files that are damaged. Raises Unreadable."""
+    """Return the table as last read, and its damaged files. Raises Unreadable."""
     if any(delta.damaged(handle, delta.files(handle))):
-        handle = delta.reopen(handle)  # its owner may have taken them out, and deleted them, meanwhile
+        handle = delta.reopen(handle)  # the owner may have removed and deleted them meanwhile
     return handle, list(delta.damaged(handle, delta.files(handle)))
 
 
 def _gone(tables: Tables) -> Iterator[Finding]:
-    """Archives that are not there any more."""
+    """Yield missing archives."""
     for folder in sorted(Path(tables.control("summaries")).glob("*")):
         address = tables.archive(folder.name)
         if archive.runs(tables, folder.name) and not Path(address).exists():
-            yield ARCHIVE.found(f"{address} is gone, of which there were archive runs", folder=address)
+            yield ARCHIVE.found(f"{address} is missing, although archive runs wrote it", folder=address)
 
 
 def _kind(subject: Subject, folder: Path) -> str:
@@ -134,13 +136,13 @@ def _kind(subject: Subject, folder: Path) -> str:
 
 
 def _problem(subject: Subject, folder: Path) -> Problem:
-    """What it is if a table is damaged."""
+    """Return the problem of a damaged table."""
     log = ARCHIVE if folder.name == "archive" else DECODED
     return {"control": JOURNAL, "log": log, "views": VIEW, "realtime": REALTIME}[_kind(subject, folder)]
 
 
 def _names(subject: Subject, folder: Path) -> Mapping[str, object]:
-    """What the mends name. Events and quarantine of a decoder go together, and with them what says that they are complete."""
+    """Return the names in the fixes. A decoder's events, quarantine and summaries belong together."""
     if _problem(subject, folder) is not DECODED:
         return {"folder": folder}
     source, decoder = folder.parts[-3:-1]
@@ -158,14 +160,14 @@ def _views(subject: Subject) -> Iterator[Finding]:
         for part in view.parts
         for what in damage(subject.tables, view.address(subject.tables, name), part)
     )
-    yield from unless(lost, f"publication {newest.number} has its {len(newest.views)} views whole")
+    yield from unless(lost, f"publication {newest.number}: all {len(newest.views)} views complete")
 
 
 CHECKS: Final = (
     Check(
         "tables",
         _tables,
-        Problem("fail", "the state folder cannot be searched", "make what is named readable"),
+        Problem("fail", "the state folder cannot be searched", "make the named file or folder readable"),
         (JOURNAL, ARCHIVE, DECODED, REALTIME, VIEW, OLD_PART, NOT_PLAIN, WRITER),
         needs=("state",),
     ),

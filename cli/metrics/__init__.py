@@ -53,7 +53,7 @@ def _serve(registry: CollectorRegistry, port: int, stop: Event, log: FilteringBo
     try:
         server, thread = start_http_server(port, _HOST, registry)
     except OSError as error:
-        raise PortTaken(f"port {port} on {_HOST} cannot be listened on: {error.strerror}; give another --port") from error
+        raise PortTaken(f"cannot listen on port {port} of {_HOST}: {error.strerror}; choose another --port") from error
     log.info("serving", url=f"http://{_HOST}:{port}/metrics")
     stop.wait()
     server.shutdown()

@@ -83,7 +83,7 @@ def told(shop: Shop, capsys: Capture) -> dict[str, Sequence[str]]:
     main(["doctor", "--json", "--project", str(shop.folder)])
     checks = json.loads(capsys.readouterr().out)["checks"]
     looked_at = [one for one in checks if one["check"] in ("retention", "gaps")]
-    return {"status": status, "doctor": [f"{one['found']}: {one['mend']}" for one in looked_at if one["outcome"] != "ok"]}
+    return {"status": status, "doctor": [f"{one['found']}: {one['fix']}" for one in looked_at if one["outcome"] != "ok"]}
 
 
 def assert_told(shop: Shop, capsys: Capture, offsets: str, way: str) -> None:

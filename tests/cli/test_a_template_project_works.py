@@ -119,6 +119,6 @@ def test_init_overwrites_nothing(shop: Path, capsys: pytest.CaptureFixture[str])
 
 def test_an_unknown_view_or_file_is_answered_with_what_exists(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, found, _ = run(capsys, "try", "sale", str(shop / "orders.jsonl"), "--project", str(shop))
-    assert found["error"] == "no view 'sale' is defined; views: sales, channels"
+    assert found["error"] == "no view 'sale'; views: sales, channels"
     code, found, _ = run(capsys, "try", "sales", str(shop / "none"), "--project", str(shop))
     assert (code, found["error"]) == (1, f"cannot read {shop / 'none'}: No such file or directory")

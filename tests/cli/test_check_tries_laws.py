@@ -88,7 +88,7 @@ def test_a_lawful_measure_passes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert code == 0
     assert found["laws"] == {"averages": {"mean": None, "some": None}}
     assert main(["check", "--laws", "--project", str(tmp_path)]) == 0
-    assert "averages.mean: no counterexample was found" in capsys.readouterr().out
+    assert "averages.mean: no counterexample found" in capsys.readouterr().out
 
 
 def test_a_mean_of_means_fails_with_the_smallest_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +148,7 @@ def test_a_source_that_looks_at_each_event_by_itself_passes(tmp_path: Path, caps
     assert main(["check", "--laws", "--project", place]) == 0
     shown = capsys.readouterr().out
     assert "  prepared by numbered:\n    at: timestamp" in shown
-    assert "lines.prepare: no counterexample was found" in shown
+    assert "lines.prepare: no counterexample found" in shown
 
 
 def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,4 +186,4 @@ def test_without_hypothesis_it_is_one_sentence(
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     monkeypatch.delitem(sys.modules, "views.laws", raising=False)
     code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWFUL))
-    assert (code, found["error"]) == (1, "--laws needs the Python package 'hypothesis', which is not installed here")
+    assert (code, found["error"]) == (1, "--laws needs the Python package 'hypothesis', which is not installed")

@@ -130,7 +130,7 @@ def test_the_project_is_the_named_one_else_the_one_here_else_the_first_example(t
 
 def test_a_project_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["down", "--project", str(tmp_path / "nowhere")]) == 1
-    assert capsys.readouterr().err == f"tandem: no project at {tmp_path / 'nowhere'}: there is no such folder\n"
+    assert capsys.readouterr().err == f"tandem: no project at {tmp_path / 'nowhere'}: the folder does not exist\n"
 
 
 def run_python(script: str) -> "subprocess.CompletedProcess[str]":

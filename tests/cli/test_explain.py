@@ -86,7 +86,7 @@ def test_a_person_is_told_the_same(world: World, capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     for part in (
         'bytes = total("bytes"): exact',
-        "states of equal page, window_start, window_end become one",
+        "states of equal page, window_start, window_end merge into one",
         "  rows 40, files",
         "tasks 1 to fold, 1 to merge",
         "batch version: rows 30, files 2, bytes ",
@@ -120,7 +120,7 @@ def test_before_anything_is_published_the_working_tree_is_explained(tmp_path: Pa
     assert not (tmp_path / ".tandem").exists()
     assert main(["explain", "hundreds", "--project", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "settle     in batch, of all below the cut: one row for each page, topic_id, partition, window_number" in shown
+    assert "settle     batch, for all events below the cut: one row per page, topic_id, partition, window_number" in shown
     assert "label      late: 10 s behind its partition; ahead: 420 s after its record" in shown
     assert "nothing is published yet" in shown
     assert main(["check", "--project", str(tmp_path)]) == 0

@@ -54,8 +54,8 @@ def test_what_cannot_be_done_is_one_sentence(world: World, tmp_path: Path, capsy
     exported = json.loads(capsys.readouterr().out)["sources"]
     assert exported == {"hits": {"topics": ["hits"], "covered": {"T": {"0": [[0, 9]]}}, "records": 7, "files": 1, "gaps": 0}}
     for command, code, sentence in (
-        (["export", moved], 2, "name the sources to export, or give --all"),
-        (["export", "--all", "hits", moved], 2, "name the sources to export, or give --all"),
+        (["export", moved], 2, "name the sources to export, or use --all"),
+        (["export", "--all", "hits", moved], 2, "name the sources to export, or use --all"),
         (["export", "hit", moved], 1, "no source 'hit'; sources: hits"),
         (["export", "hits", moved], 1, "is not empty; name a new folder"),
         (["import", str(tmp_path)], 1, "is no export"),
@@ -63,4 +63,4 @@ def test_what_cannot_be_done_is_one_sentence(world: World, tmp_path: Path, capsy
         assert main([*command, "--project", str(world.folder)]) == code
         assert sentence in capsys.readouterr().err
     assert main(["export", "--all", str(tmp_path / "none"), "--project", str(other.folder)]) == 1
-    assert "nothing is archived yet; `tandem archive` comes first" in capsys.readouterr().err
+    assert "nothing is archived yet; run `tandem archive` first" in capsys.readouterr().err

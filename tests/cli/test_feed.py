@@ -128,7 +128,7 @@ def test_a_record_that_kafka_refuses_fails_the_whole(feed) -> None:
 
 
 def test_what_cannot_be_fed_is_one_sentence(feed, project: Path, broker: kafka.Connection) -> None:
-    assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: there is no such file"
+    assert feed("no-such-file")[1]["error"] == "cannot read no-such-file: the file does not exist"
     assert feed(".")[1]["error"].startswith("cannot read .: it is a folder")
     (project / "broken.gz").write_bytes(gzip.compress(b"line\n" * 100)[:-10])
     code, document, _ = feed("broken.gz")

@@ -49,6 +49,6 @@ def test_it_needs_neither_spark_nor_a_broker(world: World) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     *lines, imported = done.stdout.splitlines()
-    assert lines[-1] == "freed 0 files, 0 bytes; publications that can be asked: 4, 5"
+    assert lines[-1] == "freed 0 files, 0 bytes; retained publications: 4, 5"
     assert lines[0].split() == ["table", "compacted", "into", "expired", "files", "bytes"]
     assert imported == "set()"

@@ -45,7 +45,7 @@ def test_formatting_and_units_are_told_but_are_no_difference(world: World, capsy
         {"words": "doc of view: none -> x", "kind": "none"},
         {"words": "filter, written otherwise", "kind": "none"},
     ]
-    assert shown.endswith("nothing differs but the text of definitions.py\n")
+    assert shown.endswith("only the text of definitions.py differs\n")
 
 
 def test_each_view_says_what_changed_of_what_kind_and_what_is_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys:
         "work": None,
     }
     assert "+ view reverse: added\n      none: means what view 'inverse' means, and keeps its batch view\n" in shown
-    assert "\nnothing has to be computed: every view means what a published view means" in shown
+    assert "\nnothing to compute: every view is equal to a published view" in shown
     # Beside the old one it is a view of its own.
     copy = (
         "inverse = View(reverse.source, keys=reverse.keys, where=reverse.where, window=reverse.window, measures=reverse.measures)"
@@ -98,7 +98,7 @@ def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys:
     both = text.replace("VIEWS = (", f"{copy}\nVIEWS = (inverse, ")
     _, document, shown = planned(capsys, world.folder, both)
     assert (document["nothing_to_compute"], document["views"]["reverse"]["computed_from"]) == (False, "events")
-    assert "nothing has to be computed" not in shown
+    assert "nothing to compute" not in shown
 
 
 def test_other_events_come_from_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,8 +111,9 @@ def test_other_events_come_from_the_archive(world: World, capsys: pytest.Capture
         name: ["note"] for name in document["views"]
     }
     assert (
-        "      to do: nothing, if no archived record is rejected for note (a value of another type, or twice): the view reads "
-        "none of it and keeps its batch view; otherwise compute it from the events table of hits, once that is built\n" in shown
+        "      to do: nothing, unless an archived record is rejected for note (a value of another type, or repeated): the view "
+        "does not read them and keeps its batch view; otherwise compute it from the "
+        "events table of hits, once that is built\n" in shown
     )
 
 

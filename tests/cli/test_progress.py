@@ -26,7 +26,7 @@ def test_a_line_is_said_where_something_has_changed(monkeypatch: pytest.MonkeyPa
 
     progress._say(CALL, look, ended)
     said = capsys.readouterr()
-    assert said.err == "1 of 4 tasks of this stage are done\n3 of 4 tasks of this stage are done\n"
+    assert said.err == "1 of 4 tasks of this stage done\n3 of 4 tasks of this stage done\n"
     assert said.out == ""
 
 

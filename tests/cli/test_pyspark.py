@@ -73,15 +73,15 @@ def test_a_shell_has_them_too(world: World) -> None:
     assert "29 hits" in done.stdout
     assert "\n1" in done.stdout.replace(">>> ", "\n")
     assert "publication 2" in done.stderr
-    assert "spark.sql knows per_page, ever, inverse, hits_events, hits_quarantine" in done.stderr
+    assert "tables of spark.sql: per_page, ever, inverse, hits_events, hits_quarantine" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["none.py"], "no script at none.py: there is no such file"),
+        (["none.py"], "no script at none.py: the file does not exist"),
         (["--publication", "9"], "publication 9 cannot be asked: there is none of that number; those that can: 1, 2"),
-        (["--publication", "1", "--as-of", "2026-11-01"], "--publication and --as-of both name a publication: give one of them"),
+        (["--publication", "1", "--as-of", "2026-11-01"], "--publication and --as-of cannot be combined"),
         (["--as-of", "2020-01-01"], f"nothing was published at {EARLY}: the first was made at {NOON.isoformat()}"),
     ],
 )

@@ -76,11 +76,11 @@ def test_the_prompt_answers_and_goes_on_after_what_is_wrong(
     right = ["SELECT n", "FROM ever;", ".views ever", ".format json", "SELECT 7 AS seven;", ".help"]
     said = told(world, sandbox, capsys, *wrong, *right)
     assert "n\n39\n" in said
-    assert "there is no view 'nowhere'; views: " in said
+    assert "no view 'nowhere'; views: " in said
     assert "ever(window_start timestamp[us, tz=UTC], window_end timestamp[us, tz=UTC], window_state string, n int64" in said
     assert '"rows": [{"seven": 7}]' in said
-    assert "'xml' is no format; formats: box, csv, json" in said
-    assert "there is no command '.nope'; commands: .help, .views, .format, .quit" in said
+    assert "unknown format 'xml'; formats: box, csv, json" in said
+    assert "unknown command '.nope'; commands: .help, .views, .format, .quit" in said
     assert "hll_union(state): an aggregate" in said
 
 

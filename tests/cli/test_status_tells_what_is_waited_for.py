@@ -11,7 +11,7 @@ from speed.progress import Recorder, Waiting
 from tests.serving.world import forty_hits
 
 SINCE, WHY = "2026-11-01T12:00:00+00:00", "the Kafka broker at 127.0.0.1:9092 did not answer in 5 s"
-LINE = f"hits: the speed layer has waited for the broker since {SINCE}: {WHY}"
+LINE = f"hits: the speed layer has been waiting for the broker since {SINCE}: {WHY}"
 
 
 def test_the_line_is_there_until_the_broker_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

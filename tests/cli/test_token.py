@@ -40,14 +40,14 @@ def test_a_token_is_made_listed_and_revoked(project: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["create"], "which token?"),
+        (["create"], "name the token: `tandem token create NAME`"),
         (["create", "x"], "without a verb"),
         (["create", "x", "--may", "reed"], "there are read"),
-        (["create", "x", "--may", "read", "--view", "per_pag"], "no view 'per_pag' is defined; views: per_page"),
-        (["create", "x", "--may", "read", "--row", "city=OSLO"], "no view would show a row bound to city=OSLO"),
+        (["create", "x", "--may", "read", "--view", "per_pag"], "no view 'per_pag'; views: per_page"),
+        (["create", "x", "--may", "read", "--row", "city=OSLO"], "no view has the keys city=OSLO"),
         (["revoke", "x"], "there is no token 'x'"),
-        (["revoke", "x", "--may", "read"], "none of --may"),
-        (["list", "x"], "it takes no name"),
+        (["revoke", "x", "--may", "read"], "accepts only a name, not --may"),
+        (["list", "x"], "does not accept NAME"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(

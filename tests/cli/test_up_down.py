@@ -76,7 +76,7 @@ def test_a_project_comes_up_heals_and_goes_down(run, project: Path, capsys: pyte
     assert main(["up", "--json", "--project", str(project)]) == 0
     said = capsys.readouterr()
     first = json.loads(said.out)
-    narrowed = f"the state folder {state} had mode 0755; other users could read it, so it now has mode 0700"
+    narrowed = f"the state folder {state} had mode 0755, so other users could read it; changed it to 0700"
     assert said.err.splitlines().count(narrowed) == 1
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert [part["name"] for part in first["processes"]] == ["broker", "speed", "supervisor"]

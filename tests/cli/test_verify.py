@@ -21,7 +21,7 @@ def test_it_asks_for_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "tandem.toml").touch()
     for arguments in ([], ["sales", "--all"]):
         assert main(["verify", *arguments, "--project", str(tmp_path)]) == 1
-        assert "name the views to verify, or --all" in capsys.readouterr().err
+        assert "name the views to verify, or use --all" in capsys.readouterr().err
     assert main(["verify", "--all", "--keys", "-1", "--project", str(tmp_path)]) == 2
     assert "--keys" in capsys.readouterr().err
     assert main(["verify", "--all", "--project", str(tmp_path)]) == 1
@@ -30,11 +30,11 @@ def test_it_asks_for_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_person_is_told_what_was_sampled() -> None:
     (line,) = verify._sampled(Sampled("sales", 4, (), (), ()))
-    assert line == "4 keys of sales held against the plain oracle: of 0 answers none differs"
+    assert line == "4 keys of sales compared with the oracle: of 0 answers none differs"
     _, large, left_out = verify._sampled(Sampled("sales", 0, ({"shop": None}, {"shop": "a"}), ("own", "of_own"), ()))
-    assert large == "keys of sales that have too many events for it, more than 20000: shop=NULL; shop=a"
+    assert large == "keys of sales with too many events for the oracle, more than 20000: shop=NULL; shop=a"
     assert list(verify._sampled(Sampled("sales", 0, ({},), (), ())))[1].endswith(": the only one")
-    assert left_out == "measures of sales that have no plain meaning: own, of_own"
+    assert left_out == "measures of sales that the oracle cannot evaluate: own, of_own"
 
 
 @pytest.mark.broker

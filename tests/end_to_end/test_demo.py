@@ -90,7 +90,7 @@ def test_a_crash_is_reported_a_second_demo_refused_and_nothing_left(tmp_path: Pa
         os.kill(speed["pid"], signal.SIGKILL)
         out, _ = child.communicate(timeout=120)
     assert child.returncode == 1
-    assert f"speed (process {speed['pid']}) ended by itself; " in json.loads(out)["error"]
+    assert f"speed (process {speed['pid']}) ended unexpectedly; " in json.loads(out)["error"]
     assert str(tmp_path / "demo" / "web" / "logs" / "speed.log") in (tmp_path / "said").read_text()
     assert_nothing_is_left(tmp_path)
 

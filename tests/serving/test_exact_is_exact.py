@@ -341,7 +341,7 @@ def test_query_says_how_many_of_its_rows_may_have_a_duplicate(half: Deduplicatin
     assert main(["query", "hourly", "--project", str(half.folder)]) == 0
     printed = capsys.readouterr().out
     assert f"exact unless a duplicate arrived later than {HORIZON_S} s after the first copy" in printed
-    assert f"a duplicate can be in 2 of these 7 rows, which say so in {MARK}" in printed
+    assert f"2 of these 7 rows may count a duplicate; {MARK} marks them" in printed
     assert "pages: estimate, \u00b1" in printed
     assert main(["query", "hourly", "--key", "page=/b", "--project", str(half.folder)]) == 0
     printed = capsys.readouterr().out

@@ -183,7 +183,7 @@ class Losses:
         shown = [gap_document(gap, accepted=accepted) for gap, accepted in found.gaps_of(SOURCE).items()]
         return {
             "status": [one["warning"] for one in shown if one["warning"]],
-            "doctor": [f"{one.what}; {one.mend}" for one in checks if one.outcome != "ok"],
+            "doctor": [f"{one.what}; {one.fix}" for one in checks if one.outcome != "ok"],
             "answers": [gap.way_on for gap in whence.gaps if gap.name not in whence.accepted],
         }
 

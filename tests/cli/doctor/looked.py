@@ -25,7 +25,7 @@ def looked(folder: Path, check: str, *, environ: Mapping[str, str] | None = None
 def fine(folder: Path, check: str, **how) -> str:
     """What it finds where all is well."""
     (found,) = looked(folder, check, **how)
-    assert (found.outcome, found.mend) == ("ok", None), found
+    assert (found.outcome, found.fix) == ("ok", None), found
     return found.what
 
 
@@ -36,5 +36,5 @@ def wrong(folder: Path, check: str, problem: Problem | None = None, **how) -> Fi
     problem = problem or chosen.hindered
     assert problem in (chosen.hindered, *chosen.problems)
     assert found.outcome == problem.outcome, found
-    assert re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(problem.mend)), found.mend or ""), found
+    assert re.fullmatch(re.sub(r"\\{\w+\\}", ".+", re.escape(problem.fix)), found.fix or ""), found
     return found

@@ -28,13 +28,13 @@ def sparse(path: Path, size: int) -> None:
 
 def test_a_state_folder_that_cannot_be_made_is_told(folder: Path) -> None:
     state = folder / ".tandem"
-    assert fine(folder, "state") == f"{state}, not made yet"
+    assert fine(folder, "state") == f"{state}, not created yet"
     state.mkdir()
     assert fine(folder, "state") == str(state)
     assert "holds a '%'" in wrong(folder, "state", environ={"TANDEM_STATE": str(folder / "50%25")}).what
     state.rmdir()
     state.write_text("a file")
-    assert wrong(folder, "state").what == f"{state} cannot be made: {state} is not a folder"
+    assert wrong(folder, "state").what == f"cannot create {state}: {state} is not a folder"
 
 
 def test_room_is_needed_for_writing_anew_what_there_is(folder: Path) -> None:
@@ -54,7 +54,7 @@ def test_room_is_needed_for_an_archive_run_like_the_last(folder: Path) -> None:
     archive.intend(tables, "numbers", start=LOG_START, end=at(90, 0), by="test", at=AT)
     archive.intend(tables, "numbers", start=at(90, 0), end=at(100, 0), by="test", at=AT)
     told = wrong(folder, "disk", SHORT).what  # the last run had a tenth of the offsets
-    assert float(told.split("took about ")[1].split(" GB")[0]) == pytest.approx(0.4 * free / 1e9, rel=0.01)
+    assert float(told.split("wrote about ")[1].split(" GB")[0]) == pytest.approx(0.4 * free / 1e9, rel=0.01)
     archive.intend(tables, "numbers", start=at(100, 0), end=at(100, 100), by="test", at=AT)
     wrong(folder, "disk", FULL)
 

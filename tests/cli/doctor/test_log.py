@@ -1,4 +1,4 @@
-"""Topics that do not suit their sources, on a real broker; a broker that is not there; clocks."""
+"""Topics that do not suit their sources, on a real broker; a broker that is missing; clocks."""
 
 import socket
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ def test_a_topic_that_does_not_suit_its_source_is_told(
     folder: Path, made, configuration: dict[str, str], problem: Problem, told: str
 ) -> None:
     write(folder, name := made().name)
-    assert fine(folder, "topics") == f"{name}: as their sources need them"
+    assert fine(folder, "topics") == f"{name}: configured as their sources need"
     write(folder, name := made(**configuration).name)
     assert wrong(folder, "topics", problem).what.startswith(f"topic '{name}': {told}")
 
@@ -108,8 +108,8 @@ def test_append_time_wants_the_time_of_the_log(folder: Path, made) -> None:
 def test_a_topic_that_is_missing_is_told_and_the_others_are_looked_at(folder: Path, made) -> None:
     write(folder, made().name, "no-such-topic")
     assert wrong(folder, "topics", looks.MISSING).what == "topic 'no-such-topic' of source 'sales' does not exist"
-    assert fine(folder, "retention") == "what is not archived is safe"
-    assert fine(folder, "timestamps") == "no record is from the future"
+    assert fine(folder, "retention") == "retention does not threaten records that are not archived"
+    assert fine(folder, "timestamps") == "no record has a timestamp in the future"
 
 
 @pytest.mark.broker
@@ -126,7 +126,7 @@ def test_what_retention_may_delete_or_has_deleted_is_told(folder: Path, broker: 
     filed.file([row(topic.id, 0, 0), row(topic.id, 1, 0)], {(topic.id, 0): 1, (topic.id, 1): 1})
     fine(folder, "retention", now=now)
     delete_below(broker, topic, {0: 3})
-    assert wrong(folder, "retention", looks.LOST, now=now).what == "source 'sales': 2 offsets"
+    assert wrong(folder, "retention", looks.LOST, now=now).what == "source 'sales': 2 offsets lost"
 
 
 @pytest.mark.broker
@@ -146,9 +146,9 @@ def test_a_record_from_any_time_is_told(folder: Path, broker: kafka.Connection, 
     write(folder, topic.name)
     with kafka.sender(broker.address) as sender:
         sender.send_as(topic.name, 0, kafka.Record(1_800_000_000_000_000, None, b"x"))
-    assert wrong(folder, "timestamps", looks.FUTURE_RECORD).what.endswith("has a record of 9999-12-31T23:59:59+00:00")
+    assert wrong(folder, "timestamps", looks.FUTURE_RECORD).what.endswith("has a record with timestamp 9999-12-31T23:59:59+00:00")
     assert wrong(folder, "topics", looks.ANY_TIME).what.endswith(f"message.timestamp.after.max.ms is {2**63 - 1}")
-    assert fine(folder, "retention") == "what is not archived is safe"
+    assert fine(folder, "retention") == "retention does not threaten records that are not archived"
 
 
 @pytest.mark.broker
@@ -175,8 +175,8 @@ def test_a_topic_of_tandem_is_bounded_and_one_of_the_log_s_own_time_need_not_be(
     ],
 )
 def test_what_needs_more_brokers_than_one_is_judged_too(change: dict[str, str], replicas: int, problem: Problem | None) -> None:
-    found = [each.mend for each in looks.judged(SALES, "sales", {**_FINE, **change}, replicas)]
-    assert found == ([] if problem is None else [problem.mend.format(replicas=replicas, fewer=replicas - 1)])
+    found = [each.fix for each in looks.judged(SALES, "sales", {**_FINE, **change}, replicas)]
+    assert found == ([] if problem is None else [problem.fix.format(replicas=replicas, fewer=replicas - 1)])
 
 
 def test_what_an_older_broker_says_of_timestamps_is_judged() -> None:
@@ -194,7 +194,7 @@ def test_a_broker_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "tandem.toml").touch()
     write(tmp_path, "sales")
     (found,) = looked(tmp_path, "broker")
-    assert (found.outcome, found.what) == ("unknown", "embedded, not running; `tandem up` starts it")
+    assert (found.outcome, found.what) == ("unknown", "embedded broker, not running; `tandem up` starts it")
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
         nowhere = {"TANDEM_KAFKA_BOOTSTRAP": f"127.0.0.1:{unused.getsockname()[1]}"}
@@ -206,22 +206,22 @@ def test_a_broker_that_does_not_answer_is_told_once(tmp_path: Path) -> None:
 
 @pytest.mark.broker
 def test_a_broker_that_answers_is_named(folder: Path, broker: kafka.Connection) -> None:
-    assert fine(folder, "broker") == f"outside, answers at {broker.address.bootstrap}"
+    assert fine(folder, "broker") == f"outside broker, answers at {broker.address.bootstrap}"
 
 
 def test_what_is_stored_from_the_future_is_told(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.append(0, hit("/", 1))
     world.trigger()
-    assert fine(tmp_path, "clock", now=LATER) == f"it is {LATER:%FT%T}+00:00; nothing that is stored is from the future"
+    assert fine(tmp_path, "clock", now=LATER) == f"{LATER:%FT%T}+00:00; no stored time is in the future"
     fine(tmp_path, "clock", now=NOON - looks.SKEW)
     told = [each.what for each in looked(tmp_path, "clock", now=NOON - looks.SKEW - timedelta(seconds=1))]
     assert told == [
-        f"{what} is of 2026-11-01T12:00:00+00:00; it is 2026-11-01T11:59:54+00:00 here"
+        f"{what} has the time 2026-11-01T12:00:00+00:00; this machine's clock says 2026-11-01T11:59:54+00:00"
         for what in ("publication 1", "the newest commit of release 1 for source 'hits'")
     ]
     world.clock = LATER + timedelta(days=1)
     world.recompute(position(1))
     assert publications.latest(world.tables).number == 2
     found = wrong(tmp_path, "clock", looks.FUTURE)
-    assert "until 2026-11-03T12:00:00+00:00" in (found.mend or "")
+    assert "until 2026-11-03T12:00:00+00:00" in (found.fix or "")

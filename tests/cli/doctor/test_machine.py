@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def test_another_python_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sys.executable in fine(folder, "python")
     monkeypatch.setattr(sys, "version_info", (3, 14, 1))
-    assert "the locked packages are for 3.11, 3.12 and 3.13" in wrong(folder, "python").what
+    assert "the locked packages need 3.11, 3.12 or 3.13" in wrong(folder, "python").what
 
 
 def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_java_without_an_archive_of_sparks_classes_is_told(folder: Path) -> None:
-    assert " is not there" in wrong(folder, "java", NO_ARCHIVE, environ={**environ(), "TANDEM_CACHE": str(folder)}).what
+    assert " is missing" in wrong(folder, "java", NO_ARCHIVE, environ={**environ(), "TANDEM_CACHE": str(folder)}).what
 
 
 def test_jars_that_are_missing_are_told(folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_definitions_that_do_not_load_are_told(folder: Path) -> None:
 
 
 def test_a_configured_port_that_another_program_has_is_told(folder: Path) -> None:
-    assert fine(folder, "ports") == "the broker will take a free one"
+    assert fine(folder, "ports") == "the broker will use a free port"
     assert "outside broker" in fine(folder, "ports", environ={"TANDEM_KAFKA_BOOTSTRAP": "somewhere:9092"})
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = str(other.getsockname()[1])

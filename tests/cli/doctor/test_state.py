@@ -82,10 +82,12 @@ def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
         assert told == f"held: archive.lock by tandem archive (pid {os.getpid()}, since 2026-11-01)"
         owners.write_text(json.dumps(asdict(Owner("tandem archive", ended(), "2026-11-01"))))
         found = wrong(folder, "locks", looks.ORPHAN)
-        assert f"is held by process {pid}; it was taken by tandem archive (pid " in found.what
-        assert f"`kill {pid}`" in (found.mend or "")
+        assert f"process {pid} holds " in found.what
+        assert "; tandem archive (pid " in found.what
+        assert found.what.endswith(", which has ended, took it")
+        assert f"`kill {pid}`" in (found.fix or "")
         owners.unlink()
-        assert "by nobody on record" in wrong(folder, "locks", looks.ORPHAN).what
+        assert "; an unknown process took it" in wrong(folder, "locks", looks.ORPHAN).what
     assert fine(folder, "locks") == "none is held"
     lock.unlink()
     lock.mkdir()
@@ -107,8 +109,8 @@ def test_a_part_that_is_gone_is_told(folder: Path, tables: Tables) -> None:
         child.popen.kill()
         child.popen.wait()
     found = wrong(folder, "processes", looks.GONE)
-    assert (found.what, f"see `{child.process.log}`" in (found.mend or "")) == (
-        f"speed (process {child.popen.pid}) is gone",
+    assert (found.what, f"see `{child.process.log}`" in (found.fix or "")) == (
+        f"speed (process {child.popen.pid}) is dead",
         True,
     )
     (state / "run" / "speed.json").write_text("{")
@@ -135,11 +137,11 @@ def world(archived: World, tmp_path: Path) -> World:
 
 
 def test_an_archive_run_that_was_not_finished_is_told_while_none_is_at_work(world: World, tmp_path: Path) -> None:
-    assert fine(tmp_path, "runs") == "all that were begun are finished"
+    assert fine(tmp_path, "runs") == "all archive runs are complete"
     archive.intend(world.tables, SOURCE, start=world.end, end=position(5), by="archive", at=NOON)
-    assert wrong(tmp_path, "runs", looks.UNFINISHED_RUN).what == f"source '{SOURCE}': run 2 of 2 is not finished"
+    assert wrong(tmp_path, "runs", looks.UNFINISHED_RUN).what == f"source '{SOURCE}': run 2 of 2 is incomplete"
     with held(world.tables.lock("archive")):
-        assert fine(tmp_path, "runs") == "one is under way"
+        assert fine(tmp_path, "runs") == "an archive run is active"
 
 
 def test_a_run_is_finished_once_every_release_that_is_kept_up_has_it(world: World, tmp_path: Path) -> None:
@@ -161,14 +163,14 @@ def test_an_import_that_was_cut_short_is_told(folder: Path, tables: Tables) -> N
 
 
 def test_a_gap_is_told_until_a_publication_is_built_in_spite_of_it(world: World, tmp_path: Path) -> None:
-    assert fine(tmp_path, "gaps") == "no loss was recorded"
+    assert fine(tmp_path, "gaps") == "no recorded losses"
     gap = gaps.record(world.tables, SOURCE, Ranges.of({("T", 0): (0, 3)}), reason="the log began at 3", at=NOON)
     found = wrong(tmp_path, "gaps", looks.GAP)
     assert found.what == f"gap {gap.name} of source '{SOURCE}': 3 offsets are lost (the log began at 3)"
-    assert found.mend == f"`tandem recompute --accept-gap {gap.name}` counts without them"
+    assert found.fix == f"`tandem recompute --accept-gap {gap.name}` continues without these records"
     built = replace(world.live, parent=world.live.number, kind="recompute", gaps=(gap.name,))
     publications.publish(world.tables, lambda _: built)
-    assert fine(tmp_path, "gaps") == "every loss that was recorded is accepted"
+    assert fine(tmp_path, "gaps") == "every recorded loss is accepted"
 
 
 def test_an_import_before_anything_is_published_is_to_be_decoded(folder: Path, tables: Tables) -> None:
@@ -185,12 +187,12 @@ def test_what_cannot_be_read_of_runs_and_applies_is_told(world: World, tmp_path:
 
 
 def test_an_apply_that_ended_in_the_middle_is_told_until_it_is_over(world: World, tmp_path: Path) -> None:
-    assert fine(tmp_path, "apply") == "none ended in the middle"
+    assert fine(tmp_path, "apply") == "no incomplete apply"
     (tmp_path / "definitions.py").write_text(world.definitions.replace("bytes > 0", "bytes > 1"))
     number = beside(world, "applied")
     assert wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).what == f"release {number} is not built"
     with held(world.tables.lock("views")):
-        assert fine(tmp_path, "apply") == "a batch run is under way"
+        assert fine(tmp_path, "apply") == "a batch run is active"
     beside(world, "built")
     assert "not compared" in wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).what
     diffs.record(world.tables, ReleaseDiff(NOON, number, 1, {}))
@@ -198,14 +200,14 @@ def test_an_apply_that_ended_in_the_middle_is_told_until_it_is_over(world: World
     assert number == 2
     (tmp_path / "definitions.py").write_text(world.definitions.replace("bytes > 0", "bytes > 2"))
     assert beside(world, "applied") == 3
-    assert "`tandem retire 3`" in (wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).mend or "")
+    assert "`tandem retire 3`" in (wrong(tmp_path, "apply", looks.UNFINISHED_APPLY).fix or "")
     assert main(["retire", "3", "--project", str(tmp_path)]) == 0
     fine(tmp_path, "apply")
     assert publications.latest(world.tables) == world.live
 
 
 def test_scratch_that_was_left_is_told_and_deleted(folder: Path, tables: Tables) -> None:
-    assert fine(folder, "leftovers") == "nothing was left over"
+    assert fine(folder, "leftovers") == "no left-over files"
     left = Path(tables.root) / "scratch" / "verify" / "part.parquet"
     left.parent.mkdir(parents=True)
     left.touch()
@@ -240,8 +242,8 @@ def test_folders_of_a_killed_spark_are_told_while_no_spark_is_at_work(folder: Pa
             os.utime(path, (LATER.timestamp() - seconds,) * 2)
 
     used(7200)
-    mend = wrong(folder, "leftovers", looks.SPARK).mend or ""
-    assert f"`rm -r {state}/spark/blockmgr-1 {state}/spark/spark-2`" in mend
+    fix = wrong(folder, "leftovers", looks.SPARK).fix or ""
+    assert f"`rm -r {state}/spark/blockmgr-1 {state}/spark/spark-2`" in fix
     if busy == "speed":
         checkpoints.own_folder(state)
         fine(folder, "leftovers")

@@ -1,4 +1,4 @@
-"""Tables that do not open, are not plain, or have lost files, each with a mend; and the mends that can be tried here mend."""
+"""Tables that do not open, are not plain, or have lost files, each with a fix; and the fixes that can be tried here fix."""
 
 import json
 import shutil
@@ -75,8 +75,8 @@ def closed(table: Path) -> None:
 
 
 def test_tables_that_are_whole_are_so(world: World) -> None:
-    assert fine(world.folder, "tables") == "12 Delta tables, each of reader version 1 with every file in place"
-    assert fine(world.folder, "views") == "publication 3 has its 3 views whole"
+    assert fine(world.folder, "tables") == "12 Delta tables, all complete and of reader version 1"
+    assert fine(world.folder, "views") == "publication 3: all 3 views complete"
     shutil.rmtree(world.tables.root)
     assert fine(world.folder, "views") == "nothing is published yet"
 
@@ -108,7 +108,7 @@ def test_a_damaged_table_is_told_with_its_mend(world: World, kind: str, damage: 
 
 def test_an_archive_that_is_gone_is_told(world: World) -> None:
     shutil.rmtree(world.tables.archive(SOURCE))
-    assert "is gone" in wrong(world.folder, "tables", looks.ARCHIVE).what
+    assert "is missing, although archive runs wrote it" in wrong(world.folder, "tables", looks.ARCHIVE).what
 
 
 def test_a_realtime_table_that_is_removed_is_made_anew(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +116,7 @@ def test_a_realtime_table_that_is_removed_is_made_anew(world: World, capsys: pyt
     torn(Path(world.tables.realtime(1, SOURCE)))
     found = wrong(world.folder, "tables", looks.REALTIME)
     assert answer(world, capsys)[0] == 1
-    assert f"remove `{world.tables.realtime(1, SOURCE)}`" in (found.mend or "")
+    assert f"remove `{world.tables.realtime(1, SOURCE)}`" in (found.fix or "")
     shutil.rmtree(world.tables.realtime(1, SOURCE))
     world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
     world.trigger()
@@ -126,9 +126,9 @@ def test_a_realtime_table_that_is_removed_is_made_anew(world: World, capsys: pyt
 
 def test_decoded_tables_that_are_removed_are_to_be_decoded_anew(world: World) -> None:
     closed(Path(world.tables.quarantine(SOURCE, decoder(world))))
-    mend = wrong(world.folder, "tables", looks.DECODED).mend or ""
+    fix = wrong(world.folder, "tables", looks.DECODED).fix or ""
     assert archive.end(world.tables, SOURCE, decoder(world)) == position(11)
-    removed = mend.split("`")[1:4:2]
+    removed = fix.split("`")[1:4:2]
     assert [Path(folder).relative_to(world.tables.root).parts[0] for folder in removed] == ["control", "log"]
     for folder in removed:
         shutil.rmtree(folder)
@@ -154,7 +154,7 @@ def test_a_batch_view_that_is_damaged_is_told(
     found = wrong(world.folder, "views", looks.LOST_PART)
     assert found.what.startswith(f"view 'ever', publication 3: table {world.tables.view('ever', '')}")
     assert found.what.endswith(" of batch version 2: it is missing or torn")
-    assert (found.mend or "").startswith("`tandem recompute ever` ")
+    assert (found.fix or "").startswith("`tandem recompute ever` ")
     assert answer(world, capsys)[0] == 1
 
 
@@ -167,7 +167,7 @@ def test_a_view_that_does_not_open_is_told(world: World) -> None:
     table = of_version(world, "ever", 3).parent
     closed(table)
     found = wrong(world.folder, "tables", looks.VIEW)
-    assert (str(table) in found.what, f"remove `{table}`" in (found.mend or "")) == (True, True)
+    assert (str(table) in found.what, f"remove `{table}`" in (found.fix or "")) == (True, True)
     shutil.rmtree(table)
     fine(world.folder, "tables")
     assert "is gone, and with it batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
@@ -203,7 +203,7 @@ def test_a_table_that_asks_too_much_of_its_readers_is_told(world: World) -> None
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     commit(table, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
     told = wrong(world.folder, "tables", looks.NOT_PLAIN).what
-    assert told == f"{table} asks for reader version 3, writer version 7, deletionVectors; Tandem's are of 1 and 2"
+    assert told == f"{table} needs reader version 3, writer version 7, deletionVectors; Tandem supports 1 and 2"
 
 
 def test_a_table_that_asks_too_much_of_its_writers_is_told(world: World) -> None:

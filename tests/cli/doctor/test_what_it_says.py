@@ -46,9 +46,9 @@ def told(folder: Path, capsys: pytest.CaptureFixture[str], code: int) -> dict[st
     document = json.loads(capsys.readouterr().out)
     assert list(document) == ["ok", "checks"]
     for one in document["checks"]:
-        assert list(one) == ["check", "outcome", "found", "mend"]
+        assert list(one) == ["check", "outcome", "found", "fix"]
         assert one["outcome"] in get_args(Outcome)
-        assert (one["mend"] is None) == (one["outcome"] in ("ok", "unknown"))
+        assert (one["fix"] is None) == (one["outcome"] in ("ok", "unknown"))
     assert list(dict.fromkeys(one["check"] for one in document["checks"])) == [check.name for check in CHECKS]
     assert document["ok"] == all(one["outcome"] != "fail" for one in document["checks"])
     return {one["check"]: one for one in document["checks"]}
@@ -66,16 +66,16 @@ def test_warnings_are_no_failure_and_what_needs_what_failed_is_not_looked_at(
     left.parent.mkdir(parents=True)
     left.touch()
     found = told(tmp_path, capsys, 0)
-    assert (found["leftovers"]["outcome"], found["leftovers"]["mend"]) == ("warn", "`tandem maintain` deletes them")
+    assert (found["leftovers"]["outcome"], found["leftovers"]["fix"]) == ("warn", "`tandem maintain` deletes them")
     assert main(["doctor", "--project", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"^ WARN +leftovers +1 file in ", shown, re.MULTILINE)
-    assert re.search(r"^ +mend: `tandem maintain` deletes them *$", shown, re.MULTILINE)
+    assert re.search(r"^ +fix: `tandem maintain` deletes them *$", shown, re.MULTILINE)
     (tmp_path / "tandem.toml").write_text("nothing = 1\n")
     found = told(tmp_path, capsys, 1)
     assert (found["settings"]["outcome"], found["definitions"]["outcome"]) == ("fail", "ok")
-    assert found["state"] == {"check": "state", "outcome": "unknown", "found": "not looked at; see settings", "mend": None}
-    assert found["tables"]["found"] == "not looked at; see state"
+    assert found["state"] == {"check": "state", "outcome": "unknown", "found": "not checked; see settings", "fix": None}
+    assert found["tables"]["found"] == "not checked; see state"
 
 
 def test_it_needs_no_spark() -> None:

@@ -96,7 +96,7 @@ async def test_what_another_decoder_would_make_of_them(served: Served, capsys: p
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "4 records: 1 would be events, 3 would not"
     assert lines[1].startswith("  T/0:1: moment=2026-11-01T12:00:00Z page=ppp")
-    assert lines[-1].startswith("`tandem apply` reads all records by the project's folder")
+    assert lines[-1].startswith("`tandem apply` decodes all records, including these")
 
 
 @pytest.mark.anyio
@@ -104,7 +104,7 @@ async def test_definitions_that_cannot_be_read_are_the_answer(served: Served) ->
     (served.world.folder / "definitions.py").write_text(DEFINITIONS.replace("hits", "visits"))
     async with served.client() as client:
         gone = await client.post("/quarantine/hits/retry", json={})
-        assert (gone.status_code, "defines no source 'hits'; sources: visits" in gone.json()["detail"]) == (503, True)
+        assert (gone.status_code, "does not define source 'hits'; sources: visits" in gone.json()["detail"]) == (503, True)
         (served.world.folder / "definitions.py").write_text("SOURCES = 3")
         broken = await client.post("/quarantine/hits/retry", json={})
         assert (broken.status_code, "definitions.py" in broken.json()["detail"]) == (503, True)
@@ -129,9 +129,9 @@ async def test_who_waits_no_longer_ends_it(served: Served) -> None:
 def test_what_the_command_cannot_do_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     (world.folder / "definitions.py").write_text(DEFINITIONS)
     refused = {
-        ("--at", "T/0:1"): "--at goes with --retry",
-        ("--retry", "--at", "T/0"): "'T/0' is no place of a record",
-        ("--retry", "--limit", "1001"): "1001 records are more than are decoded again at once; at most 1000",
+        ("--at", "T/0:1"): "--at needs --retry",
+        ("--retry", "--at", "T/0"): "invalid --at 'T/0'; expected TOPIC_ID/PARTITION:OFFSET",
+        ("--retry", "--limit", "1001"): "1001 records are too many to decode again at once; at most 1000",
         ("--retry", "--source", "hit"): "no source 'hit'; sources: hits",
     }
     for options, says in refused.items():
