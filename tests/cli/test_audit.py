@@ -53,4 +53,4 @@ def test_it_is_exported_and_plotted(folder: Path, capsys: pytest.CaptureFixture[
     assert [each["version"] for each in objects] == [2, 2, 1, 1, 0, 0]
     assert shown(capsys, folder, "--plot") == "v.n  ▁█▅  sMAPE now 25.000%, at most 50.000%, 3 runs\n"
     assert main(["audit", "--plot", "--csv", "--project", str(folder)]) == 1
-    assert "take one" in capsys.readouterr().err
+    assert "--plot, --csv and --ndjson cannot be combined" in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_it_is_served_on_loopback_alone_until_it_is_ended(world: World) -> None:
         second = started(world.folder, port)
         _, said = second.communicate(timeout=60)
         assert second.returncode == 1
-        assert f"port {port} on 127.0.0.1 cannot be listened on" in said
+        assert f"cannot listen on port {port} of 127.0.0.1" in said
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
 

@@ -29,5 +29,5 @@ def test_the_only_topic_needs_no_name_and_several_need_one() -> None:
 
 def test_records_that_are_told_by_a_header_are_for_another_producer() -> None:
     told = Source(topic="a", event=Order, event_time="at", only=by_header("type", "order"), name="orders")
-    with pytest.raises(TandemError, match="knows its records by their header 'type', which this command does not write"):
+    with pytest.raises(TandemError, match="selects records by their header 'type', which this command does not write"):
         topic(told, None)
