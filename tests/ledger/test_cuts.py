@@ -2,12 +2,14 @@
 
 import pytest
 from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger import archive, cuts, delta
 from ledger.commit_files import spans_of
-from ledger.commits import Span
+from ledger.commits import Kind, Span
 from ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
-from ledger.positions import LOG_START, Position
+from ledger.positions import LOG_START, Position, distance, upper
 from ledger.realtime import NotContiguous
 from ledger.tables import Tables
 from ledger.tiling import boundary, chain
@@ -45,6 +47,31 @@ def bridge(tables: Tables, to: Position) -> None:
 )
 def test_the_cut_is_the_largest_boundary_that_the_archive_has_reached(archive_end: Position, cut: Position) -> None:
     assert choose([C, B, A], cut=LOG_START, archive_end=archive_end, patience=PATIENT) == Choice(cut, bridge=False)
+
+
+LENGTHS = st.lists(st.tuples(st.sampled_from(["fold", "fold", "bridge"]), st.integers(0, 3), st.integers(0, 3)), max_size=6)
+
+
+@given(LENGTHS, st.integers(0, 6), st.tuples(st.integers(0, 14), st.integers(0, 14)), st.integers(0, 8))
+def test_a_cut_is_chosen_across_bridges_too(
+    lengths: list[tuple[Kind, int, int]], begins: int, archived: tuple[int, int], patience: int
+) -> None:
+    """From any boundary on, for any end of the archive, and a table of commits and bridges."""
+    boundaries, spans = [at(0, 0)], []
+    for kind, one, other in lengths:
+        before = boundaries[-1]
+        if one + other:
+            boundaries.append(at(before.get(("T", 0), 0) + one, before.get(("T", 1), 0) + other))
+            spans.append(Span(before, boundaries[-1], 1, kind))
+    cut, reached = boundaries[min(begins, len(boundaries) - 1)], boundaries[-1]
+    archive_end = upper(at(*archived), cut)
+    if reached.at_or_below(archive_end) and distance(reached, archive_end) > patience:
+        expected = Choice(archive_end, bridge=True)
+    else:
+        expected = Choice(
+            [each for each in boundaries if cut.at_or_below(each) and each.at_or_below(archive_end)][-1], bridge=False
+        )
+    assert choose(spans, cut=cut, archive_end=archive_end, patience=patience) == expected
 
 
 def test_no_cut_is_looked_for_beyond_what_a_topic_that_is_gone_has_left(tables: Tables) -> None:

@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.gaps import Gap, touching
+from ledger.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
 from ledger.losses import first_offsets, lost
 from ledger.positions import Position
 from views.ranges import Ranges
@@ -25,6 +26,16 @@ def test_a_gap_touches_a_range_that_has_one_of_its_offsets(held: dict, one: dict
     within = any(start.get(p, 0) <= at < end.get(p, 0) for p, interval in held.items() for at in range(*interval))
     assert touching([gap], "s", start, end) == ((gap,) if within else ())
     assert touching([gap], "another", start, end) == ()
+
+
+@given(st.lists(st.sampled_from("abc"), unique=True), st.lists(st.sampled_from("abcd"), unique=True))
+def test_a_run_goes_on_where_exactly_the_gaps_that_there_are_were_accepted(names: list[str], accepted: list[str]) -> None:
+    found = [Gap(name, "s", Ranges.of({("T", 0): (0, 1)}), "lost", AT) for name in names]
+    if set(accepted) == set(names):
+        refuse_unaccepted(found, tuple(accepted))
+        return
+    with pytest.raises(GapNotAccepted if set(accepted) < set(names) else UnknownGap):
+        refuse_unaccepted(found, tuple(accepted))
 
 
 def test_first_offsets_are_those_that_were_recorded() -> None:

@@ -64,5 +64,17 @@ def test_a_negative_offset_is_no_position() -> None:
         at(-1)
 
 
-def test_distance_counts_only_where_it_is_ahead() -> None:
-    assert distance(at(5, 5), at(7, 3)) == 2
+@given(positions, positions)
+def test_distance_counts_the_offsets_at_which_it_is_ahead(start: Position, end: Position) -> None:
+    ahead = {(partition, at) for partition, offset in end.items() for at in range(offset)}
+    assert distance(start, end) == len(ahead - {(partition, at) for partition, offset in start.items() for at in range(offset)})
+
+
+@given(positions, positions, st.dictionaries(partitions, st.integers(0, 3)))
+def test_ranges_hold_what_lies_between_two_positions(a: Position, b: Position, firsts: dict[tuple[str, int], int]) -> None:
+    start, end = lower(a, b), upper(a, b)
+    expected = {p: set(range(start.get(p, firsts.get(p, 0)), offset)) for p, offset in end.items()}
+    found = {
+        p: {at for interval in intervals for at in range(*interval)} for p, intervals in ranges(start, end, firsts).intervals
+    }
+    assert found == {p: offsets for p, offsets in expected.items() if offsets}

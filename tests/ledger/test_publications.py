@@ -168,7 +168,7 @@ def test_a_history_reads_what_is_new_and_misses_nothing(tables: Tables) -> None:
     first(tables)
     assert followed.read() == history(tables)
     writer = claim(tables)
-    for steps in ((1,), (2,), (3, 4, 5), ()):
+    for steps in ((1,), (2,), (3, 4, 5), (6, 7), ()):
         for n in steps:
             commit_each(writer, at(n, n))
             publish_cut(tables, at(n, n))

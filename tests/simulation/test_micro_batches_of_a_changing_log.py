@@ -115,6 +115,10 @@ def test_what_was_planned_is_committed_while_the_log_has_it(
     with surroundings():
         tail = _trigger(tmp_path, monkeypatch, change, late=late)
         assert tail.writer.end == Position.of({(TOPIC, 0): PLANNED, (TOPIC, 1): 0})
+        counted = [one for one in programs.commits(Present.world) if not one.mark]
+        assert all(one.caught_up is not None and one.at is not None and one.caught_up < one.at for one in counted)
+        newly = counted[-1].caught_up != counted[0].caught_up
+        assert newly == (change is not grows), "until when all that the log has received is counted"
 
 
 @pytest.mark.parametrize("change", [loses_what_is_planned, loses_all, is_made_anew])

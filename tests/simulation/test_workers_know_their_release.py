@@ -1,7 +1,7 @@
 """A worker of the speed layer goes by the newest state of its release, which may know what the worker never read."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +14,9 @@ from infra.lineage.runs import Reporter
 from infra.settings import Keep
 from ledger import publications, standing
 from ledger.standing import Followed
+from speed import layer as speed_layer
 from speed.follow import Follow, Surroundings
-from speed.layer import _LOOKS_PER_PUBLICATION, _Team
+from speed.layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
 from speed.progress import Recorder
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Choice, Event
@@ -46,6 +47,26 @@ class Layer:
         follow: Any = self.team._workers[release, SOURCE]._follow
         return follow.tail.live
 
+    def run(self, *meanwhile: Callable[[], object]) -> list[int]:
+        """The releases that the layer was ready for, in order; each of `meanwhile` happens some looks later."""
+        looks, ready = 0, []
+
+        def wait(_: float) -> bool:
+            """In place of a wait between two looks: whether the layer is to stop."""
+            nonlocal looks
+            looks += 1
+            number, rest = divmod(looks, 3 * _LOOKS_PER_PUBLICATION)
+            if rest == 0 and number <= len(meanwhile):
+                meanwhile[number - 1]()
+            until = time.monotonic() + _PATIENCE_S
+            while not self.team.ready(self.team._live) and time.monotonic() < until:
+                time.sleep(0.001)
+            return number > len(meanwhile)
+
+        stop: Any = SimpleNamespace(wait=wait)
+        _follow_all(self.team.around, stop, say=self.world.say, ready=lambda: ready.append(self.team._live))
+        return ready
+
     def bridge(self) -> None:
         """Archive new events and publish a batch that covers them; nobody follows the log."""
         world = self.world
@@ -62,7 +83,9 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layer]:
         world = World()
         Present.enter(world)
         chosen = settings(world)
-        spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(setLocalProperty=lambda *_: None))
+        java = SimpleNamespace(lang=SimpleNamespace(System=SimpleNamespace(nanoTime=lambda: 0)))
+        context = SimpleNamespace(setLocalProperty=lambda *_: None, _jvm=SimpleNamespace(java=java))
+        spark: Any = SimpleNamespace(sparkContext=context)
         recorder = Recorder(tmp_path, 1, lambda *_: None)
         connection: Any = None
         reporter = Reporter(chosen, now=world.now, warn=world.say)
@@ -70,6 +93,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layer]:
             *(spark, chosen, world.tables, connection, tmp_path, "speed", world.now, world.say, reporter, lambda: False, recorder)
         )
         team = _Team(around)
+        monkeypatch.setattr(speed_layer, "_Team", lambda _: team)
         one = Layer(world, team)
         one.bridge()
         yield one
@@ -101,3 +125,13 @@ def test_every_release_that_is_followed_goes_by_its_own_state(layer: Layer) -> N
         assert layer.live_of(release) == state
         assert state.cut(SOURCE) == standing.cut_of(world.tables, release, SOURCE)
     assert live in states
+
+
+def test_the_layer_is_ready_once_for_each_release_that_goes_live(layer: Layer) -> None:
+    world = layer.world
+    world.definitions = Choice(fields=0, least=1, names=0).number
+    programs.apply(world, 1000)
+    ready = layer.run(
+        layer.bridge, lambda: programs.promote(world, 2, 1000), layer.bridge, lambda: programs.promote(world, 1, 1000)
+    )
+    assert ready == [1, 2, 1]

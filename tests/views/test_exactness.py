@@ -8,7 +8,18 @@ import pytest
 
 from tests.samples import SAMPLES
 from views import exactness
-from views.exactness import COMPACTION, Exactness, Label, Reason, conflicting_duplicate, gap, late_duplicate, of_measures, span
+from views.exactness import (
+    COMPACTION,
+    COUNTS,
+    Exactness,
+    Label,
+    Reason,
+    conflicting_duplicate,
+    gap,
+    late_duplicate,
+    of_measures,
+    span,
+)
 from views.measures import count, derived, distinct, frequent, mean, quantiles, theta, total
 from views.view import View
 
@@ -100,6 +111,15 @@ def test_the_words_name_the_horizon_and_what_the_last_recompute_found() -> None:
         Exactness((gap("g", 2, "lost"),), columns=columns).says
         == "incomplete: gap g lost 2 offsets (lost); visitors: estimate, ±1 %"
     )
+
+
+def test_who_sees_some_rows_only_is_told_no_count_of_all() -> None:
+    for reason in (gap("g", 2, "lost"), late_duplicate(HOUR, None), late_duplicate(HOUR, 3)):
+        told = reason.without_counts()
+        assert (told.name, told.label, told.counted) == (reason.name, reason.label, "")
+        assert told.figures == {name: None if name in COUNTS else value for name, value in reason.figures.items()}
+        assert reason.counted not in told.says or not reason.counted
+    assert late_duplicate(HOUR, 3).without_counts().figures["horizon_s"] == 3600.0
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,11 @@ def test_it_is_exact_and_its_state_is_plain() -> None:
     assert state_schema(VIEW).field("m").type == pa.list_(pa.struct([("hash", pa.int64()), ("value", pa.int64())]))
 
 
+@pytest.mark.parametrize("k", [1, 10_000])
+def test_the_least_and_the_most_values_are_drawn(k: int) -> None:
+    assert len(answered(View(SAMPLES, measures={"m": sample("i", k)}), rows(12))) == min(k, 12)
+
+
 @pytest.mark.parametrize("k", [0, -1, 10_001, 1.0, "3", True])
 def test_k_is_an_integer_within_bounds(k: Any) -> None:
     with pytest.raises(DefinitionError, match=f"k {k!r} is not an integer from 1 to 10000"):
