@@ -397,3 +397,12 @@ def test_doubles_may_differ_by_rounding() -> None:
             return st.tuples(st.floats(0, 1))
 
     assert counterexample(Sum("f"), [FLOAT]) is None
+
+
+@pytest.mark.parametrize("method", ["partial", "merge", "present", "strategy"])
+def test_what_a_class_leaves_out_is_no_answer(method: str) -> None:
+    class Bare(CustomMeasure):
+        state = answer = pa.int64()
+
+    with pytest.raises(NotImplementedError):
+        getattr(Bare(), method)(*([] if method == "strategy" else [pa.array([], pa.int64())]))

@@ -61,6 +61,7 @@ def event_of(annotation: Any) -> type[Event]:
         (Size, pa.string()),
         (Literal["a", "b"], pa.string()),
         (Literal[1, 2] | None, pa.int64()),
+        (Literal[-(2**63), 2**63 - 1], pa.int64()),
         (Literal[1, 2, None], pa.int64()),  # noqa: PYI061  users write it
         (Optional[int], pa.int64()),  # noqa: UP045  both spellings of Optional are the subject here
         (Annotated[Decimal, Scale(0)] | None, pa.decimal128(38, 0)),
@@ -91,6 +92,8 @@ def test_a_field_type_has_one_column_type(annotation: Any, expected: pa.DataType
         (list[dict[str, int]], r"\[\]: type dict"),
         (Mixed, "all strings or all 64-bit integers"),
         (Literal[1, "a"], "all strings or all 64-bit integers"),
+        (Literal[1, 2**63], "all strings or all 64-bit integers"),
+        (Literal[1, -(2**63) - 1], "all strings or all 64-bit integers"),
         (Loop, "contains itself"),
         (Annotated[datetime, msgspec.Meta(tz=False)], "has a zone"),
     ],

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +77,18 @@ def test_a_small_spread_far_from_zero_does_not_cancel() -> None:
         row = in_pieces([{"f": value, "i": n} for n, value in enumerate(values)], size)
         assert row["variance"] == pytest.approx(30.0, rel=1e-12)
         assert row["correlation"] == pytest.approx(statistics.correlation(values, [0, 1, 2, 3]), rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_correlation_of_doubles_is_never_beyond_1(sign: int) -> None:
+    """Rounding takes some of these on a line a little past it."""
+    found = []
+    for scale in range(1, 60):
+        xx, yy = 0.1 * scale, 0.3 * scale
+        xy = sign * math.nextafter(math.sqrt(xx) * math.sqrt(yy), math.inf)
+        found.append(np.array([3.0, 0, 0, xx, yy, xy]).tobytes())
+    (measured,) = (measure for measure in bind(DOUBLES).measures if measure.name == "correlation")
+    assert {abs(each) for each in measured.aggregate.present([pa.array(found, pa.binary())]).to_pylist()} <= {1 - 2**-53, 1.0}
 
 
 def test_integers_at_the_edge_of_64_bits_are_exact() -> None:

@@ -125,3 +125,8 @@ def test_the_union_is_what_merge_gives() -> None:
 def test_bytes_that_are_no_sketch_are_refused_in_one_sentence() -> None:
     with pytest.raises(TandemError, match=r"b'junk'\.\.\. \(4 bytes\) is no theta sketch"):
         theta_union([b"junk"])
+
+
+def test_the_stated_error_is_two_deviations_of_the_sketchs_own() -> None:
+    """The relative standard error of a full sketch of k values is 1 / sqrt(k - 1), by the framework's documentation."""
+    assert approximations(VIEW)["m"].error == round(2 / (2**LG_K - 1) ** 0.5, 4) == 0.0313
