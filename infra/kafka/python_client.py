@@ -14,6 +14,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import (
     AuthorizationError,
     IncompatibleBrokerVersion,
+    KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
     RequestTimedOutError,
@@ -41,6 +42,8 @@ _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 _DENIED: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, AuthorizationError, IncompatibleBrokerVersion)
 _TIMED_OUT: Final = (KafkaTimeoutError, RequestTimedOutError)
+_HUNG_UP: Final = "socket disconnected"
+"""What the client says of a connection that the broker ended. A broker does so, without a word, when a login is missing."""
 _IO_THREAD: Final = "kafka-io-"
 """How the client calls its threads."""
 
@@ -95,7 +98,7 @@ def opening(address: Address) -> Iterator[dict[str, Any]]:
             one.close()
         if isinstance(failure or error, _DENIED):
             raise BrokerRefused(f"Kafka at {address.bootstrap} refuses the login: {reason(failure or error)}") from None
-        raise NoBroker(_silence(address, failure)) from None
+        raise NoBroker(_hung_up(address) if _disconnected(failure) else _silence(address, failure)) from None
 
 
 def configuration(address: Address) -> dict[str, Any]:
@@ -148,7 +151,8 @@ class _Manager(KafkaConnectionManager):
         before = self._conns.get(node_id)
         connection = super().get_connection(node_id, **options)
         if connection is not before:
-            connection.init_future.add_errback(lambda error: self._failed(node_id, error))
+            for ended in (connection.init_future, connection.close_future):
+                ended.add_errback(lambda error: self._failed(node_id, error))
             login = connection._sasl_authenticate  # noqa: SLF001 - the broker closes, which hides what it said of the login
 
             async def told(timeout_at: float | None = None) -> None:
@@ -196,6 +200,18 @@ def _close(admin: KafkaAdminClient) -> None:
 def _silence(address: Address, error: BaseException | None) -> str:
     said = f"the Kafka broker at {address.bootstrap} did not answer in {address.timeout_s} s"
     return said if error is None or isinstance(error, _TIMED_OUT) else f"{said}: {reason(error)}"
+
+
+def _disconnected(error: BaseException | None) -> bool:
+    """Whether the broker itself ended a connection."""
+    return isinstance(error, KafkaConnectionError) and _HUNG_UP in reason(error)
+
+
+def _hung_up(address: Address) -> str:
+    said = (
+        f"the Kafka broker at {address.bootstrap} closes connections before it answers; it may ask for another login, or for TLS"
+    )
+    return f"{said}: check kafka.security, kafka.username and kafka.password"
 
 
 def _refusal(server: str, timeout_s: int) -> str:

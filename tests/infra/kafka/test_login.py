@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -118,6 +119,25 @@ def test_without_the_login_nobody_is_let_in(broker: kafka.Connection) -> None:
         failed = {which: error for which, one in under_way.items() if (error := one.exception())}
     assert failed == {}
     assert consumed(broker, topic) == []
+
+
+@pytest.mark.parametrize(
+    "login", ["none", "wrong password", "unknown user", "its own password by PLAIN", "setup without its password"]
+)
+def test_a_wrong_login_is_named_as_the_cause(broker: kafka.Connection, login: str) -> None:
+    """At once where the broker refuses it; without a login the broker closes the connection and says nothing."""
+    options = logins(broker.address.options)[login]
+    began = time.monotonic()
+    with pytest.raises(kafka.NoBroker) as refused:
+        kafka.connect(kafka.Address(broker.address.bootstrap, options, 30 if options else 2))
+    told = str(refused.value)
+    assert time.monotonic() - began < 20
+    assert options.get("sasl.password", "no password") not in told
+    if options:
+        assert isinstance(refused.value, kafka.BrokerRefused)
+        assert told.startswith(f"Kafka at {broker.address.bootstrap} refuses the login: ")
+    else:
+        assert told.endswith("it may ask for another login, or for TLS: check kafka.security, kafka.username and kafka.password")
 
 
 def test_the_controller_takes_no_clients_login_either(broker: kafka.Connection) -> None:
