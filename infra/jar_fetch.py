@@ -19,7 +19,6 @@ from typing import Final
 from infra import java_network
 
 HERE: Final = Path(__file__).resolve().parent
-LOCK: Final = HERE / "jars.lock"
 _WRONG: Final = re.compile(r"exception|error|not found", re.IGNORECASE)
 
 
@@ -27,46 +26,56 @@ class FetchFailed(Exception):
     """The jars could not be fetched, or are not the pinned ones."""
 
 
-def pinned(lock: Path = LOCK) -> dict[str, str]:
+def pinned(lists: Path = HERE) -> dict[str, str]:
     """The SHA-256 of every pinned jar by its path below the jars' folder, in the lock's order."""
-    rows = (line.split() for line in lock.read_text("ascii").splitlines())
+    rows = (line.split() for line in (lists / "jars.lock").read_text("ascii").splitlines())
     return {path: sha256 for sha256, path in rows}
 
 
-def differing(folder: Path) -> tuple[str, ...]:
+def differing(folder: Path, lists: Path = HERE) -> tuple[str, ...]:
     """The pinned jars that are missing from the folder or whose bytes are not the pinned ones."""
-    return tuple(path for path, sha256 in pinned().items() if _sha256(folder / path) != sha256)
+    return tuple(path for path, sha256 in pinned(lists).items() if _sha256(folder / path) != sha256)
 
 
-def fetch(folder: Path, scratch: Path, *, java: str, trust_store: Path | None, environ: Mapping[str, str]) -> None:
+def fetch(
+    folder: Path,
+    scratch: Path,
+    *,
+    java: str,
+    trust_store: Path | None,
+    environ: Mapping[str, str],
+    lists: Path = HERE,
+) -> None:
     """Put every pinned jar into the folder, unless all are there; a jar is moved there after all have been verified.
 
     One process at a time: others wait, then find the jars. `scratch` keeps Ivy's own cache and log. With a `trust_store` to
-    write, the JVM trusts what this Python trusts. Raises FetchFailed, and OSError where a folder cannot be written.
+    write, the JVM trusts what this Python trusts. `lists` has ivy.xml and jars.lock.
+
+    Raises FetchFailed, and OSError where a folder cannot be written.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     with (scratch / "jars.fetching").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not differing(folder):
+        if not differing(folder, lists):
             return
         new = folder.with_name(f"{folder.name}.new")
         shutil.rmtree(new, ignore_errors=True)
-        _retrieve(new, scratch, java=java, trust_store=trust_store, environ=environ)
-        if wrong := differing(new):
+        _retrieve(lists / "ivy.xml", new, scratch, java=java, trust_store=trust_store, environ=environ)
+        if wrong := differing(new, lists):
             shutil.rmtree(new)
             raise FetchFailed(
                 f"a fetched jar differs from infra/jars.lock: {wrong[0]}; remove {scratch / 'ivy'} and run this again"
             )
-        for path in pinned():
+        for path in pinned(lists):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (new / path).replace(folder / path)
         shutil.rmtree(new)
 
 
-def _retrieve(new: Path, scratch: Path, *, java: str, trust_store: Path | None, environ: Mapping[str, str]) -> None:
+def _retrieve(ivy: Path, new: Path, scratch: Path, *, java: str, trust_store: Path | None, environ: Mapping[str, str]) -> None:
     network = java_network.proxy_options() + (java_network.trust_options(trust_store) if trust_store else [])
     settings = environ.get("TANDEM_IVY_SETTINGS") or HERE / "ivysettings.xml"
-    command = [java, *network, "-cp", str(_ivy()), "org.apache.ivy.Main", "-ivy", str(HERE / "ivy.xml")]
+    command = [java, *network, "-cp", str(_ivy()), "org.apache.ivy.Main", "-ivy", str(ivy)]
     command += ["-settings", str(settings), "-cache", str(scratch / "ivy")]
     command += ["-retrieve", f"{new}/[conf]/[artifact]-[revision].[ext]"]
     log = scratch / "ivy.log"

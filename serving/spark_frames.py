@@ -4,7 +4,8 @@
     shop.view("sales").join(shop.events("orders"), "city")
 
 A view's rows are what `tandem query` answers at the snapshot. Events and rejects are read from their Delta tables by delta-spark,
-below the position up to which the views count, as far as the archive has them. All of it can be read and nothing written.
+below the position up to which the views count, as far as the archive has them.
+Spark refuses writes to their names; it cannot refuse those to the paths of tables.
 """
 
 import os

@@ -11,11 +11,12 @@ from infra import jar_fetch, jars
 from tests.stack import environ
 
 
-def test_ivy_fetches_exactly_what_is_locked() -> None:
-    ivy = (jars.ROOT / "infra" / "ivy.xml").read_text()
+@pytest.mark.parametrize("lists", ["infra", "tests/infra/kafka"])
+def test_ivy_fetches_exactly_what_is_locked(lists: str) -> None:
+    ivy, pinned = (jars.ROOT / lists / "ivy.xml").read_text(), jar_fetch.pinned(jars.ROOT / lists)
     listed = re.findall(r'name="([^"]+)" rev="([^"]+)" conf="(\w+)->', ivy)
-    assert sorted(f"{group}/{name}-{revision}.jar" for name, revision, group in listed) == sorted(jars.pinned())
-    assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in jars.pinned().values())
+    assert sorted(f"{group}/{name}-{revision}.jar" for name, revision, group in listed) == sorted(pinned)
+    assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in pinned.values())
 
 
 def test_the_jars_of_this_checkout_are_the_pinned_ones() -> None:
@@ -46,7 +47,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, s
     (home / "bin" / "java").chmod(0o755)
     (home / "release").write_text('JAVA_VERSION="17.0.1"\n')
     hashes = {name: hashlib.sha256(name.split("/")[1].encode()).hexdigest() for name in NAMES}
-    monkeypatch.setattr(jar_fetch, "pinned", lambda: hashes)
+    monkeypatch.setattr(jar_fetch, "pinned", lambda _: hashes)
     monkeypatch.setattr(jars, "pinned", lambda: hashes)
     given = {"JAVA_HOME": str(home), "TANDEM_CACHE": str(tmp_path / "cache"), "ASKED": str(tmp_path / "asked")}
     return {**given, "JARS": " ".join(NAMES)}

@@ -20,7 +20,7 @@ from infra.spark import kafka_options
 from ledger import first
 from ledger.tables import Tables
 from tests.infra.kafka.clients import CLIENTS
-from tests.infra.kafka.java import Java
+from tests.infra.kafka.tools import Tools
 from tests.stack import consumed, kafka_toml, librdkafka, new_topic, stack_settings
 from views.project import load
 
@@ -36,6 +36,15 @@ lines = Source(topic="{topic}", event=Line, event_time="at", key="id")
 hits = View(source=lines, measures={{"n": count()}})
 SOURCES = (lines,)
 VIEWS = (hits,)
+"""
+GENERATOR = """
+SOURCE = "lines"
+
+def generate(seed, events, *, base, duplicates):
+    yield b"0", b'{"id": "0", "at": "2026-11-01T08:00:00Z"}', None
+
+class Truth:
+    pass
 """
 KEYS = st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=50)
 
@@ -55,8 +64,19 @@ def test_the_examples_own_murmur2_agrees(key: bytes, partitions: int) -> None:
     assert partition_of(key, partitions) == (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
-def thousand() -> list[bytes]:
-    """The empty key, every length from 1 to 8, any bytes."""
+def keys_of_text() -> list[str]:
+    """A thousand keys as a terminal can give them: the empty one, and UTF-8 of 1 to 8 bytes, below and above 0x7f."""
+    dice, found = Random(7), {""}
+    letters = [chr(code) for code in (*range(0x20, 0x7F), *range(0xA1, 0x100), *range(0x391, 0x3C0), *range(0x1F600, 0x1F640))]
+    while len(found) < 1000:
+        key = "".join(dice.choices(letters, k=dice.randint(1, 8)))
+        if len(key.encode()) <= 8:
+            found.add(key)
+    return sorted(found)
+
+
+def keys_of_bytes() -> list[bytes]:
+    """A thousand keys of any bytes: the empty one, and each length from 1 to 8."""
     dice, found = Random(7), {b""}
     while len(found) < 1000:
         found.add(dice.randbytes(1 + len(found) % 8))
@@ -73,15 +93,20 @@ def placed(connection: kafka.Connection, topic: kafka.Topic) -> dict[bytes | Non
 
 @pytest.mark.broker
 @pytest.mark.spark
-def test_java_spark_and_both_clients_place_a_thousand_keys_alike(
-    broker: kafka.Connection, spark: SparkSession, tmp_path: Path
-) -> None:
-    """A null key belongs nowhere; it arrives as null, and not as the empty key."""
-    keys = thousand()
+def test_java_spark_and_both_clients_place_keys_alike(broker: kafka.Connection, spark: SparkSession) -> None:
+    """Java's console producer sends text alone, Spark's sink any bytes; a null key belongs nowhere, and is not the empty one."""
+    texts, keys = keys_of_text(), [*map(str.encode, keys_of_text()), *keys_of_bytes()]
+    assert {len(key) for key in keys} == set(range(9))
     by_java, by_spark = new_topic(broker, partitions=7), new_topic(broker, partitions=7)
-    Java(spark, broker).produce(by_java, [(key, b"v") for key in keys])
-    expected = placed(broker, by_java)
+    Tools(broker.address).produce(by_java, [(key, "v") for key in [*texts, None]])
+    options = kafka_options(broker.address)
+    frame = spark.createDataFrame([(bytearray(key), bytearray(b"v")) for key in keys], "key binary, value binary")
+    frame.write.format("kafka").options(**options).option("topic", by_spark.name).save()
+    expected = placed(broker, by_spark)
     assert expected == {key: {(murmur2(key) & 0x7FFFFFFF) % 7} for key in keys}
+    found = placed(broker, by_java)
+    assert len(found.pop(None)) == 1
+    assert found == {key.encode(): expected[key.encode()] for key in texts}
     for client in CLIENTS:
         topic = new_topic(broker, partitions=7)
         with client.sender(broker.address) as sender:
@@ -90,10 +115,6 @@ def test_java_spark_and_both_clients_place_a_thousand_keys_alike(
         found = placed(broker, topic)
         assert len(found.pop(None)) == 1, client.name
         assert found == expected, client.name
-    options = kafka_options(broker.address)
-    frame = spark.createDataFrame([(bytearray(key), bytearray(b"v")) for key in keys], "key binary, value binary")
-    frame.write.format("kafka").options(**options).option("topic", by_spark.name).save()
-    assert placed(broker, by_spark) == expected
 
 
 @pytest.mark.broker
@@ -107,6 +128,9 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
     feed = ["feed", str(tmp_path / "lines.txt"), "--source", "lines", "--project", str(tmp_path)]
     assert main(feed) == 0
     assert main(feed) == 0
+    (tmp_path / "generator.py").write_text(GENERATOR)
+    generate = ["generate", "--project", str(tmp_path)]
+    assert main(generate) == 0
     capsys.readouterr()
     old = kafka.create(broker, [f"{topic.name}-old"], stack_settings(broker, tmp_path))[f"{topic.name}-old"]
     producer = Producer({**librdkafka(broker), "partitioner": "consistent_random"})
@@ -115,7 +139,8 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
     assert producer.flush(20) == 0
     (tmp_path / "definitions.py").write_text(KEYED.format(topic=old.name))
     first.live(Tables(str(tmp_path / ".tandem")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
-    for command in (feed, ["up", "--project", str(tmp_path)], ["serve", "--port", "0", "--project", str(tmp_path)]):
+    up, serve = ["up", "--project", str(tmp_path)], ["serve", "--port", "0", "--project", str(tmp_path)]
+    for command in (feed, generate, up, serve):
         assert main(command) == 1
         said = capsys.readouterr().err
         assert f"topic '{old.name}' of source 'lines' has its keys where CRC-32 places them" in said
