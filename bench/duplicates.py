@@ -18,7 +18,7 @@ import psutil
 import pyarrow as pa
 from rich.table import Table
 
-from batch.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
+from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
 from bench.peak import peak
 from ledger.place import Place
 from speed.horizon import Horizon

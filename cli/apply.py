@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batch import apply, gates
-from batch.apply import Applied, Terms
-from batch.estimating import size
+from batch.recompute.estimate import size
+from batch.release import apply, gates
+from batch.release.apply import Applied, Terms
 from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.promote import Gate, MaxLag, Why, promoted

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from batch import archive
-from batch.session import Run
+from batch.archive import archive
+from batch.runtime.session import Run
 from cli.call import Call, Output
 from cli.part_log import run_log
 from views.counted import counted

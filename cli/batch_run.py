@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from batch.session import Run
+from batch.runtime.session import Run
 from cli.call import Call
 from cli.part_log import run_log
 from cli.progress import progress

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from batch.columns import columns
-from batch.sizes import buckets, slices
-from batch.spans import EVENTS, spans
+from batch.fold.columns import columns
+from batch.runtime.file_ranges import EVENTS, spans
+from batch.runtime.parallelism import buckets, slices
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
 from infra.settings import Settings

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from batch import exporting
+from batch.transfer import export_archive
 from cli.call import Call, Output
 from cli.published import definitions, source
 from ledger import archive
@@ -34,8 +34,8 @@ def run(
         name for name in project.sources if archive.archived(tables, name)
     ]
     if not chosen:
-        raise exporting.NotExported("nothing is archived yet; run `tandem archive` first")
-    made = exporting.run(tables, list(dict.fromkeys(chosen)), folder, say=call.say)
+        raise export_archive.NotExported("nothing is archived yet; run `tandem archive` first")
+    made = export_archive.run(tables, list(dict.fromkeys(chosen)), folder, say=call.say)
     found = {
         name: {
             "topics": [topic.name for topic in one.topics],

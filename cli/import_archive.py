@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from batch import importing
+from batch.transfer import import_archive
 from cli.call import Call, Output
 from cli.published import definitions
 from ledger.tables import Tables
@@ -26,10 +26,10 @@ def run(
     """
     settings = call.settings()
     names = list(definitions(call, Tables(settings.state)).sources)
-    done = importing.run(settings, folder, names, now=lambda: datetime.now(UTC), say=call.say)
+    done = import_archive.run(settings, folder, names, now=lambda: datetime.now(UTC), say=call.say)
     document = {"sources": {one.source: {"new": one.new, "records": one.records, "end": one.end.to_json()} for one in done}}
     return Output(document, "\n".join(_sentence(one) for one in done))
 
 
-def _sentence(one: importing.Imported) -> str:
+def _sentence(one: import_archive.Imported) -> str:
     return f"{one.source}: {f'{one.records} records imported' if one.new else 'nothing new'}, up to {one.end}"

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from batch import maintain
+from batch.maintain import maintain
 from cli.call import Call, Output
 from cli.listing import aligned
 from cli.part_log import run_log

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from batch.estimating import RAW, Expected, duration, expected, size
+from batch.recompute.estimate import RAW, Expected, duration, expected, size
 from cli.call import Call, Output
 from cli.terms import AcceptGap, AcceptShorterHistory
 from ledger import archive, publications, releases

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batch import gates
-from batch.gates import Condition
+from batch.release import gates
+from batch.release.gates import Condition
 from cli.call import Call, Output
 from cli.who import who
 from ledger import diffs, promotion

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from batch import archive, recompute
-from batch.building import Done
-from batch.estimating import duration, size
-from batch.planning import BadRequest, Mode, Request
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.recompute.build import Done
+from batch.recompute.estimate import duration, size
+from batch.recompute.plan import BadRequest, Mode, Request
 from cli.archive import archived_document, archived_sentence
 from cli.audit import summary
 from cli.batch_run import batch_run

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from batch import replaying
+from batch.transfer import replay
 from cli.call import Call, Output
 from cli.published import definitions
 from cli.published import source as source_of
@@ -37,7 +37,7 @@ def run(
     """
     settings = call.settings()
     chosen = source_of(definitions(call, Tables(settings.state)), source)
-    done = replaying.run(settings, chosen, to, _position(from_ or ()), say=call.say)
+    done = replay.run(settings, chosen, to, _position(from_ or ()), say=call.say)
     records = sum(done.records.values())
     document = {
         "source": source,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.spans import RECORDS, spans
+from batch.runtime.file_ranges import RECORDS, spans
 from ledger.delta import open_table
 from ledger.place import Place
 from ledger.stored_file import opened

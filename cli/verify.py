@@ -11,10 +11,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from batch import sampling, scratch, verifying
-from batch.sampling import MOST_EVENTS, Sampled
-from batch.session import Run
-from batch.verifying import Beside, Compared
+from batch.runtime import scratch
+from batch.runtime.session import Run
+from batch.verify import oracle_sample, replay_compare
+from batch.verify.oracle_sample import MOST_EVENTS, Sampled
+from batch.verify.replay_compare import Beside, Compared
 from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.listing import aligned, cell
@@ -156,10 +157,10 @@ def _verify(
         now=batch.now,
     )
     batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
-    beside = verifying.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
+    beside = replay_compare.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
     if keys:
         batch.say(f"{source.name}: evaluating {keys} keys of each view event by event")
-    sampled = sampling.sampled(batch.tables, live, release, source, views, keys=keys) if keys else ()
+    sampled = oracle_sample.sampled(batch.tables, live, release, source, views, keys=keys) if keys else ()
     rejected = {
         name: {
             "batch": dict(beside.rejected[name]),

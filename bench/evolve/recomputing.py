@@ -14,12 +14,13 @@ import duckdb
 import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from batch import commits, recompute
-from batch.archive import decode_archived
-from batch.diffing import diffs
-from batch.planning import Mode, Request
-from batch.session import Run
-from batch.spans import RECORDS
+from batch.archive.archive import decode_archived
+from batch.recompute import recompute
+from batch.recompute.plan import Mode, Request
+from batch.release.diff import diffs
+from batch.runtime import delta_commits
+from batch.runtime.file_ranges import RECORDS
+from batch.runtime.session import Run
 from infra.settings import Settings, Spark
 from ledger import archive, first, releases
 from ledger.positions import LOG_START, Position
@@ -124,7 +125,7 @@ def _archived(batch: Run, defined: Project, first_event: int, end: int, of: int)
     each = (end - first_event) // _PARTITIONS
     to = Position.of({(_TOPIC, number): start.get((_TOPIC, number), 0) + each for number in range(_PARTITIONS)})
     run = archive.intend(tables, SOURCE, start=start, end=to, by="bench", at=batch.now())
-    handle = commits.make_table(tables, tables.archive(SOURCE), RECORDS_SCHEMA, bounded=RECORDS.names)
+    handle = delta_commits.make_table(tables, tables.archive(SOURCE), RECORDS_SCHEMA, bounded=RECORDS.names)
     span = 86_400_000_000 / of
 
     def pieces() -> pa.RecordBatchReader:

@@ -11,9 +11,9 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from batch import recompute
-from batch.planning import Request
-from batch.session import Run
+from batch.recompute import recompute
+from batch.recompute.plan import Request
+from batch.runtime.session import Run
 from infra import settings
 from views import project
 

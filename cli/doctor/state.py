@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from batch.scratch import scratch
+from batch.runtime.scratch import scratch
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from infra import processes

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch.drops import Drops
+from batch.fold.dropped_positions import Drops
 from speed.copies import copies
 from speed.horizon import Horizon
 from speed.identities import identities, values, without

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch import folding
-from batch.slices import Slice
-from batch.spans import EVENTS
+from batch.fold import fold
+from batch.runtime.file_ranges import EVENTS
+from batch.runtime.splits import Slice
 from ledger import first
 from ledger.commits import Commit
 from ledger.counts import Counts, plus
@@ -214,7 +214,7 @@ def tail_of(tables: Tables, live: Any) -> Tail:
     return made
 
 
-def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> folding.Folded | None:
+def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.Folded | None:
     """What a batch task finds in a range, duplicates that the whole log has left out."""
     whole = unique(TICKS, decode(TICKS, records(log, LOG_START, end)).events).events
     events = decode(TICKS, records(log, start, end)).events
@@ -226,11 +226,11 @@ def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: 
     pq.write_table(events, folder / f"events-{number}.parquet")
     pq.write_table(drops, folder / f"drops-{number}.parquet")
     here = Place(str(folder))
-    work = folding.Folding(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
+    work = fold.Folding(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
     (found,) = [
         one
-        for _, one in folding._fold(work, Slice(ranges(start, end), (f"events-{number}.parquet",), 0))
-        if isinstance(one, folding.Folded)
+        for _, one in fold._fold(work, Slice(ranges(start, end), (f"events-{number}.parquet",), 0))
+        if isinstance(one, fold.Folded)
     ]
     return found
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch import commits
-from batch.table_file import TableFile
+from batch.runtime import delta_commits
+from batch.runtime.parquet_writer import TableFile
 from ledger import archive, delta, gaps
 from ledger.place import Place
 from ledger.positions import LOG_START, Position, upper
@@ -61,7 +61,7 @@ class Filed:
         end = upper(start, Position.of(ends))
         run = archive.intend(self.tables, self.source, start=start, end=end, firsts=firsts or {}, by="archive", at=AT)
         address = self.tables.archive(self.source)
-        handle = commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
+        handle = delta_commits.make_table(self.tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
         written = []
         for place in sorted({(row["topic_id"], row["partition"]) for row in rows}):
             with TableFile(Place.of(self.tables, address), RECORDS_SCHEMA, BOUNDED) as file:
@@ -69,14 +69,14 @@ class Filed:
                 file.write(pa.Table.from_pylist(mine, RECORDS_SCHEMA))
             assert file.written is not None
             written.append(file.written)
-        commits.add_files(handle, written, transaction=(archive.APP_ID, run.number))
+        delta_commits.add_files(handle, written, transaction=(archive.APP_ID, run.number))
         self.rows += rows
 
     def finish(self, decoder: str) -> None:
         """Have all runs decoded, as far as the ledger knows."""
         for address in (self.tables.events(self.source, decoder), self.tables.quarantine(self.source, decoder)):
-            handle = commits.make_table(self.tables, address, pa.schema([("x", pa.int64())]))
-            commits.add_files(handle, [], transaction=(archive.APP_ID, len(archive.runs(self.tables, self.source))))
+            handle = delta_commits.make_table(self.tables, address, pa.schema([("x", pa.int64())]))
+            delta_commits.add_files(handle, [], transaction=(archive.APP_ID, len(archive.runs(self.tables, self.source))))
         for run in archive.runs(self.tables, self.source):
             archive.finish(self.tables, self.source, decoder, run.number, counts=archive.Counts(), newest=None, at=AT)
 

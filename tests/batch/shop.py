@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from batch import apply
-from batch.apply import Terms
-from batch.session import Run
+from batch.release import apply
+from batch.release.apply import Terms
+from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
 from ledger import delta, promotion, releases

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from batch import archive, recompute
+from batch.archive import archive
+from batch.recompute import recompute
 from ledger import publications
 from ledger.locks import owner
 from tests.batch.shop import Shop, assert_true, records, rows_of, together

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batch.spans import EVENTS, EVERY_OFFSET, Span, rows_within, spans, within_times
+from batch.runtime.file_ranges import EVENTS, EVERY_OFFSET, Span, rows_within, spans, within_times
 from views.ranges import Ranges
 from views.source import INDEX
 

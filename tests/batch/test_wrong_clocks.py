@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from batch import archive, recompute
-from batch.planning import Request
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.recompute.plan import Request
 from cli.__main__ import main
 from cli.call import UNHEALTHY
 from infra import kafka

@@ -7,8 +7,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from batch import archive, recompute
-from batch.sampling import Sampled
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.verify.oracle_sample import Sampled
 from cli import verify
 from cli.__main__ import main
 from infra import kafka

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from batch import archive, recompute
-from batch.session import Run
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.runtime.session import Run
 from cli.__main__ import main
 from infra import kafka
 from ledger.tables import Tables

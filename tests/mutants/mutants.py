@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         "published-before-written",
         "a publication names batch versions whose files are not part of any table yet",
-        "batch/recompute.py",
+        "batch/recompute/recompute.py",
         "    commit(work, built)\n\n    def following(parent: Publication | None) -> Publication:\n"
         "        publications.refuse_stale(parent, live, extends=work.definitions.views)\n"
         "        assert parent is not None  # else it is stale\n"
@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "windows-at-a-newer-cut",
         "a recompute of some windows folds what lies above the published cut too",
-        "batch/planning.py",
+        "batch/recompute/plan.py",
         '        return Step(source, "windows", LOG_START, published, parts)',
         '        return Step(source, "windows", LOG_START, None, parts)',
         SIMULATION,
@@ -233,7 +233,7 @@ MUTANTS = (
     Mutant(
         "shared-table-discarded",
         "upkeep discards a table that another release shares, or that another view has by now: it looks at names only",
-        "batch/expiring.py",
+        "batch/maintain/expire.py",
         "views = set(view_tables(tables, keep, kept))",
         "views = set(view_tables(tables, keep, ()))",
         NAMED,
@@ -241,7 +241,7 @@ MUTANTS = (
     Mutant(
         "shared-version-expired",
         "upkeep takes a batch version out of a shared table: it asks only the view that the table was made for",
-        "batch/expiring.py",
+        "batch/maintain/expire.py",
         "        if live.address(tables, name) == address",
         "        if tables.view(name, live.fingerprint) == address",
         NAMED,
@@ -265,10 +265,10 @@ MUTANTS = (
     Mutant(
         "lists-told-as-one-event",
         "what a run is about to read is told by offsets, of which a list of events has one",
-        "batch/spans.py",
+        "batch/runtime/file_ranges.py",
         '        each=1 + (row.get(f"max.{INDEX}") or 0),',
         "        each=1,",
-        "tests/batch/test_what_is_ahead_is_told.py::test_records_of_several_events_are_told_by_their_events",
+        "tests/batch/recompute/test_what_is_ahead_is_told.py::test_records_of_several_events_are_told_by_their_events",
     ),
     Mutant(
         "horizon-off-by-one",
@@ -338,7 +338,7 @@ MUTANTS = (
     Mutant(
         "present-first",
         "an archive run begins where a partition starts by now, which was empty when it was looked at",
-        "batch/archive.py",
+        "batch/archive/archive.py",
         "for partition, offset in {**known, **firsts}.items() if",
         "for partition, offset in starts.items() if",
         LOSSES,
@@ -378,7 +378,7 @@ MUTANTS = (
     Mutant(
         "behind-an-empty-range",
         "the archive stays behind a partition's first offset, at which the speed layer stands already",
-        "batch/archive.py",
+        "batch/archive/archive.py",
         "    if start != end:\n",
         "    if ranges(start, end, fresh).length:\n",
         "tests/simulation/test_no_loss_without_a_name.py"

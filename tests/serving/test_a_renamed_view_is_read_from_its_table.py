@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from batch import expiring
+from batch.maintain import expire
 from ledger import publications, releases
 from ledger.publications import Publication
 from serving.connection import Connection
@@ -39,7 +39,7 @@ def test_reader_memory_and_upkeep_go_by_the_table_that_is_named(tmp_path: Path) 
     held = Connection(Store(world.tables, 1 << 24)).view("per_page").now()
     assert held.memory is not None
     assert sorted(map(str, held.scan().rows())) == sorted(map(str, rows))
-    assert expiring.expire(world.tables, str(moved), [published], at=NOON) == 0
+    assert expire.expire(world.tables, str(moved), [published], at=NOON) == 0
     stored = releases.every(world.tables)
-    assert str(moved) not in expiring.discard_unneeded(world.tables, stored, [], needed=stored, kept=[published])
+    assert str(moved) not in expire.discard_unneeded(world.tables, stored, [], needed=stored, kept=[published])
     assert moved.is_dir()

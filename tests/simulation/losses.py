@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import serving.unarchived
-from batch.planning import Request
+from batch.recompute.plan import Request
 from cli.doctor import state as doctor
 from ledger import archive, gaps, publications
 from ledger.cuts import OutOfReach

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import batch.exporting
-import batch.importing
-from batch.table_file import Written
+import batch.transfer.export_archive
+import batch.transfer.import_archive
+from batch.runtime.parquet_writer import Written
 from ledger.manifest import File, Stretch
 from ledger.tables import Tables
 from tests.simulation.numbers import SOURCE
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Records:
-    """In place of batch.records.Records: the rows of an archive, or of an export of it."""
+    """In place of batch.transfer.archived_records.Records: the rows of an archive, or of an export of it."""
 
     rows: Sequence[Row]
 
@@ -47,31 +47,31 @@ class Moved:
 
 def export(world: World) -> Moved | None:
     """What `tandem export` takes along; None if nothing is archived and decoded yet."""
-    end = batch.exporting._settled(world.tables, SOURCE)
+    end = batch.transfer.export_archive._settled(world.tables, SOURCE)
     if not end:
         return None
-    exported = batch.exporting._export(world.tables, SOURCE, end, Path(), world.say)
+    exported = batch.transfer.export_archive._export(world.tables, SOURCE, end, Path(), world.say)
     return Moved(exported, Records(stored(world.tables.archive(SOURCE))))
 
 
 def take(world: World, moved: Moved) -> None:
     """What `tandem import` does with it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch.importing, "_exported", lambda *_: moved.records)
-        new = batch.importing._new(world.tables, Path(), SOURCE, moved.exported)
-        batch.importing._import(world.tables, new, world.now)
+        patch.setattr(batch.transfer.import_archive, "_exported", lambda *_: moved.records)
+        new = batch.transfer.import_archive._new(world.tables, Path(), SOURCE, moved.exported)
+        batch.transfer.import_archive._import(world.tables, new, world.now)
 
 
 @contextmanager
 def without_files() -> Iterator[None]:
     """Replace what reads and writes the files of exports."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (batch.exporting, batch.importing):
+        for module in (batch.transfer.export_archive, batch.transfer.import_archive):
             patch.setattr(module, "Records", Records)
-        patch.setattr(batch.exporting, "_intervals", lambda _, __, whole: [whole])
-        patch.setattr(batch.exporting, "_write", _stretch)
-        patch.setattr(batch.importing, "_write", _file)
-        patch.setattr(batch.importing, "first_difference", lambda mine, theirs: None if mine == theirs else 0)
+        patch.setattr(batch.transfer.export_archive, "_intervals", lambda _, __, whole: [whole])
+        patch.setattr(batch.transfer.export_archive, "_write", _stretch)
+        patch.setattr(batch.transfer.import_archive, "_write", _file)
+        patch.setattr(batch.transfer.import_archive, "first_difference", lambda mine, theirs: None if mine == theirs else 0)
         yield
 
 

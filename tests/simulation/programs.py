@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-import batch.apply
-import batch.archive
-import batch.maintain
-import batch.recompute
-from batch.apply import Terms
-from batch.planning import Request
+import batch.archive.archive
+import batch.maintain.maintain
+import batch.recompute.recompute
+import batch.release.apply
+from batch.recompute.plan import Request
+from batch.release.apply import Terms
 from ledger import first, promotion, publications, releases
 from ledger.commits import Commit
 from ledger.delta import Unreadable
@@ -42,16 +42,16 @@ from views.watermark import later, newest
 
 
 def archive(world: World, *, new_topic: bool = False) -> None:
-    batch.archive.run(Run(world, "archive"), world.working_tree, new_topic=new_topic)
+    batch.archive.archive.run(Run(world, "archive"), world.working_tree, new_topic=new_topic)
 
 
 def recompute(world: World, request: Request) -> None:
-    done = batch.recompute.run(Run(world, "recompute"), world.working_tree, request)
+    done = batch.recompute.recompute.run(Run(world, "recompute"), world.working_tree, request)
     world.say(f"publication {done.publication.number}: {[f'{one.kind} [{one.start}, {one.cut})' for one in done.done]}")
 
 
 def apply(world: World, max_lag: int) -> None:
-    done = batch.apply.run(Run(world, "apply"), world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
+    done = batch.release.apply.run(Run(world, "apply"), world.working_tree, Terms(max_lag=max_lag), sleep=sleep)
     world.say(f"release {done.release} is ready")
 
 
@@ -79,7 +79,7 @@ def _told(world: World, live: Publication) -> None:
 
 
 def maintain(world: World) -> None:
-    kept = batch.maintain.run(settings(world), now=world.now, say=world.say)
+    kept = batch.maintain.maintain.run(settings(world), now=world.now, say=world.say)
     world.say(f"keeps {kept.retained}, discards {kept.discarded}")
 
 

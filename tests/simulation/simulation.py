@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 
-from batch.apply import CannotApply
-from batch.planning import BadRequest, Request
+from batch.recompute.plan import BadRequest, Request
+from batch.release.apply import CannotApply
 from infra.settings import Keep
 from ledger import publications, standing
 from ledger.delta import Conflict, Unwritable, Vanished

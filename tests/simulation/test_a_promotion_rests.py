@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from batch.planning import Request
+from batch.recompute.plan import Request
 from infra.settings import Keep
 from ledger import publications, standing
 from ledger.publications import Publication

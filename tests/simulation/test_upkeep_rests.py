@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from batch.planning import Request
+from batch.recompute.plan import Request
 from infra.settings import Keep
 from ledger import publications, releases
 from ledger.follower import Follower

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from batch.planning import Request
+from batch.recompute.plan import Request
 from infra.lineage.runs import Reporter
 from infra.settings import Keep
 from ledger import publications, standing

@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-import batch.alone
-import batch.apply
-import batch.archive
-import batch.below_cut
-import batch.building
-import batch.copying
-import batch.cutting
-import batch.expiring
-import batch.maintain
-import batch.scratch
+import batch.archive.archive
+import batch.archive.copy
+import batch.maintain.expire
+import batch.maintain.maintain
+import batch.recompute.build
+import batch.recompute.cut
+import batch.recompute.rebuild
+import batch.release.apply
+import batch.runtime.exclusive
+import batch.runtime.scratch
 import ledger.commit_files
 import ledger.delta
 import ledger.journal
@@ -38,13 +38,13 @@ import speed.beginning
 import speed.log
 import speed.tail
 import speed.upkeep
-from batch import commits
-from batch.below_cut import SERVED, BatchViews, Below
-from batch.decoding import Decoded, Decoding
-from batch.estimating import Expected
-from batch.folding import VERSION, Built
-from batch.served import Served
-from batch.table_file import Written
+from batch.archive.decode import Decoded, Decoding
+from batch.fold.fold import VERSION, Built
+from batch.recompute.estimate import Expected
+from batch.recompute.rebuild import SERVED, BatchViews, Below
+from batch.recompute.served_state import Served
+from batch.runtime import delta_commits
+from batch.runtime.parquet_writer import Written
 from infra.kafka import Address, Topic
 from infra.settings import Batch, Keep, Lineage
 from ledger import archive, delta
@@ -138,7 +138,7 @@ class World:
 
 @dataclass(frozen=True)
 class Run:
-    """In place of batch.session.Run."""
+    """In place of batch.runtime.session.Run."""
 
     world: World
     by: str
@@ -202,34 +202,34 @@ def surroundings() -> Iterator[None]:
         patch.setattr(ledger.commit_files, "_span_values", _remembered(ledger.commit_files._span_values, *span_columns))
         for module in (ledger.delta, ledger.journal):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
-        patch.setattr(batch.building, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
+        patch.setattr(batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(ledger.realtime.Writer.compact.__kwdefaults__, "fanout", 2)
         patch.setattr(ledger.realtime, "_CHECKPOINT_EVERY", 8)
         patch.setattr(ledger.releases, "fingerprint", numbers.known_fingerprint)
         patch.setattr(ledger.releases, "decoder_fingerprint", numbers.known_fingerprint)
 
-        patch.setattr(batch.archive, "kafka", BROKER)
-        patch.setattr(batch.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
-        patch.setattr(batch.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
-        patch.setattr(batch.archive, "copying", SimpleNamespace(copy=_copy, lost=batch.copying.lost))
-        patch.setattr(batch.copying, "_absent", _absent)
+        patch.setattr(batch.archive.archive, "kafka", BROKER)
+        patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
+        patch.setattr(batch.archive.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
+        patch.setattr(batch.archive.archive, "copy", SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost))
+        patch.setattr(batch.archive.copy, "_absent", _absent)
         patch.setattr(speed.beginning, "kafka", BROKER)
         patch.setattr(speed.log, "kafka", BROKER)
-        patch.setattr(batch.archive, "decoding", SimpleNamespace(Decoding=Decoding, decode=_decode))
-        patch.setattr(batch.archive, "spans", lambda *_: [])
-        patch.setattr(batch.archive, "cut", lambda _, covered, rows: covered)
-        patch.setattr(batch.cutting, "_STILL_S", 0.2)
-        patch.setattr(batch.building, "take_cut", partial(batch.cutting.take_cut, sleep=sleep))
-        patch.setattr(batch.building, "build", _build)
+        patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
+        patch.setattr(batch.archive.archive, "spans", lambda *_: [])
+        patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
+        patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
+        patch.setattr(batch.recompute.build, "take_cut", partial(batch.recompute.cut.take_cut, sleep=sleep))
+        patch.setattr(batch.recompute.build, "build", _build)
         # How long runs take is no part of a schedule.
-        patch.setattr(batch.building, "estimating", SimpleNamespace(RAW=None, expected=_expected))
-        patch.setattr(batch.building, "rates", SimpleNamespace(record=lambda *_: None))
-        patch.setattr(batch.apply, "diffs", lambda *_: {})
-        patch.setattr(batch.apply, "_STILL_S", 1.0)
-        patch.setattr(batch.scratch, "clear", lambda _: Freed())
-        patch.setattr(batch.scratch, "discard", _discard)
-        patch.setattr(batch.alone, "locks", SimpleNamespace(own=_own, hold=_hold))
-        patch.setattr(batch.maintain, "compacting", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
+        patch.setattr(batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))
+        patch.setattr(batch.recompute.build, "rates", SimpleNamespace(record=lambda *_: None))
+        patch.setattr(batch.release.apply, "diffs", lambda *_: {})
+        patch.setattr(batch.release.apply, "_STILL_S", 1.0)
+        patch.setattr(batch.runtime.scratch, "clear", lambda _: Freed())
+        patch.setattr(batch.runtime.scratch, "discard", _discard)
+        patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own, hold=_hold))
+        patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
         patch.setattr(speed.tail, "fold_records", _fold_records)
         patch.setattr(speed.upkeep, "merging", lambda _: _merge)
         yield
@@ -298,13 +298,13 @@ def written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
 
 def _copy(session: object, options: object, topics: object, ranges: Ranges, *, tables: Tables, source: str, run: int) -> None:
     """In place of Spark's job that copies the log into the archive."""
-    handle = commits.make_table(tables, tables.archive(source), None)
+    handle = delta_commits.make_table(tables, tables.archive(source), None)
     rows = [
         {"topic": topic, "partition": number, "offset": offset, **vars(event)}
         for (topic, number), offset, event in world().log.within(ranges)
     ]
     files = [written(tables.archive(source), rows)] if rows else []
-    commits.add_files(handle, files, transaction=(archive.APP_ID, run))
+    delta_commits.add_files(handle, files, transaction=(archive.APP_ID, run))
 
 
 def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
@@ -351,16 +351,16 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     events = len({event.id for event in within})
     counts = Counts(events, duplicates=len(rows) - events, holes=covered.length - len(rows))
     if below.windows is None:
-        batch.below_cut._refuse_unexplained(run, below, counts.holes, 0)
+        batch.recompute.rebuild._refuse_unexplained(run, below, counts.holes, 0)
     for view, merged in below.views.items():
         fingerprint = below.release.views[view]
         folded = states(within, numbers.least_by_fingerprint()[fingerprint])
         if below.served is not None:
             _refuse_difference(run, below, below.served, view, found)
-        address = batch.below_cut._address(run, below, view)
+        address = batch.recompute.rebuild._address(run, below, view)
         built = to_rows(united([folded, of_parts(tables, address, merged)]))
         if built:
-            commits.make_table(tables, address, None, partition_by=VERSION)
+            delta_commits.make_table(tables, address, None, partition_by=VERSION)
             files.append(Built(view, written(address, built, **{VERSION: str(below.version)})))
     rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
     same = {SERVED: dict.fromkeys(below.views, ())}
@@ -382,7 +382,7 @@ def _refuse_difference(run: Run, below: Below, served: Served, view: str, found:
     tables, fingerprint = run.tables, below.release.views[view]
     handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
     tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
-    told = united([of_parts(tables, batch.below_cut._address(run, below, view), served.parts.get(view, ())), *tail])
+    told = united([of_parts(tables, batch.recompute.rebuild._address(run, below, view), served.parts.get(view, ())), *tail])
     events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])
     if below.windows is not None:

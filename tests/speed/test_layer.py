@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from batch import apply as applying
-from batch import archive as archiving
-from batch import recompute as recomputing
-from batch.apply import Terms
-from batch.session import Run
+from batch.archive import archive as archiving
+from batch.recompute import recompute as recomputing
+from batch.release import apply as applying
+from batch.release.apply import Terms
+from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
 from ledger import cuts, first, promotion, publications, releases

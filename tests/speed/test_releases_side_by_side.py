@@ -8,9 +8,11 @@ from threading import Event, Thread
 import pytest
 from pyspark.sql import SparkSession
 
-from batch import apply, archive, recompute
-from batch.apply import Terms
-from batch.session import Run
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.release import apply
+from batch.release.apply import Terms
+from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
 from ledger import promotion, standing

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from batch.apply import Applied
+from batch.release.apply import Applied
 from cli.apply import lines
 from ledger.diffs import ReleaseDiff
 from ledger.publications import Publication

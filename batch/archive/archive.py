@@ -1,0 +1,270 @@
+"""Archive the log: copy what is new of every source into Delta, and decode it into events and quarantine.
+
+A run's range is in the ledger before anything is written, and each of the three tables takes it in one commit that carries the
+run's number. So a run that was killed anywhere is finished by the next one: nothing is lost, nothing is there twice.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from batch.archive import copy, decode
+from batch.archive.lineage import archiving
+from batch.runtime import delta_commits, spark_jobs
+from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, spans
+from batch.runtime.session import Lock, Run
+from batch.runtime.splits import cut, even_rows
+from infra import broker, kafka, spark
+from infra.lineage.runs import reporting
+from infra.logs.telling import bound
+from infra.spark_failures import broker_away
+from ledger import archive, delta, first, gaps, losses, releases
+from ledger.counts import Counts, plus
+from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
+from ledger.place import Place
+from ledger.positions import LOG_START, Position, ranges, upper
+from ledger.releases import Release
+from ledger.standing import Followed
+from ledger.tables import Tables
+from views import project
+from views.errors import TandemError
+from views.project import Project
+from views.ranges import Offsets, Ranges
+from views.source import REJECTS_SCHEMA, Source, events_schema
+
+APPEND_TIME: Final = "_append_time"
+
+_SLICE_ROWS: Final = 1_000_000
+_FEW_ROWS: Final = 50_000
+_BROKER_WAIT_S: Final = 120
+_COPY_PAUSES_S: Final = (1, 5, 15, 60)
+
+
+class ImportUnfinished(TandemError):
+    """An archive that waits for the rest of an import."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """What was done for one source: how far its archive reaches, what became of the new records, gaps found on the way."""
+
+    source: str
+    end: Position
+    counts: Counts
+    gaps: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The log of one source, as it can be asked for its offsets at any moment."""
+
+    source: Source
+    connection: kafka.Connection
+    topics: tuple[kafka.Topic, ...]
+    may_be_new: bool = False
+
+    @classmethod
+    def of(cls, source: Source, connection: kafka.Connection, *, may_be_new: bool) -> "_Log":
+        """The log as it is now. Raises NoTopic."""
+        return cls(source, connection, kafka.topics(connection, source.topics), may_be_new)
+
+    def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
+        """Raise LogChanged if a topic is not the one that was read up to here, unless it may be another."""
+        if not self.may_be_new:
+            now = kafka.topics(self.connection, self.source.topics)
+            refuse_new_topic({topic.name: topic.id for topic in now}, reached, known)
+
+    def starts(self) -> Offsets:
+        """The first offset that each partition still has, of the topics that have the names now."""
+        return kafka.starts(self.connection, kafka.topics(self.connection, self.source.topics))
+
+    def ends(self) -> Offsets:
+        """The offset after the last committed record of each partition."""
+        return kafka.ends(self.connection, kafka.topics(self.connection, self.source.topics))
+
+
+def run(
+    batch: Run, working_tree: Callable[[], Project], *, new_topic: bool = False, locks: Sequence[Lock] = ("archive",)
+) -> list[Archived]:
+    """Archive every source of the published release, finishing what an earlier run left; the first run publishes the project.
+
+    What is archived is decoded for releases that stand beside it, too.
+
+    A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it, also while it is still empty.
+    Waits for another run that holds one of the locks, which are taken in order. Raises TandemError.
+    """
+    live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
+    release = releases.load(batch.tables, live.release)
+    # Before Spark is started: a broker that is not there is told at once.
+    # A broker that is frozen for a while is waited for; one that refuses connections is told at once.
+    address = broker.address(batch.settings)
+    connection = kafka.connect(replace(address, timeout_s=max(address.timeout_s, _BROKER_WAIT_S)))
+    sources = project.load_files(release.files).sources
+    logs = [_Log.of(source, connection, may_be_new=new_topic) for source in sources.values()]
+    for lock in locks:
+        batch.hold(lock)
+    with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter:
+        archived = []
+        for log in logs:
+            with archiving(reporter, batch, release, log.source):
+                archived.append(_archive(batch, release, log))
+    for number in _followed(batch)[1:]:
+        archived += _beside(batch, releases.load(batch.tables, number), release, connection)
+    return archived
+
+
+def _followed(batch: Run) -> list[int]:
+    """The releases that are kept up, the live one first."""
+    return [state.release for state in Followed(batch.tables, batch.settings.keep.release_days).states(batch.now())]
+
+
+def _beside(batch: Run, release: Release, live: Release, connection: kafka.Connection) -> Iterator[Archived]:
+    """Do the same for a release that stands beside the live one: what that does not read, or reads otherwise."""
+    for name, source in project.load_files(release.files).sources.items():
+        if name not in live.sources:
+            yield _archive(batch, release, _Log.of(source, connection, may_be_new=False))
+        elif live.sources[name] != release.sources[name]:
+            decode_archived(batch, release, source)
+
+
+def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts]:
+    """Bring events and quarantine of the release's decoder to where the archive is; what each run added.
+
+    The caller holds the archive's lock. Needs no broker. Raises TandemError.
+    """
+    reached = archive.progress(batch.tables, source.name, release.sources[source.name]).archive
+    return [_decode(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= reached]
+
+
+def _archive(batch: Run, release: Release, log: _Log) -> Archived:
+    with bound(source=log.source.name, release=release.number):
+        return _archived(batch, release, log)
+
+
+def _archived(batch: Run, release: Release, log: _Log) -> Archived:
+    tables, source = batch.tables, log.source
+    counts, found = [], []
+    for run in _to_do(batch, release, log):
+        if not run.imported:
+            if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
+                _copy(batch, log, run)
+            found += _gaps(batch, log, run)
+        counts.append(_decode(batch, release, source, run))
+    return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
+
+
+def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
+    """The runs that are not finished; after them one for what is new in the log, its intent recorded, unless nothing is."""
+    tables, name = batch.tables, log.source.name
+    if any(run.imported for run in archive.unwritten(tables, name)):
+        raise ImportUnfinished(f"an import of source {name!r} was cut short; run `tandem import` again with the same folder")
+    yield from _unfinished(tables, release, log.source)
+    runs, names, known = archive.runs(tables, name), archive.topic_names(tables, name), archive.firsts(tables, name)
+    start = runs[-1].end if runs else LOG_START
+    starts, ends = log.starts(), log.ends()
+    # What was counted of a topic that is gone is a part of the log that no broker tells of: the run covers it, as a gap.
+    former = losses.counted_of_former(tables, name, releases=_followed(batch), present={topic for topic, _ in starts})
+    log.refuse_new_topic(upper(start, former), names)
+    _refuse_another_log(start, starts, ends)
+    topics = {topic.name: topic.id for topic in log.topics}
+    firsts = losses.first_offsets(starts, topics, known=known, names=names)
+    archive.name_topics(tables, name, topics, at=batch.now())
+    archive.record_firsts(tables, name, firsts, at=batch.now())
+    end = upper(start, Position.of(ends), former)
+    fresh = {partition: offset for partition, offset in {**known, **firsts}.items() if partition not in start}
+    # Also where no offset lies between: what follows the log stands at its end, and the archive must not stay behind that.
+    if start != end:
+        yield archive.intend(tables, name, start=start, end=end, firsts=fresh, by=batch.by, at=batch.now())
+
+
+def _unfinished(tables: Tables, release: Release, source: Source) -> list[archive.Run]:
+    finished = {summary.run for summary in archive.summaries(tables, source.name, release.sources[source.name])}
+    return [run for run in archive.runs(tables, source.name) if run.number not in finished]
+
+
+def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
+    """Copy into the archive what the log still has of the run's range."""
+    starts = log.starts()
+    there = Ranges.of(
+        {
+            partition: (min(end, max(start, starts[partition])), end)
+            for partition, ((start, end),) in ranges(run.start, run.end, run.firsts).intervals
+            if partition in starts
+        }
+    )
+    batch.say(f"{log.source.name}: copying {there.length} offsets")
+    options, name = spark.kafka_options(log.connection.address), log.source.name
+    for pause in (*_COPY_PAUSES_S, None):
+        try:
+            copy.copy(batch.session, options, log.topics, there, tables=batch.tables, source=name, run=run.number)
+        except spark_jobs.TaskFailed as failed:
+            # One commit holds all of it, so nothing of what failed is there.
+            if pause is None or failed.__cause__ is None or not broker_away(failed.__cause__):
+                raise
+            batch.say(f"{failed}; trying again in {pause} s")
+            time.sleep(pause)
+        else:
+            return
+
+
+def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
+    """Record as gaps what the archive lacks of the run and the log no longer has; their names.
+
+    What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
+    """
+    tables, name = batch.tables, log.source.name
+    starts, ends = log.starts(), log.ends()
+    log.refuse_new_topic(run.end, archive.topic_names(tables, name))
+    _refuse_another_log(run.end, starts, ends)
+    handle = delta.open_table(tables, tables.archive(name))
+    files = [] if handle is None else spans(handle, RECORDS)
+    whole = ranges(run.start, run.end, run.firsts)
+    missing = copy.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
+    if not missing.length:
+        return []
+    gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
+    batch.say(gap.way_on)
+    return [gap.name]
+
+
+def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> None:
+    """Raise LogChanged unless the log goes on from here; that its beginning has moved on is a gap, and another matter."""
+    refuse_changed_log(
+        {partition: max(offset, starts[partition]) for partition, offset in reached.items() if partition in starts},
+        firsts=starts,
+        ends=ends,
+    )
+
+
+def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> Counts:
+    """Decode a run's records from the archive, once, into the tables that lack it, and record what was found."""
+    tables, name, decoder = batch.tables, source.name, release.sources[source.name]
+    records = delta.open_table(tables, tables.archive(name))
+    covered = ranges(run.start, run.end, run.firsts)
+    files = [] if records is None else spans(records, RECORDS)
+    rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
+    events = delta_commits.make_table(
+        tables,
+        tables.events(name, decoder),
+        events_schema(source),
+        bounded=list(dict.fromkeys((*EVENTS.names, APPEND_TIME, source.event_time))),
+    )
+    quarantine = delta_commits.make_table(tables, tables.quarantine(name, decoder), REJECTS_SCHEMA, bounded=RECORDS.names)
+    work = decode.Decoding(
+        release.files,
+        name,
+        Place.of(tables, tables.archive(name)),
+        Place.of(tables, tables.events(name, decoder)),
+        Place.of(tables, tables.quarantine(name, decoder)),
+    )
+    decoded = decode.decode(batch.session, work, cut(files, covered, rows=rows))
+    holes = covered.length - decoded.records
+    counts = Counts(decoded.event_rows, decoded.quarantined, holes, further=decoded.further, others=decoded.others)
+    refuse_unclosed(covered, counts)
+    if counts.holes < 0:
+        raise Unclosed(f"the archive of source {name!r} holds {decoded.records} records in {covered.length} offsets")
+    delta_commits.add_files(events, decoded.events, transaction=(archive.APP_ID, run.number))
+    delta_commits.add_files(quarantine, decoded.rejects, transaction=(archive.APP_ID, run.number))
+    archive.finish(tables, name, decoder, run.number, counts=counts, newest=decoded.newest, at=batch.now())
+    return counts

@@ -1,0 +1,65 @@
+"""Positions of events that are not to be counted: written by the search for duplicates, honoured where events are folded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from batch.runtime.file_ranges import EVENTS
+from batch.runtime.scan import within
+from ledger.place import Place
+from views.log_order import Places, places
+from views.ranges import Partition, Ranges
+
+
+@dataclass(frozen=True)
+class Drops:
+    """What to drop by partition: `views.log_order.places`, sorted."""
+
+    places: Mapping[Partition, Places] = field(default_factory=dict, hash=False)
+
+    def keep(self, events: pa.Table) -> pa.Table:
+        """The events that are to be counted. They hold their positions, unless there is nothing to drop."""
+        if not self.places:
+            return events
+        found = places(events)
+        dropped = np.zeros(events.num_rows, dtype=bool)
+        for partition, listed in self.places.items():
+            dropped |= _in_partition(events, partition) & contained(found, listed)
+        return events.filter(pa.array(~dropped))
+
+
+def read_drops(scratch: Place, files: Sequence[str], ranges: Ranges) -> Drops:
+    """The positions within the ranges, of all that the files list; only these are held."""
+    scratch_files = scratch.file_system()
+    found = []
+    for path in files:
+        with scratch_files.open_input_file(path) as source:
+            for batch in pq.ParquetFile(source).iter_batches(use_threads=False):
+                listed = pa.Table.from_batches([batch])
+                found.append(listed.filter(within(listed, EVENTS, ranges)))
+    if not found:
+        return Drops()
+    listed = pa.concat_tables(found)
+    there = ((partition, listed.filter(pa.array(_in_partition(listed, partition)))) for partition, _ in ranges.intervals)
+    return Drops({partition: np.sort(places(dropped)) for partition, dropped in there if dropped.num_rows})
+
+
+def _in_partition(events: pa.Table, partition: Partition) -> npt.NDArray[np.bool_]:
+    topic, number = partition
+    there = pc.and_(pc.equal(events[EVENTS.topic], topic), pc.equal(events[EVENTS.partition], number))
+    within_it: npt.NDArray[np.bool_] = there.to_numpy()
+    return within_it
+
+
+def contained(values: Places, among: Places) -> npt.NDArray[np.bool_]:
+    """Per value, whether it is among sorted others."""
+    if not len(among):
+        return np.zeros(len(values), dtype=bool)
+    places = np.minimum(np.searchsorted(among, values), len(among) - 1)
+    found: npt.NDArray[np.bool_] = among[places] == values
+    return found

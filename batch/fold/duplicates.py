@@ -1,0 +1,278 @@
+"""Find the positions of duplicate events, exactly, over all history, in bounded memory.
+
+Two events are copies only if a 64-bit hash of their identity and event time is equal. So only hashes travel first: eight
+bytes an event, spread by hash over buckets that sort them. If none occurs twice, no event has a copy, and that is a proof,
+for equal identities have equal hashes. The few events whose hash does occur twice travel whole, by hash, and the kernel's
+`unique` decides among them; strangers whose hashes met by chance are told apart there.
+
+Where only the newest stretch of the log is searched, the hashes of what came before do not travel: each task compares its
+part of the history with those of the new events, and gives the few events that match.
+
+Both steps take what comes in pieces and keep of it what differs, so that an event sent a million times costs no more than
+one sent twice.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from functools import partial
+from math import ceil
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from batch.fold.dropped_positions import contained
+from batch.runtime import spark_jobs
+from batch.runtime.file_ranges import EVENTS
+from batch.runtime.parquet_writer import TableFile
+from batch.runtime.scan import scan, within
+from batch.runtime.splits import Slice
+from ledger.place import Place
+from views import engine, kernel, project
+from views.ranges import Ranges
+from views.source import Source, events_schema, position_columns
+from views.unique import contents, identity_columns
+from views.wire import from_ipc, to_ipc
+
+Hashes = npt.NDArray[np.uint64]
+Piece = TypeVar("Piece", bound=Sized)
+
+HASHES: Final = 8_000_000
+"""How many hashes one bucket is meant to hold."""
+EVENTS_HELD: Final = 500_000
+"""How many whole events."""
+
+_SCAN_ROWS: Final = 1 << 20
+_TABLE: Final = "batch_identities"
+_ROW: Final = "_row"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a task needs: the release's files and the source in them, where events are, and where scratch files go.
+
+    `generations` are the ids of the source's topics, the oldest first. `searched` is the stretch of the log whose events are
+    searched, where that is not all of it: what lies outside has been searched before.
+    """
+
+    definitions: Mapping[str, bytes] = field(hash=False)
+    source: str
+    events: Place
+    scratch: Place
+    generations: tuple[str, ...] = ()
+    searched: Ranges | None = None
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """`files` in the scratch place list the positions to drop; how many, and how many differed from the event kept.
+
+    `displaced` are events of the history that a new copy comes before in the order of the log, though they were counted;
+    `contested` are those among them whose content differs from that copy's.
+    """
+
+    files: tuple[str, ...] = ()
+    duplicates: int = 0
+    conflicts: int = 0
+    displaced: int = 0
+    contested: int = 0
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A scratch file of the hashes of one bucket that occur more than once, and how many events have them."""
+
+    file: str
+    events: int
+
+
+@dataclass(frozen=True)
+class _Met:
+    """A scratch file of events of the history whose hash a new event has, and one of these hashes."""
+
+    events: str
+    hashes: Repeated
+
+
+def find(
+    session: SparkSession, search: Search, slices: Sequence[Slice], *, history: Sequence[Slice] = (), parallelism: int
+) -> Duplicates:
+    """The duplicates among the events of the slices, and of events of the history. Raises jobs.TaskFailed."""
+    buckets = max(parallelism, ceil(sum(part.rows for part in slices) / HASHES))
+    found = spark_jobs.each_then(session, partial(_hashes, search, buckets), partial(repeated_hashes, search), slices, buckets)
+    repeated = [one for one in found if isinstance(one, Repeated)]
+    new = tuple(one for one in found if isinstance(one, str))
+    met = [one for one in spark_jobs.each(session, partial(_met, search, new), history) if one] if new else []
+    repeated += [one.hashes for one in met]
+    if not repeated:
+        return Duplicates()
+    files = tuple(one.file for one in repeated)
+    buckets = max(parallelism, ceil(sum(one.events for one in repeated) / EVENTS_HELD))
+    suspects = [*slices, *(one.events for one in met)]
+    decided = spark_jobs.each_then(
+        session, partial(_suspects, search, files, buckets), partial(judged, search), suspects, buckets
+    )
+    return Duplicates(
+        files=tuple(file for one in decided for file in one.files),
+        duplicates=sum(one.duplicates for one in decided),
+        conflicts=sum(one.conflicts for one in decided),
+        displaced=sum(one.displaced for one in decided),
+        contested=sum(one.contested for one in decided),
+    )
+
+
+def _hashes(search: Search, buckets: int, part: Slice) -> Iterator[tuple[int, bytes]]:
+    """The hashes of a slice's events, by bucket."""
+    columns = identity_columns(project.load_files(search.definitions).sources[search.source])
+    for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
+        hashes = _hashed(events, columns)
+        places = hashes % np.uint64(buckets)
+        order = np.argsort(places, kind="stable")
+        there, starts = np.unique(places[order], return_index=True)
+        for bucket, some in zip(there.tolist(), np.split(hashes[order], starts[1:]), strict=True):
+            yield bucket, some.tobytes()
+
+
+def repeated_hashes(search: Search, pieces: Iterator[bytes]) -> Iterator[Repeated | str]:
+    """The hashes of a bucket that occur more than once and, for a search with a history, a scratch file of all."""
+    held = often = np.empty(0, np.uint64)
+    events = 0
+    for some in _together((np.frombuffer(piece, np.uint64) for piece in pieces), HASHES):
+        events += sum(map(len, some))
+        hashes = np.sort(np.concatenate([held, *some]))
+        again = np.concatenate([[False], hashes[1:] == hashes[:-1]])
+        often = np.union1d(often, hashes[again])
+        held = hashes[~again]
+    if len(often):
+        yield Repeated(_stored(search, pa.table({"hash": often})), events - len(held) + len(often))
+    if search.searched is not None and len(held):
+        yield _stored(search, pa.table({"hash": held}))
+
+
+def _met(search: Search, new: Sequence[str], part: Slice) -> _Met | None:
+    """The events of a slice of the history whose hash is among those of the new events."""
+    source = project.load_files(search.definitions).sources[search.source]
+    columns = identity_columns(source)
+    among = _read_hashes(search, new)
+    common = np.empty(0, np.uint64)
+    for events in scan(search.events, part, EVENTS, columns, rows=_SCAN_ROWS):
+        hashes = _hashed(events, columns)
+        common = np.union1d(common, hashes[contained(hashes, among)])
+    if not len(common):
+        return None
+    chosen = [
+        events.filter(pa.array(contained(_hashed(events, columns), common)))
+        for events in scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
+    ]
+    events = pa.concat_tables(chosen)
+    # As many new events may match as old ones: each bucket of suspects is made for both.
+    return _Met(_stored(search, events), Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
+
+
+def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
+    """The whole events of a slice, or of a scratch file, whose hash occurs more than once, by bucket."""
+    source = project.load_files(search.definitions).sources[search.source]
+    columns, often = identity_columns(source), _read_hashes(search, files)
+    for events in _events(search, source, part):
+        hashes = _hashed(events, columns)
+        suspect = contained(hashes, often)
+        chosen, places = events.filter(pa.array(suspect)), hashes[suspect] % np.uint64(buckets)
+        for bucket in np.unique(places).tolist():
+            yield bucket, to_ipc(chosen.filter(pa.array(places == bucket)))
+
+
+def _events(search: Search, source: Source, part: Slice | str) -> Iterator[pa.Table]:
+    if isinstance(part, Slice):
+        yield from scan(search.events, part, EVENTS, events_schema(source).names, rows=_SCAN_ROWS // 4)
+    else:
+        yield pq.read_table(part, filesystem=search.scratch.file_system(), use_threads=False).cast(events_schema(source))
+
+
+def judged(search: Search, pieces: Iterator[bytes]) -> Iterator[Duplicates]:
+    """Which of a bucket's suspects are duplicates, of those that are searched; the others are what they are copies of."""
+    source = project.load_files(search.definitions).sources[search.source]
+    first = partial(kernel.unique, source, generations=search.generations)
+    before = fresh = events_schema(source).empty_table()
+    old = both = contents(source, before)
+    duplicates = 0
+    place = list(position_columns(source))
+    file = TableFile(search.scratch, before.select(place).schema)
+    with file:
+        for some in _together(map(from_ipc, pieces), EVENTS_HELD):
+            suspects = pa.concat_tables(some).combine_chunks()
+            history, new = _parted(suspects, search.searched)
+            both = contents(source, pa.concat_tables([both, suspects.select(both.column_names)]))
+            old = contents(source, pa.concat_tables([old, history.select(old.column_names)]))
+            before = first(pa.concat_tables([before, history]).combine_chunks()).events
+            candidates = pa.concat_tables([fresh, new]).combine_chunks()
+            result = first(candidates)
+            file.write(_without(source, candidates, result.events).select(place))
+            fresh, duplicates = result.events, duplicates + result.duplicates
+        kept = first(fresh, before)
+        file.write(_without(source, fresh, kept.events).select(place))
+    winners = first(pa.concat_tables([before, fresh]).combine_chunks()).events
+    displaced = _without(source, before, winners)
+    if file.written is not None or displaced.num_rows:
+        yield Duplicates(
+            files=() if file.written is None else (file.written.path,),
+            duplicates=duplicates + kept.duplicates,
+            conflicts=both.num_rows - winners.num_rows - (old.num_rows - before.num_rows),
+            displaced=displaced.num_rows,
+            contested=first(pa.concat_tables([displaced, winners]).combine_chunks()).conflicts,
+        )
+
+
+def _parted(suspects: pa.Table, searched: Ranges | None) -> tuple[pa.Table, pa.Table]:
+    """The events that have been searched before, and the others."""
+    if searched is None:
+        return suspects.slice(0, 0), suspects
+    new = within(suspects, EVENTS, searched)
+    return suspects.filter(pc.invert(new)), suspects.filter(new)
+
+
+def _without(source: Source, events: pa.Table, others: pa.Table) -> pa.Table:
+    """The events that are not among others, by position."""
+    place = list(position_columns(source))
+    numbered = events.select(place).append_column(_ROW, pa.array(np.arange(events.num_rows)))
+    left = numbered.join(others.select(place), keys=place, join_type="left anti", use_threads=False)
+    return events.take(left[_ROW])
+
+
+def _stored(search: Search, table: pa.Table) -> str:
+    """A scratch file of the table, which has rows."""
+    file = TableFile(search.scratch, table.schema)
+    with file:
+        file.write(table)
+    assert file.written is not None
+    return file.written.path
+
+
+def _read_hashes(search: Search, files: Sequence[str]) -> Hashes:
+    """The hashes of scratch files, sorted."""
+    scratch = search.scratch.file_system()
+    tables = [pq.read_table(file, filesystem=scratch, use_threads=False) for file in files]
+    hashes: Hashes = np.sort(pa.concat_tables(tables)["hash"].to_numpy())
+    return hashes
+
+
+def _together(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
+    """Pieces in lists of at least so much, the last one apart."""
+    held: list[Piece] = []
+    for piece in pieces:
+        held.append(piece)
+        if sum(map(len, held)) >= most:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _hashed(events: pa.Table, columns: Sequence[str]) -> Hashes:
+    """A hash per event of its identity and event time; equal values have equal hashes wherever they are computed."""
+    names = ", ".join(engine.quoted(name) for name in columns)
+    hashes: Hashes = engine.query(f"SELECT hash({names}) AS h FROM {_TABLE}", {_TABLE: events})["h"].to_numpy()
+    return hashes

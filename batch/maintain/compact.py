@@ -1,0 +1,103 @@
+"""Make few files of many in the tables of the log: archive, events and quarantine, each row where the log has it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from batch.runtime.file_ranges import Columns, Span, spans
+from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
+from batch.runtime.scan import scan
+from batch.runtime.splits import Slice, cut
+from ledger import delta
+from ledger.place import Place
+from ledger.positions import Position
+from ledger.tables import Tables
+from views.errors import TandemError
+from views.ranges import Partition, Ranges
+
+_STATISTICS: Final = "delta.dataSkippingStatsColumns"
+
+
+class RowsLost(TandemError):
+    """What was rewritten is not what there was; nothing was committed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The files `old` are rewritten as one file for each of the slices, which have all of their rows."""
+
+    old: frozenset[str]
+    slices: tuple[Slice, ...]
+
+
+def compact(tables: Tables, address: str, where: Columns, end: Position, *, file_bytes: int, at: datetime) -> tuple[int, int]:
+    """Rewrite small neighbouring files as files of about `file_bytes`, in one commit; how many there were, how many are now.
+
+    `end` is the end of the log that the table has rows of. Files that are taken out stay on disk for those who read them.
+    Killed anywhere, it leaves files that are in no table. For the table's one writer. Raises Conflict, Unwritable, RowsLost.
+    """
+    handle = delta.open_table(tables, address)
+    files = [] if handle is None else spans(handle, where)
+    found = plan(files, end, file_bytes=file_bytes)
+    if handle is None or not found.old:
+        return 0, 0
+    schema = pa.schema(handle.schema().to_arrow())
+    configured = handle.metadata().configuration.get(_STATISTICS) or ""
+    bounded = list(dict.fromkeys((*where.names, *filter(None, configured.split(",")))))
+    written = []
+    for part in found.slices:
+        with TableFile(Place.of(tables, address), schema, bounded) as file:
+            for rows in scan(Place.of(tables, address), part, where, schema.names, rows=GROUP_ROWS):
+                file.write(rows)
+        written += [file.written] if file.written else []
+    _refuse_lost(address, [file for file in files if file.path in found.old], written)
+    moved = [replace(file.add_action(), data_change=False) for file in written]
+    delta.conditional_exchange(handle, found.old, moved, at=at)
+    return len(found.old), len(written)
+
+
+def plan(files: Sequence[Span], end: Position, *, file_bytes: int) -> Plan:
+    """What to rewrite: files of less than half of `file_bytes` that have such a neighbour on some partition.
+
+    A new file has rows of one partition, from a stretch of it in which no file stays.
+    """
+    rows = sum(file.rows for file in files)
+    small = {file.path for file in files if 2 * file.size < file_bytes}
+    old = frozenset(
+        file.path for partition in end for run in _runs(files, partition, end[partition], small) if len(run) > 1 for file in run
+    )
+    wanted = max(1, round(file_bytes * rows / max(1, sum(file.size for file in files))))
+    slices = tuple(
+        part
+        for partition in end
+        for run in _runs(files, partition, end[partition], old)
+        for part in _slices(run, partition, wanted)
+    )
+    return Plan(old, slices) if len(slices) < len(old) else Plan(frozenset(), ())
+
+
+def _runs(files: Sequence[Span], partition: Partition, end: int, chosen: set[str] | frozenset[str]) -> Iterator[list[Span]]:
+    """Stretches of neighbouring chosen files of a partition, in the order of the log."""
+    run: list[Span] = []
+    for file in sorted((file for file in files if file.overlap(partition, (0, end))), key=lambda file: file.offsets):
+        if file.path in chosen:
+            run.append(file)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _slices(run: Sequence[Span], partition: Partition, rows: int) -> list[Slice]:
+    low, high = min(file.offsets[0] for file in run), max(file.offsets[1] for file in run)
+    return cut(run, Ranges.of({partition: (low, high)}), rows=rows)
+
+
+def _refuse_lost(address: str, old: Sequence[Span], new: Sequence[Written]) -> None:
+    before, after = sum(file.rows for file in old), sum(file.rows for file in new)
+    if before != after:
+        raise RowsLost(f"{len(old)} files of table {address} have {before} rows by its log, but {after} were read; restore it")

@@ -1,0 +1,138 @@
+"""The upkeep of all tables but the realtime ones, whose owner is the speed layer: compact, expire, vacuum.
+
+A file goes in two steps: it is taken out of its table, and deleted `keep.file_hours` later, when nobody reads it any more. A
+batch version is taken out once no publication names it that is retained or was live within these hours. So a reader
+finishes what it has begun, and a killed run leaves every table readable; the next one goes on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from batch.maintain import compact, expire
+from batch.runtime import scratch
+from batch.runtime.exclusive import alone
+from batch.runtime.file_ranges import EVENTS, RECORDS, Columns
+from infra.settings import Settings
+from ledger import archive, delta, publications, releases, standing
+from ledger.delta import Freed
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.standing import Followed
+from ledger.tables import Tables
+
+_LOCKS: Final = ("views", "archive")
+"""In the order in which a recompute takes them."""
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What was done for one table: `compacted` files became `into`, `expired` were taken out, `freed` were deleted."""
+
+    table: str
+    compacted: int = 0
+    into: int = 0
+    expired: int = 0
+    freed: Freed = field(default_factory=Freed)
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """The publications that can be asked, what was done for each table, and tables and scratch files that went whole."""
+
+    retained: tuple[int, ...]
+    tables: tuple[Upkeep, ...]
+    discarded: tuple[str, ...]
+    scratch: Freed
+
+    @property
+    def freed(self) -> Freed:
+        """All files that were deleted."""
+        each = [*(table.freed for table in self.tables), self.scratch]
+        return Freed(sum(freed.files for freed in each), sum(freed.bytes for freed in each))
+
+
+def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str], None]) -> Maintained:
+    """Keep the tables up, as the one process that writes them: archive and recompute wait. Raises TandemError."""
+    with alone(settings, *_LOCKS, what="tandem maintain", now=now, say=say) as tables:
+        return _maintain(tables, settings, now())
+
+
+def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
+    # Read before what is kept, so that nothing is known here which is missed there.
+    stored, history, records = releases.every(tables), publications.history(tables), standing.records(tables)
+    keep = settings.keep
+    since = at - max(timedelta(days=keep.days), timedelta(hours=keep.file_hours))
+    # For so long after its last day somebody may still write to a release's tables, or read them.
+    days = keep.release_days + keep.file_hours / 24
+    kept = Followed(tables, days=days).retained(at, publications=keep.publications, since=since)
+    if not kept:
+        # Nobody can tell what is needed; where the publications themselves were lost, that is everything.
+        return Maintained((), (), (), scratch.clear(tables))
+    recent = [*kept, *(record.state for record in records if record.state.at > since)]
+    named = {state.release for state in recent}
+    # One that is young may be on its way to be applied.
+    needed = [release for release in stored if release.number in named or release.at > since]
+    states = [*history, *(record.state for record in records)]
+    discarded = expire.discard_unneeded(tables, stored, states, needed=needed, kept=recent)
+    done = [
+        *_logs(tables, needed, settings, at),
+        *_views(tables, expire.view_tables(tables, needed, recent), kept, settings, at),
+        *_journals(tables, needed, settings),
+    ]
+    return Maintained(
+        retained=tuple(each.number for each in publications.whole(tables, history) if each in kept),
+        tables=tuple(done),
+        discarded=tuple(_name(tables, folder) for folder in discarded),
+        scratch=scratch.clear(tables),
+    )
+
+
+def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetime) -> Iterator[Upkeep]:
+    for source in dict.fromkeys(name for release in needed for name in release.sources):
+        known = archive.runs(tables, source)
+        if not known:
+            continue
+        addresses: dict[str, Columns] = {tables.archive(source): RECORDS}
+        for release in needed:
+            if decoder := release.sources.get(source):
+                addresses |= {tables.events(source, decoder): EVENTS, tables.quarantine(source, decoder): RECORDS}
+        for address, where in addresses.items():
+            size = settings.batch.task_mb << 20
+            compacted, into = compact.compact(tables, address, where, known[-1].end, file_bytes=size, at=at)
+            yield Upkeep(_name(tables, address), compacted, into, freed=_sweep(tables, address, settings))
+
+
+def _views(tables: Tables, addresses: list[str], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
+    for address in addresses:
+        expired = expire.expire(tables, address, kept, at=at)
+        yield Upkeep(_name(tables, address), expired=expired, freed=_sweep(tables, address, settings))
+
+
+def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iterator[Upkeep]:
+    """Journals make few files of many by themselves, and leave the many on disk."""
+    decoders = dict.fromkeys(pair for release in needed for pair in release.sources.items())
+    names = [
+        ("releases",),
+        ("publications",),
+        ("standing",),
+        ("diffs",),
+        ("gaps",),
+        ("audits",),
+        ("rates",),
+        *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics")),
+        *(("summaries", *pair) for pair in decoders),
+    ]
+    for address in (tables.control(*name) for name in names):
+        yield Upkeep(_name(tables, address), freed=_sweep(tables, address, settings))
+
+
+def _sweep(tables: Tables, address: str, settings: Settings) -> Freed:
+    handle = delta.open_table(tables, address)
+    return Freed() if handle is None else delta.sweep(handle, hours=settings.keep.file_hours)
+
+
+def _name(tables: Tables, address: str) -> str:
+    return str(Path(address).relative_to(Path(tables.root).absolute()))

@@ -1,0 +1,1 @@
+"""Plan, build, audit and publish batch views up to a new cut."""

@@ -1,0 +1,83 @@
+"""A run's audits: what differs from what was served, why, and whether the run may publish in spite of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from batch.fold.columns import sees_positions
+from batch.recompute.served_state import Served
+from ledger.audits import Audit, Figures, Obstacle
+from ledger.counts import Counts
+from views.cause import cause
+from views.compare import Example, MeasureDifference, tolerance
+from views.errors import TandemError
+from views.view import View
+
+
+class Unexplained(TandemError):
+    """What was served differs from what the batch found, and nothing that is known explains it."""
+
+
+def audits(
+    views: Mapping[str, View],
+    against: Served | Obstacle,
+    differences: Mapping[str, Sequence[MeasureDifference]],
+    *,
+    copies: Mapping[str, int],
+    like: Audit,
+) -> Iterator[Audit]:
+    """The audits of the views of a source; `like` has what all of them share.
+
+    `copies` says, by view, how many events at most only one of the layers counted because of copies (`told_apart`).
+    """
+    for name, view in views.items():
+        if not isinstance(against, Served):
+            yield replace(like, view=name, obstacle=against)
+            continue
+        for one in differences[name]:
+            yield replace(like, view=name, measure=one.measure, figures=figures(view, one, copies=copies[name]))
+
+
+def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:
+    """How many events, at most, only one of two computations of a view over a range counts, because of the copies `found` there.
+
+    `beyond` is how many more events one of them counted; None where nobody knows. Of copies that differ each may count another
+    one, of equal ones too where a view sees which it is; then there is an event that only one counts, and another one that only
+    the other does.
+    """
+    if beyond is None:
+        return 2 * found.duplicates
+    return abs(beyond) + 2 * (found.duplicates if sees_positions(view) else found.conflicts)
+
+
+def refuse_unexplained(found: Sequence[Audit]) -> None:
+    """Raise Unexplained, naming the first difference that has no cause, if there is one."""
+    bad = [(audit, audit.figures) for audit in found if audit.figures is not None and audit.figures.cause == "unexplained"]
+    if not bad:
+        return
+    audit, figures = bad[0]
+    example = dict(figures.examples[0])
+    raise Unexplained(
+        f"view {audit.view!r}, measure {audit.measure!r}: {figures.differ} of {figures.rows} answers that were served from "
+        f"{audit.start} to {audit.end} differ from what the batch found, and nothing explains it; of {example['row']} "
+        f"{example['served']!r} was served and {example['found']!r} was found; {len(bad)} measures differ so, and publication "
+        f"{audit.served} stays; `tandem audit` shows them all, and --publish-anyway publishes what the batch found"
+    )
+
+
+def figures(view: View, one: MeasureDifference, *, copies: int) -> Figures:
+    """A measure's difference as it is recorded, with its cause."""
+    return Figures(
+        rows=one.rows,
+        unequal=one.unequal,
+        differ=one.differ,
+        largest=one.largest,
+        mean=one.mean,
+        smape=one.smape,
+        tolerance=tolerance(view, one.measure),
+        cause=cause(view, one, copies=copies),
+        examples=tuple(map(_example, one.examples)),
+    )
+
+
+def _example(example: Example) -> dict[str, object]:
+    return {"row": dict(example.row), "served": example.served, "found": example.found, "only": example.only}

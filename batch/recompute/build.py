@@ -1,0 +1,212 @@
+"""Build batch views of one release up to a cut: the files of one batch version, which nobody reads until a state names it."""
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from batch.fold.fold import VERSION
+from batch.recompute import audit, estimate, plan
+from batch.recompute.cut import take_cut
+from batch.recompute.estimate import Expected
+from batch.recompute.plan import Kind, Request, Step
+from batch.recompute.rebuild import SERVED, BatchViews, Below, Displaced, build
+from batch.recompute.served_state import Served, served
+from batch.runtime import delta_commits, scratch
+from batch.runtime.session import Run
+from infra.logs.telling import bound
+from ledger import archive, rates
+from ledger.audits import Audit, Obstacle
+from ledger.counts import NOTHING, Counts, plus
+from ledger.gaps import Gap
+from ledger.parts import Part
+from ledger.place import Place
+from ledger.positions import LOG_START, Position, distance
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.repaired import repaired
+from views.additive import same_events
+from views.project import Project
+from views.source import Source
+from views.view import state_schema
+from views.windows import WINDOW_COLUMNS
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is being built: a release, of which `base` is the newest state, under one new batch version.
+
+    With `audited` the release is live, and what is found is compared with what was served.
+    """
+
+    batch: Run
+    base: Publication
+    release: Release
+    definitions: Project
+    request: Request
+    gaps: tuple[Gap, ...]
+    audited: bool = False
+    version: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", _new_version(self.batch))
+
+    @property
+    def scratch(self) -> Place:
+        """Where tasks leave files for each other."""
+        return scratch.scratch(self.batch.tables)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done for a source: so many events of `[start, cut)` folded into views, in so many seconds.
+
+    `ahead` is what was expected before, `written` the bytes of view data.
+    """
+
+    source: str
+    kind: Kind
+    start: Position
+    cut: Position
+    views: tuple[str, ...]
+    events: int
+    seconds: float
+    ahead: Expected
+    written: int
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built of a source; `kept` are the parts of each view that stay before the new one."""
+
+    done: Done
+    kept: Mapping[str, tuple[Part, ...]]
+    views: BatchViews
+    audits: tuple[Audit, ...]
+
+
+def _new_version(batch: Run) -> int:
+    """A batch version: unique without asking any table for the last one, later ones larger, exact in a double (53 bits)."""
+    return (int(batch.now().timestamp() * 1000) << 10) | secrets.randbits(10)
+
+
+def build_all(work: Work, steps: Sequence[Step]) -> list[Built]:
+    """Do the steps; of one for which the log has nothing new, nothing.
+
+    Files are part of no table until `commit`. Raises TandemError.
+    """
+    scratch.clear(work.batch.tables)
+    try:
+        return [one for one in (_build(work, step) for step in steps) if one is not None]
+    finally:
+        scratch.clear(work.batch.tables)
+
+
+def _build(work: Work, step: Step) -> Built | None:
+    """Do a step; None if there is nothing new in the log."""
+    with bound(source=step.source, views=list(step.views), release=work.release.number):
+        return _built(work, step)
+
+
+def _built(work: Work, step: Step) -> Built | None:
+    batch, source = work.batch, work.definitions.sources[step.source]
+    cut = _cut(work, source) if step.cut is None else step.cut
+    if step.kind == "incremental":
+        if cut == step.start:
+            batch.say(f"{source.name}: nothing was archived since the published cut")
+            return None
+        try:
+            return _fold(work, step, cut)
+        except Displaced as displaced:
+            batch.say(f"{source.name}: {displaced}; everything below the cut is folded")
+            step = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
+    return _fold(work, step, cut)
+
+
+def _cut(work: Work, source: Source) -> Position:
+    end = archive.end(work.batch.tables, source.name, work.release.sources[source.name])
+    if not end.offsets:
+        work.batch.say(f"{source.name}: nothing is archived yet, so there is nothing to fold; `tandem archive` comes first")
+    return take_cut(work.batch, work.release.number, source.name, end)
+
+
+def _fold(work: Work, step: Step, cut: Position) -> Built:
+    """Build the step's views up to the cut."""
+    batch, source, began = work.batch, work.definitions.sources[step.source], time.monotonic()
+    new = distance(step.start, cut)
+    merged: dict[str, tuple[Part, ...]] = dict.fromkeys(step.views, ())
+    if step.kind == "incremental":
+        merged = {name: plan.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
+    ahead = estimate.expected(
+        batch.tables,
+        source,
+        work.release.sources[source.name],
+        kind=estimate.RAW if work.request.raw else step.kind,
+        views=len(merged),
+        start=step.start,
+        end=cut,
+        windows=work.request.windows,
+    )
+    batch.say(f"{source.name}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
+    for name, gained in step.gained.items():
+        batch.say(f"{name}: of its measures only the new ones are folded ({', '.join(gained.measures)}); the others are there")
+    against = served(batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
+    below = Below(
+        work.release,
+        source,
+        step.start,
+        cut,
+        merged,
+        work.version,
+        work.request.raw,
+        work.request.windows,
+        against if isinstance(against, Served) else None,
+        gained=step.gained,
+        live=work.base.views,
+    )
+    views = build(batch, below, work.scratch)
+    if whole := sorted(name for name, gained in step.gained.items() if not _extends(work, step, views, name)):
+        batch.say(f"{source.name}: of {', '.join(whole)} not the same events count as before; all measures are folded")
+        return _fold(work, replace(step, gained={}), cut)
+    kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
+    written = sum(file.file.size for file in views.files)
+    seconds = time.monotonic() - began
+    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, seconds, ahead, written)
+    rates.record(batch.tables, ahead.took(done.seconds, at=batch.now()))
+    return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
+
+
+def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:
+    """Whether the new measures of a view count the events that the others do (views.additive)."""
+    same = same_events(step.gained[name].rejected, views.rejected[name])
+    return same and views.counts.events == work.base.counts[step.source].events and name not in views.unlike
+
+
+def _audited(work: Work, done: Done, against: Served | Obstacle, views: BatchViews) -> Iterator[Audit]:
+    """The audits of what was built."""
+    chosen, base = {name: work.definitions.views[name] for name in done.views}, work.base
+    copies = dict.fromkeys(chosen, 0)
+    if isinstance(against, Served) and (against.commits or against.end != done.cut):
+        before = base.counts.get(done.source, NOTHING)
+        below = plus(before, views.counts) if done.kind == "incremental" else views.counts
+        beyond = repaired(work.batch.tables, base, work.release.number, done.source, cut=done.cut, below=below)
+        found = Counts(
+            duplicates=max(0, below.duplicates - before.duplicates), conflicts=max(0, below.conflicts - before.conflicts)
+        )
+        copies = {name: audit.told_apart(view, found, beyond=beyond) for name, view in chosen.items()}
+    end = against.end if isinstance(against, Served) else done.cut
+    like = Audit(work.batch.now(), work.version, base.number, work.release.number, "", "", done.start, end)
+    return audit.audits(chosen, against, views.differences.get(SERVED, {}), copies=copies, like=like)
+
+
+def commit(work: Work, built: Sequence[Built]) -> None:
+    """Make the files part of the views' tables; nothing reads the new version until it is published."""
+    tables = work.batch.tables
+    files = [file for one in built for file in one.views.files]
+    for name in (name for one in built for name in one.kept):
+        schema = state_schema(work.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
+        address = work.base.views[name].address(tables, name)
+        handle = delta_commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
+        delta_commits.add_files(handle, [file.file for file in files if file.view == name])

@@ -1,0 +1,77 @@
+"""The state of a release that follows on what was built: which parts, cuts and counts it has from now on."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from batch.recompute.build import Built, Work
+from ledger.counts import NOTHING, add, plus
+from ledger.labels import Labels, labels_below
+from ledger.parts import Part
+from ledger.positions import Position
+from ledger.publications import Publication
+from ledger.repaired import repaired
+from views.watermark import Maxima
+from views.watermark import newest as united
+
+
+def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publication:
+    """What follows on `base`, the newest state of the release, whose parts were extended."""
+    cuts, views, counts = dict(base.cuts), dict(base.views), dict(base.counts)
+    rejected, newest, maxima = dict(base.rejected), dict(base.newest), dict(base.maxima)
+    watermarks, after_final, copies = dict(base.watermarks), dict(base.after_final), dict[str, int]()
+    for one in built:
+        name, done = one.done.source, one.done
+        rows: Counter[str] = Counter()
+        for file in one.views.files:
+            rows[file.view] += file.file.rows
+        for view, kept in one.kept.items():
+            part = Part(work.version, rows[view], done.cut, work.request.windows)
+            views[view] = replace(base.views[view], parts=(*kept, part))
+        extends = done.kind == "incremental"
+        if done.kind != "windows":
+            for view in one.kept:
+                rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
+        if not work.request.at_published_cut or name not in counts:
+            before = counts.get(name, NOTHING) if extends else NOTHING
+            maxima[name] = united([maxima.get(name, {}) if extends else {}, one.views.maxima])
+            labels = _labels(work, name, done.cut, maxima[name], base)
+            cuts[name], counts[name] = done.cut, replace(plus(before, one.views.counts), late=labels.late)
+            after_final |= labels.after_final
+            if labels.watermark is not None:
+                watermarks[name] = labels.watermark
+            found = repaired(work.batch.tables, base, work.release.number, name, cut=done.cut, below=counts[name])
+            copies |= {name: found} if found is not None else {}
+            known = newest.get(name) if extends else None
+            times = [found for found in (known, one.views.newest) if found is not None]
+            newest |= {name: max(times)} if times else {}
+    return replace(
+        base,
+        at=work.batch.now(),
+        by=work.batch.by,
+        kind="recompute",
+        cuts=cuts,
+        views=views,
+        counts=counts,
+        rejected=rejected,
+        newest=newest,
+        maxima=maxima,
+        watermarks=watermarks,
+        after_final=after_final,
+        repaired=copies,
+        gaps=tuple(dict.fromkeys((*base.gaps, *(gap.name for gap in work.gaps)))),
+        why="",
+    )
+
+
+def _labels(work: Work, source: str, cut: Position, maxima: Maxima, base: Publication) -> Labels:
+    release = work.release
+    return labels_below(
+        work.batch.tables,
+        base,
+        source,
+        cut,
+        views={name: release.views[name] for name, view in work.definitions.views.items() if view.source.name == source},
+        maxima=maxima,
+        idle=work.definitions.sources[source].idle,
+    )

@@ -1,0 +1,50 @@
+"""Where a recompute cuts the log: at a boundary that the speed layer has committed, or over a bridge where there is none."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from batch.runtime.session import Run
+from ledger import cuts
+from ledger.commit_files import spans_of
+from ledger.positions import Position
+from ledger.standing import cut_of
+from ledger.tiling import chain
+
+# A speed layer that is alive commits several times a second; one that has not moved for so long is taken for absent.
+_STILL_S: Final = 3.0
+_PATIENCE_S: Final = 30.0
+_EVERY_S: Final = 0.1
+
+
+def take_cut(
+    batch: Run, release: int, source: str, archive_end: Position, *, sleep: Callable[[float], None] = time.sleep
+) -> Position:
+    """Reserve the cut: once taken, all below it may be folded.
+
+    Waits a bounded time for a speed layer that is on its way to the archive's end. One that is absent or too far behind is
+    bridged; it then goes on from the cut.
+    """
+    _wait_for_speed(batch, release, source, archive_end, sleep)
+    return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=batch.by, at=batch.now())
+
+
+def _wait_for_speed(batch: Run, release: int, source: str, archive_end: Position, sleep: Callable[[float], None]) -> None:
+    waited = still = 0.0
+    reached = _reached(batch, release, source)
+    while reached is not None and not archive_end.at_or_below(reached) and still < _STILL_S and waited < _PATIENCE_S:
+        if not waited:
+            batch.say(f"{source}: waiting for the speed layer to reach the archive's end, at most {_PATIENCE_S:.0f} s")
+        sleep(_EVERY_S)
+        waited += _EVERY_S
+        now = _reached(batch, release, source)
+        still = still + _EVERY_S if now == reached else 0.0
+        reached = now
+
+
+def _reached(batch: Run, release: int, source: str) -> Position | None:
+    """Where the release's chain ends; None if no speed layer has ever claimed it."""
+    spans = spans_of(batch.tables, release, source)
+    if not any(span.kind == "epoch" for span in spans):
+        return None
+    return chain(spans, cut_of(batch.tables, release, source), across_bridges=True).end

@@ -1,0 +1,99 @@
+"""What a run is about to read, and how long the last runs say that it takes."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, spans, within_times
+from ledger import archive, delta, rates
+from ledger.parts import Windows
+from ledger.positions import LOG_START, Position, ranges
+from ledger.rates import Estimate, Rate
+from ledger.tables import Tables
+from views.counted import counted
+from views.source import Source
+
+RAW: Final = "raw"
+"""The kind of runs that read the archive itself."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is folded of a source into so many `views`: about so many `rows`, of so many `bytes` as they are stored."""
+
+    source: str
+    kind: str
+    views: int
+    rows: int
+    bytes: int
+    estimate: Estimate | None
+
+    @property
+    def words(self) -> str:
+        """It in words."""
+        read = counted(self.rows, "record" if self.kind == RAW else "event")
+        return f"about {read}, {size(self.bytes)}, into {counted(self.views, 'view')}; {told(self.estimate)}"
+
+    def took(self, seconds: float, *, at: datetime) -> Rate:
+        """What the journal of runs keeps of it once it is done."""
+        return Rate(at, self.source, self.kind, self.rows, self.bytes, self.views, seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of what is to be read, and of the estimate, whose seconds are null where there is none."""
+        about = self.estimate
+        return {
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "seconds": None if about is None else round(about.seconds, 1),
+            "runs": 0 if about is None else about.runs,
+        }
+
+
+def expected(
+    tables: Tables,
+    source: Source,
+    decoder: str,
+    *,
+    kind: str,
+    views: int,
+    end: Position,
+    start: Position = LOG_START,
+    windows: Windows | None = None,
+) -> Expected:
+    """What a run of this kind reads of `[start, end)`, by the statistics of the table's files. Raises Unreadable.
+
+    With `windows` only files that may have events of these times are read.
+    """
+    name = source.name
+    address, where = (tables.archive(name), RECORDS) if kind == RAW else (tables.events(name, decoder), EVENTS)
+    handle = delta.open_table(tables, address)
+    files = [] if handle is None else spans(handle, where, "" if kind == RAW else source.event_time)
+    if windows is not None and source.prepare is None:  # which may move events in time
+        files = within_times(files, *windows)
+    covered = ranges(start, end, archive.firsts(tables, name))
+    rows = rows_within(files, covered)
+    stored = sum(file.size * rows_within([file], covered) // max(1, file.rows) for file in files)
+    return Expected(name, kind, views, rows, stored, rates.estimate(rates.history(tables), name, kind, rows=rows, views=views))
+
+
+def size(number: int) -> str:
+    """Bytes for a person."""
+    value = float(number)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
+
+
+def told(estimate: Estimate | None) -> str:
+    """An estimate for a person."""
+    if estimate is None:
+        return "there is no estimate yet, because no run like it has been timed"
+    runs, rows = counted(estimate.runs, "run"), counted(estimate.largest, "row")
+    return f"estimated {duration(estimate.seconds)}, from {runs} of up to {rows}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time for a person."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,134 @@
+"""Recompute batch views from the log, and publish them together with their cut.
+
+A full run folds everything below the new cut; an incremental one what lies between the published cut and the new one, as one
+more part of what is published; one of windows folds again what is in them. What is folded is compared with what was served
+over the same range (batch/recompute/audit.py); a difference that nothing explains ends the run before it publishes. A run
+builds a batch version that nobody reads until one publication names it. Killed at any point, it leaves only files and rows that
+no publication names; the next run starts over.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from batch.archive.lineage import recomputing
+from batch.recompute import audit as auditing
+from batch.recompute import plan
+from batch.recompute.build import Built, Done, Work, build_all, commit
+from batch.recompute.candidate import candidate
+from batch.recompute.plan import Request, Step
+from batch.runtime.session import Run
+from infra.lineage.runs import reporting
+from infra.logs.telling import bound
+from ledger import audits, first, publications, releases, standing
+from ledger.audits import Audit
+from ledger.completeness import accepted_gaps
+from ledger.delta import Conflict, Unwritable
+from ledger.gaps import Gap
+from ledger.publications import NotPublishable, Publication
+from ledger.standing import Followed
+from views import project
+from views.errors import TandemError
+from views.project import Project
+
+_ALL: Final = Request()
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What is live now, what was done for it, the gaps that its numbers lack, and how they differ from those before.
+
+    Nothing done: nothing was published, for nothing was new, or publishing is `paused`.
+    """
+
+    publication: Publication
+    done: tuple[Done, ...]
+    gaps: tuple[Gap, ...] = field(default=())
+    audits: tuple[Audit, ...] = field(default=())
+    paused: bool = False
+
+
+def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL) -> Recomputed:
+    """Recompute views of the live release and publish them; without bounds also those of every release that stands beside it.
+
+    The first run of all publishes the working tree. After a rollback nothing is done until publishing is resumed. Waits for
+    another run that holds the lock. Raises TandemError; auditing.Unexplained if what was served is not what was found, unless
+    the request says to publish anyway.
+    """
+    tables = batch.tables
+    first.live(tables, working_tree, by=batch.by, at=batch.now())
+    batch.hold("views")
+    live = first.live(tables, working_tree, by=batch.by, at=batch.now())
+    if live.kind == "rollback":
+        return Recomputed(live, (), paused=True)
+    found = _publish(batch, live, request)
+    if not request.at_published_cut:
+        for state in Followed(tables, batch.settings.keep.release_days).states(batch.now())[1:]:
+            _move(batch, state, request)
+    return found
+
+
+def _publish(batch: Run, live: Publication, request: Request) -> Recomputed:
+    work = _work(batch, live, request, audited=True)
+    steps = plan.steps(work.definitions, live, request)
+    done: dict[str, Built] = {}
+    with reporting(batch.settings, now=batch.now, warn=batch.say) as reporter, ExitStack() as told:
+        for step in steps:
+            source = work.definitions.sources[step.source]
+            of = recomputing(
+                reporter, batch, work.release, source, work.definitions.views, step=step, raw=request.raw, built=done
+            )
+            told.enter_context(of)
+        return _published(work, live, steps, done)
+
+
+def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[str, Built]) -> Recomputed:
+    """Do the steps and publish what was built, which is in `done` by source from then on."""
+    tables, request, batch = work.batch.tables, work.request, work.batch
+    built = build_all(work, steps)
+    if not built:
+        return Recomputed(live, (), work.gaps)
+    compared = tuple(audit for one in built for audit in one.audits)
+    audits.record(tables, compared)
+    if not request.publish_anyway:
+        auditing.refuse_unexplained(compared)
+    commit(work, built)
+
+    def following(parent: Publication | None) -> Publication:
+        publications.refuse_stale(parent, live, extends=work.definitions.views)
+        assert parent is not None  # else it is stale
+        return candidate(work, built, parent)
+
+    published = publications.publish(tables, following)
+    assert published is not None  # the candidate is never None
+    done |= {one.done.source: one for one in built}
+    with bound(release=published.release, publication=published.number):
+        batch.say(f"publication {published.number} is live")
+    return Recomputed(published, tuple(one.done for one in built), work.gaps, compared)
+
+
+def _move(batch: Run, state: Publication, request: Request) -> None:
+    """Bring the batch views of a release that is not live up to a new cut. One that cannot be is not kept up any longer."""
+    tables, name = batch.tables, f"release {state.release}, which stands beside the live one"
+    record = standing.newest(tables, state.release)
+    if record is not None and record.stage == "applied":
+        return  # `apply` is at it
+    batch.say(f"{name}:")
+    work = _work(batch, state, replace(request, raw=False))
+    try:
+        if built := build_all(work, plan.steps(work.definitions, state, work.request)):
+            commit(work, built)
+            standing.record(tables, "built", candidate(work, built, state), after=state)
+    except (Conflict, Unwritable, NotPublishable) as error:
+        batch.say(f"{name}, was not brought up to the new cut this time: {error}")
+    except TandemError as error:
+        standing.record(tables, "failed", replace(state, why=str(error)), after=state)
+        batch.say(f"{name}, is kept up no longer: {error}")
+
+
+def _work(batch: Run, state: Publication, request: Request, *, audited: bool = False) -> Work:
+    release = releases.load(batch.tables, state.release)
+    definitions = project.load_files(release.files)
+    found = accepted_gaps(batch.tables, state, definitions.sources, request.accepted)
+    return Work(batch, state, release, definitions, request, found, audited)

@@ -1,0 +1,102 @@
+"""Compare what two releases say of the same events below the same cut, view by view, over all keys."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from typing import Final, Literal
+
+from batch.fold.accumulator import Held
+from batch.runtime import spark_jobs
+from batch.runtime.parallelism import buckets
+from batch.runtime.session import Run
+from ledger.parts import Part, files_of
+from ledger.place import Place
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.stored_states import by_bucket, stored
+from views import project
+from views.diff import Diff, add, diff
+from views.kernel import Partial
+from views.view import View
+from views.wire import from_ipc
+
+_TABLE: Final = "states"
+_Side = Literal["old", "new"]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a task needs: both releases' files, the views that are compared, and where their tables are."""
+
+    definitions: Mapping[_Side, Mapping[str, bytes]] = field(hash=False)
+    views: tuple[str, ...]
+    places: Mapping[tuple[_Side, str], Place] = field(hash=False)
+    buckets: int
+
+    def view(self, side: _Side, name: str) -> View:
+        """One side's definition of a view."""
+        return project.load_files(self.definitions[side]).views[name]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a view's table; what `later` parts stand in for does not count."""
+
+    side: _Side
+    view: str
+    path: str
+    rows: int
+    later: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class _States:
+    side: _Side
+    view: str
+    states: bytes
+
+
+Standing = tuple[Release, Publication]
+"""A release and its newest state."""
+
+
+def diffs(batch: Run, old: Standing, new: Standing, views: Sequence[str]) -> dict[str, Diff]:
+    """The diffs of views that both releases have; both states stand at the same cut. Raises jobs.TaskFailed, Unreadable."""
+    sides: dict[_Side, Standing] = {"old": old, "new": new}
+    files = [file for side, pair in sides.items() for view in views for file in _files(batch, side, view, pair[1])]
+    places = {
+        (side, view): Place.of(batch.tables, state.views[view].address(batch.tables, view))
+        for side, (_, state) in sides.items()
+        for view in views
+    }
+    definitions = {side: release.files for side, (release, _) in sides.items()}
+    known = [project.load_files(definition).views[view] for definition in definitions.values() for view in views]
+    of = buckets(sum(file.rows for file in files), known, parallelism=batch.parallelism) if files else 1
+    work = _Work(definitions, tuple(views), places, of)
+    found = spark_jobs.each_then(batch.session, partial(_read, work), partial(_compare, work), files, work.buckets)
+    return {view: reduce(add, (one for name, one in found if name == view), Diff()) for view in views}
+
+
+def _files(batch: Run, side: _Side, view: str, state: Publication) -> Iterator[_File]:
+    parts = state.views[view].parts
+    for number, part in enumerate(parts):
+        _, files = files_of(batch.tables, state.views[view].address(batch.tables, view), part)
+        yield from (_File(side, view, file.path, file.rows, parts[number + 1 :]) for file in files)
+
+
+def _read(work: _Work, file: _File) -> Iterator[tuple[int, _States]]:
+    """The states of a file by bucket: those of equal keys, on both sides, go to the same."""
+    view = work.view(file.side, file.view)
+    for states in stored(view, work.places[file.side, file.view], file.path, file.later):
+        for bucket, some in by_bucket(states, list(view.keys), work.buckets):
+            yield bucket, _States(file.side, file.view, some)
+
+
+def _compare(work: _Work, values: Iterator[_States]) -> Iterator[tuple[str, Diff]]:
+    sides: tuple[_Side, _Side] = ("old", "new")
+    held = {(side, name): Held(work.view(side, name)) for side in sides for name in work.views}
+    for value in values:
+        held[value.side, value.view].add(Partial(from_ipc(value.states)))
+    for name in work.views:
+        old, new = (work.view(side, name) for side in sides)
+        yield name, diff(old, new, *(held[side, name].take().states for side in sides))

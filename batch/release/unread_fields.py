@@ -1,0 +1,60 @@
+"""Views that keep their batch views although their source's event gained optional fields, because they read none of them."""
+
+from dataclasses import replace
+
+from batch.runtime.session import Run
+from ledger import archive
+from ledger.positions import Position
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.tables import Tables
+from views import project
+from views.changes import Fingerprints, compare
+
+
+def keep_unread(batch: Run, base: Publication, live: Publication, before: Release, release: Release) -> Publication:
+    """The state that a release begins with, with the batch views of the live release that its views can continue.
+
+    These are the views that read none of the fields that their source's event gained, if no archived record below the live cut
+    is rejected for the fields (views.unread_fields). The archive is decoded for both releases.
+
+    What is counted of the source is counted anew all the same: conflicts, which compare duplicates by content, may be more.
+    """
+    definitions = project.load_files(release.files)
+    changed = compare(project.load_files(before.files), definitions, Fingerprints(before.sources, before.views)).views
+    kept: dict[str, str] = {}
+    for view in changed:
+        there = live.views.get(view.name)
+        if not view.unread_fields or there is None or not there.parts or there.fingerprint != before.views[view.name]:
+            continue
+        source, fields = definitions.views[view.name].source.name, ", ".join(view.unread_fields)
+        if same_records(batch.tables, source, before.sources[source], release.sources[source], live.cut(source)):
+            kept[view.name] = there.at or f"{view.name}/{there.fingerprint}"
+            batch.say(f"{view.name}: keeps its batch view: it reads none of {fields}, for which no archived record is rejected")
+        else:
+            batch.say(f"{view.name}: is computed anew: {fields} rejects archived records that were events")
+    views = {name: replace(live.views[name], fingerprint=release.views[name], at=at) for name, at in kept.items()}
+    return replace(
+        base,
+        views={**base.views, **views},
+        rejected={**base.rejected, **{name: live.rejected[name] for name in kept if name in live.rejected}},
+        after_final={**base.after_final, **{name: live.after_final[name] for name in kept if name in live.after_final}},
+    )
+
+
+def same_records(tables: Tables, source: str, before: str, now: str, cut: Position) -> bool:
+    """Whether two decoders found as many events, records and rejects in every archive run that reaches below the cut.
+
+    Runs that reach beyond it count whole: a record there may cause a fold that is not needed, never the reverse.
+    """
+    runs = {run.number for run in archive.runs(tables, source) if not cut.at_or_below(run.start)}
+    found = [
+        {
+            summary.run: (counts.events, counts.records, counts.rejects, counts.others, counts.holes)
+            for summary in archive.summaries(tables, source, decoder)
+            if summary.run in runs
+            for counts in (summary.counts,)
+        }
+        for decoder in (before, now)
+    ]
+    return found[0] == found[1] and found[0].keys() == runs

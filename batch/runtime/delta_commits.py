@@ -1,0 +1,49 @@
+"""Commit files that tasks have written to a Delta table: one commit, conditional, looked up after any error."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from batch.runtime.parquet_writer import Written
+from ledger import delta
+from ledger.tables import Tables
+
+_HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+def make_table(
+    tables: Tables, address: str, schema: pa.Schema, *, partition_by: str | None = None, bounded: Iterable[str] = ()
+) -> DeltaTable:
+    """The table, made empty if there is none. `bounded` are the columns whose bounds every writer keeps in the log."""
+    settings = {"delta.checkpointInterval": "50", "delta.dataSkippingStatsColumns": ",".join(bounded)}
+    return delta.create_table(tables, address, schema, settings, partition_by=partition_by)
+
+
+def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:
+    """Make the files part of the table. `transaction` is an application id and version, stored in the same commit.
+
+    A transaction that the table already holds is not repeated. Raises Conflict if the handle is not newest, else Unwritable.
+    """
+    if transaction and (handle.transaction_version(transaction[0]) or 0) >= transaction[1]:
+        return
+    try:
+        handle.create_write_transaction(
+            [file.add_action() for file in files],
+            "append",
+            handle.schema(),
+            partition_by=handle.metadata().partition_columns,
+            commit_properties=CommitProperties(
+                max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None
+            ),
+            post_commithook_properties=_HOOKS,
+        )
+    except CommitFailedError as error:
+        raise delta.Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+    except (DeltaError, OSError) as error:
+        # Without a transaction nothing tells whether it landed; a batch version that nobody publishes is litter either way.
+        if transaction and (delta.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
+            return
+        raise delta.Unwritable(f"cannot write to table {handle.table_uri}: {delta.reason(error)}") from error

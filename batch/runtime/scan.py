@@ -1,0 +1,93 @@
+"""Read a slice of a table in bounded pieces, inside a task: the rows of its ranges and no others."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from batch.runtime.file_ranges import Columns, Span
+from batch.runtime.splits import Slice
+from ledger.place import Place
+from ledger.stored_file import opened
+from views.ranges import Ranges
+
+_MOST_BYTES: Final = 64 << 20
+
+
+def scan(place: Place, part: Slice, where: Columns, columns: Sequence[str], *, rows: int) -> Iterator[pa.Table]:
+    """Tables of at most `rows` rows with the named columns, in the order of the files; at most one file is open.
+
+    Memory is bounded by `rows`, by a row group, and by about 64 MB where rows are large.
+    """
+    held: list[pa.Table] = []
+    for piece in _pieces(place, part, where, columns):
+        held.append(piece)
+        if sum(table.num_rows for table in held) >= rows or sum(table.nbytes for table in held) >= _MOST_BYTES:
+            whole = pa.concat_tables(held)
+            held = []
+            yield from (whole.slice(start, rows) for start in range(0, whole.num_rows, rows))
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _pieces(place: Place, part: Slice, where: Columns, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The wanted rows of each row group that may have some."""
+    for path in part.files:
+        with opened(place, path) as file:
+            for group in range(file.num_row_groups):
+                span = _span(path, file.metadata.row_group(group), where)
+                shared = [
+                    (partition, span.overlap(partition, interval))
+                    for partition, intervals in part.ranges.intervals
+                    for interval in intervals
+                ]
+                if not any(count for _, count in shared):
+                    continue
+                if inside(span, part.ranges):
+                    yield file.read_row_group(group, columns, use_threads=False)
+                    continue
+                table = file.read_row_group(group, list(dict.fromkeys((*where.names, *columns))), use_threads=False)
+                wanted = table.filter(within(table, where, part.ranges))
+                if wanted.num_rows:
+                    yield wanted.select(columns)
+
+
+def within(table: pa.Table, where: Columns, ranges: Ranges) -> pa.ChunkedArray:
+    """Per row, whether its position is in the ranges."""
+    topics, partitions, offsets = (table[name] for name in where.names)
+    masks = []
+    for (topic, number), intervals in ranges.intervals:
+        held = pc.and_(pc.equal(topics, topic), pc.equal(partitions, number))
+        sides = [pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)) for start, end in intervals]
+        masks.append(pc.and_(held, reduce(pc.or_, sides)))
+    return reduce(pc.or_, masks)
+
+
+def _span(path: str, group: pq.RowGroupMetaData, where: Columns) -> Span:
+    """What the row group's statistics say about where its rows were."""
+    bounds = {}
+    for index in range(group.num_columns):
+        column = group.column(index)
+        if column.path_in_schema in where.names:
+            statistics = column.statistics
+            known = statistics is not None and statistics.has_min_max
+            bounds[column.path_in_schema] = (statistics.min, statistics.max) if known else None
+    topics, partitions, offsets = (bounds[name] for name in where.names)
+    if offsets is None:
+        return Span(path, group.num_rows)
+    return Span(path, group.num_rows, topics, partitions, (offsets[0], offsets[1] + 1))
+
+
+def inside(span: Span, ranges: Ranges) -> bool:
+    """Whether every row of the span is certainly in the ranges."""
+    if span.topics is None or span.partitions is None or span.topics[0] != span.topics[1]:
+        return False
+    if span.partitions[0] != span.partitions[1]:
+        return False
+    partition, (low, high) = (span.topics[0], span.partitions[0]), span.offsets
+    return any(
+        start <= low and high <= end for held, intervals in ranges.intervals if held == partition for start, end in intervals
+    )

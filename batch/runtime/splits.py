@@ -1,0 +1,79 @@
+"""Cut a part of the log into slices, one per task: disjoint ranges, and the files that may hold their rows.
+
+Slices are cut by position, never by file alone, so every row belongs to exactly one whatever the files look like:
+statistics only save reading.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+from batch.runtime.file_ranges import Span
+from views.ranges import EMPTY, Interval, Partition, Ranges
+
+
+@dataclass(frozen=True)
+class Slice:
+    """`ranges` of the log, the `files` that may hold rows of them, about how many `rows` that is."""
+
+    ranges: Ranges
+    files: tuple[str, ...]
+    rows: int
+
+
+def cut(files: Sequence[Span], ranges: Ranges, *, rows: int) -> list[Slice]:
+    """Slices of about `rows` rows that together are `ranges`. Cuts fall between files where that is possible."""
+    pieces = (
+        piece
+        for partition, intervals in ranges.intervals
+        for interval in intervals
+        for piece in _pieces(files, partition, interval, rows)
+    )
+    return list(_bundled(pieces, rows))
+
+
+def even_rows(total: int, parallelism: int, *, least: int, most: int) -> int:
+    """How many rows a slice should have: all cores busy to the end, but no slice so small that its files are dust."""
+    return max(least, min(most, ceil(total / (2 * parallelism))))
+
+
+def _pieces(files: Sequence[Span], partition: Partition, interval: Interval, rows: int) -> Iterator[Slice]:
+    """Slices of one interval, cut where one file ends and the next begins, then within files that are too large."""
+    start, end = interval
+    held: list[tuple[Span, int]] = []
+    reach = start
+    for span in sorted(files, key=lambda span: span.offsets):
+        shared = span.overlap(partition, interval)
+        if not shared:
+            continue
+        if sum(count for _, count in held) >= rows and span.offsets[0] >= reach:
+            yield from _even(partition, (start, span.offsets[0]), held, rows)
+            start, held = span.offsets[0], []
+        held.append((span, span.within((partition, interval))))
+        reach = max(reach, span.offsets[1])
+    yield from _even(partition, (start, end), held, rows)
+
+
+def _even(partition: Partition, interval: Interval, held: list[tuple[Span, int]], rows: int) -> Iterator[Slice]:
+    """The interval in so many equal parts that each has about `rows` rows."""
+    start, end = interval
+    count = sum(number for _, number in held)
+    parts = max(1, min(end - start, round(count / rows)))
+    bounds = [start + (end - start) * part // parts for part in range(parts + 1)]
+    for low, high in pairwise(bounds):
+        files = tuple(span.path for span, _ in held if span.overlap(partition, (low, high)))
+        yield Slice(Ranges.of({partition: (low, high)}), files, count // parts)
+
+
+def _bundled(pieces: Iterable[Slice], rows: int) -> Iterator[Slice]:
+    """Neighbouring small pieces as one."""
+    bundle = Slice(EMPTY, (), 0)
+    for piece in pieces:
+        if bundle.rows and bundle.rows + piece.rows > rows * 1.25:
+            yield bundle
+            bundle = Slice(EMPTY, (), 0)
+        files = tuple(dict.fromkeys((*bundle.files, *piece.files)))
+        bundle = Slice(bundle.ranges.union(piece.ranges), files, bundle.rows + piece.rows)
+    if bundle.ranges != EMPTY:
+        yield bundle

@@ -1,0 +1,114 @@
+"""The records of a partition in the order of the log, from archive files, in bounded memory; whether two such are the same."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, Span, spans
+from batch.runtime.parquet_writer import GROUP_ROWS
+from batch.runtime.scan import scan
+from batch.runtime.splits import Slice
+from ledger import delta
+from ledger.place import Place
+from ledger.tables import Tables
+from views.errors import TandemError
+from views.ranges import Interval, Partition, Ranges
+from views.source import RECORDS_SCHEMA
+
+NAMES: Final = tuple(RECORDS_SCHEMA.names)
+
+
+class Disordered(TandemError):
+    """Files that do not hold a partition's records in order, each once."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """Archive files that hold records of some partitions, each file a stretch of one, in order."""
+
+    place: Place
+    files: tuple[Span, ...]
+
+    @classmethod
+    def archived(cls, tables: Tables, source: str) -> "Records":
+        """A source's archive as it is now, runs that are not finished too."""
+        address = tables.archive(source)
+        handle = delta.open_table(tables, address)
+        return cls(Place.of(tables, address), () if handle is None else tuple(spans(handle, RECORDS)))
+
+    def of(self, partition: Partition) -> "Records":
+        """The files that may have records of a partition."""
+        return Records(self.place, tuple(file for file in self.files if file.overlap(partition, EVERY_OFFSET)))
+
+    def read(self, partition: Partition, interval: Interval, *, rows: int = GROUP_ROWS) -> Iterator[pa.Table]:
+        """Tables of RECORDS_SCHEMA with the records of the interval, at most `rows` in each. Raises Disordered."""
+        holding = sorted((file for file in self.files if file.overlap(partition, interval)), key=lambda file: file.offsets)
+        part = Slice(Ranges.of({partition: interval}), tuple(file.path for file in holding), 0)
+        before = interval[0] - 1
+        for table in scan(self.place, part, RECORDS, NAMES, rows=rows):
+            before = refuse_disordered(table, before, partition, self.place.address)
+            yield table.cast(RECORDS_SCHEMA)
+
+
+def refuse_disordered(table: pa.Table, before: int, partition: Partition, where: str) -> int:
+    """The last offset of the rows, `before` if there are none. Raises Disordered unless offsets rise from above `before` on."""
+    offsets = np.concatenate([np.array([before]), table[RECORDS.offset].to_numpy()])
+    falls = np.flatnonzero(np.diff(offsets) <= 0)
+    if falls.size:
+        first, second = offsets[falls[0]], offsets[falls[0] + 1]
+        raise Disordered(
+            f"{where} has offset {second} of partition {partition[1]} of topic {partition[0]} after {first}; restore it"
+        )
+    return int(offsets[-1])
+
+
+def first_difference(one: Iterable[pa.Table], other: Iterable[pa.Table]) -> int | None:
+    """The offset of the first record that only one has, or that differs in any byte; None if both are the same."""
+    left, right = _Ahead(one), _Ahead(other)
+    while left.rows or right.rows:
+        number = min(left.rows, right.rows)
+        if not number:
+            return (left if left.rows else right).offset(0)
+        first, second = left.take(number), right.take(number)
+        if not first.equals(second):
+            shared = _shared(first, second)
+            return min(int(table[RECORDS.offset][shared].as_py()) for table in (first, second))
+    return None
+
+
+class _Ahead:
+    """Tables, read one ahead."""
+
+    def __init__(self, tables: Iterable[pa.Table]) -> None:
+        self._tables = iter(tables)
+        self._table: pa.Table = RECORDS_SCHEMA.empty_table()
+        self._fill()
+
+    @property
+    def rows(self) -> int:
+        """How many rows are at hand; none only at the end."""
+        return int(self._table.num_rows)
+
+    def offset(self, row: int) -> int:
+        """The offset of a row at hand."""
+        return int(self._table[RECORDS.offset][row].as_py())
+
+    def take(self, number: int) -> pa.Table:
+        """The next rows, at most as many as are at hand."""
+        taken, self._table = self._table.slice(0, number), self._table.slice(number)
+        self._fill()
+        return taken
+
+    def _fill(self) -> None:
+        while not self._table.num_rows and (table := next(self._tables, None)) is not None:
+            self._table = table
+
+
+def _shared(one: pa.Table, other: pa.Table) -> int:
+    """How many rows two tables of equal length, which differ, have in common before they differ."""
+    prefixes: Sequence[int] = range(1, one.num_rows + 1)
+    return bisect_left(prefixes, True, key=lambda rows: not one.slice(0, rows).equals(other.slice(0, rows)))

@@ -1,0 +1,122 @@
+"""Export: a source's archive as a folder of Parquet files and a manifest, to be imported by another installation. Needs no Spark.
+
+The manifest is written last, so that a folder that has one is whole. Runs and decoded tables stay behind: which records the
+archive has and which it lacks says everything, and an import decodes them anew.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+from batch.runtime.parquet_writer import TableFile
+from batch.runtime.splits import cut
+from batch.transfer.archived_records import Records
+from ledger import archive, gaps, manifest, publications, releases
+from ledger.manifest import Exported, File, Gap, Manifest, Stretch, Topic
+from ledger.place import Place
+from ledger.positions import LOG_START, Position, ranges
+from ledger.tables import Tables
+from views.errors import TandemError
+from views.ranges import Interval, Partition, Ranges
+from views.source import RECORDS_SCHEMA
+
+UNFINISHED: Final = "unfinished"
+_FILE_ROWS: Final = 1_000_000
+_FILE_BYTES: Final = 128 << 20
+
+
+class NotExported(TandemError):
+    """An export that cannot be made."""
+
+
+def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[str], None]) -> Manifest:
+    """Write what is archived of these sources to a folder that is empty or absent; what a killed export left is replaced.
+
+    A source's archive goes as far as the runs whose gaps are known. Archive runs may go on meanwhile. Raises NotExported, also
+    if a source has nothing archived; delta.Unreadable.
+    """
+    ends = {source: _settled(tables, source) for source in sources}
+    for source, end in ends.items():
+        if not end:
+            raise NotExported(f"nothing of source {source!r} is archived and decoded; `tandem archive` comes first")
+    try:
+        _make_ready(folder)
+        made = Manifest(1, {source: _export(tables, source, end, folder, say) for source, end in ends.items()})
+        unfinished = folder / UNFINISHED
+        unfinished.write_bytes(manifest.write(made))
+        unfinished.rename(folder / manifest.FILE)
+    except FileNotFoundError as error:
+        raise NotExported(f"a file is gone that the export was reading, {error.filename or error}; run it again") from error
+    except OSError as error:
+        raise NotExported(f"cannot write to {folder}: {error.strerror or error}") from error
+    return made
+
+
+def _settled(tables: Tables, source: str) -> Position:
+    """The end of the runs of which it is known what of them is a gap."""
+    live = publications.latest(tables)
+    decoder = None if live is None else releases.load(tables, live.release).sources.get(source)
+    finished = set() if decoder is None else {summary.run for summary in archive.summaries(tables, source, decoder)}
+    unwritten = {run.number for run in archive.unwritten(tables, source)}
+    known = [run for run in archive.runs(tables, source) if run.number not in unwritten]
+    settled = list(takewhile(lambda run: run.imported or run.number in finished, known))
+    return settled[-1].end if settled else LOG_START
+
+
+def _make_ready(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    there = {entry.name for entry in folder.iterdir()}
+    if UNFINISHED in there:
+        for left in folder.glob("*/part-*.parquet"):
+            left.unlink()
+    elif there:
+        raise NotExported(f"{folder} is not empty; name a new folder, or one that is empty")
+    (folder / UNFINISHED).write_bytes(b"")
+
+
+def _export(tables: Tables, source: str, end: Position, folder: Path, say: Callable[[str], None]) -> Exported:
+    covered = ranges(LOG_START, end, archive.firsts(tables, source))
+    say(f"{source}: writing {covered.length} offsets to {folder}")
+    held, there = manifest.covered(covered), Records.archived(tables, source)
+    stretches = tuple(
+        _write(there, partition, interval, folder, source)
+        for partition, whole in held.items()
+        for interval in _intervals(there.of(partition), partition, whole)
+    )
+    names, ids = archive.topic_names(tables, source), {topic for topic, _ in held}
+    return Exported(
+        topics=tuple(Topic(topic, names[topic]) for topic in archive.generations(tables, source) if topic in ids),
+        covered=manifest.written(covered),
+        rows=sum(stretch.rows for stretch in stretches),
+        gaps=tuple(
+            Gap(gap.reason, manifest.written(gap.ranges))
+            for gap in gaps.touching(gaps.gaps(tables, source), source, LOG_START, end)
+        ),
+        stretches=stretches,
+    )
+
+
+def _intervals(there: Records, partition: Partition, whole: Interval) -> Iterator[Interval]:
+    """The interval in pieces for a file each."""
+    size, rows = sum(file.size for file in there.files), sum(file.rows for file in there.files)
+    wanted = max(1, min(_FILE_ROWS, _FILE_BYTES * rows // max(1, size)))
+    for part in cut(there.files, Ranges.of({partition: whole}), rows=wanted):
+        yield from manifest.covered(part.ranges).values()
+
+
+def _write(there: Records, partition: Partition, interval: Interval, folder: Path, source: str) -> Stretch:
+    with TableFile(Place(str(folder.absolute() / source)), RECORDS_SCHEMA) as file:
+        for table in there.read(partition, interval):
+            file.write(table)
+    if file.written is None:
+        return Stretch(*partition, *interval, 0, None)
+    path = f"{source}/{file.written.path}"
+    return Stretch(*partition, *interval, file.written.rows, File(path, file.written.size, sha256(folder / path)))
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file's bytes."""
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

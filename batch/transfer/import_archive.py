@@ -1,0 +1,253 @@
+"""Import: make an export of another installation part of this one's archive. Needs no Spark.
+
+Every file is verified, and compared with what the archive has at the same positions, before anything is written. Then files, then
+runs (one for each topic, so that generations stay in order), then names and gaps, then one commit that makes all of a source's
+records visible: a run that is killed anywhere is finished by importing the same folder again, and `archive` waits for that.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from batch.runtime import delta_commits
+from batch.runtime.exclusive import alone
+from batch.runtime.file_ranges import RECORDS, Span
+from batch.runtime.parquet_writer import TableFile, Written
+from batch.transfer.archived_records import Records, first_difference, refuse_disordered
+from batch.transfer.export_archive import sha256
+from infra.settings import Settings
+from ledger import archive, delta, gaps, manifest
+from ledger.manifest import Exported, Manifest, Stretch
+from ledger.place import Place
+from ledger.positions import Position, upper
+from ledger.tables import Tables
+from views.errors import TandemError
+from views.ranges import Interval, Offsets, Partition, Ranges
+from views.source import RECORDS_SCHEMA
+
+BOUNDED: Final = (*RECORDS.names, "timestamp")
+
+
+class NotImported(TandemError):
+    """An export that this installation cannot take; nothing of it is visible."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a source's archive has by now, whether anything of it is `new`, and how many records that are."""
+
+    source: str
+    end: Position
+    new: bool
+    records: int
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One run of an import: a topic's part of what is new."""
+
+    start: Position
+    end: Position
+    firsts: Offsets
+
+
+@dataclass(frozen=True)
+class _New:
+    """What of a source's export the archive lacks: an interval of each partition, and the runs that will hold them.
+
+    `lost` is what the log had, as far as somebody looked, before the export begins.
+    """
+
+    source: str
+    exported: Exported
+    records: Records
+    steps: tuple[_Step, ...]
+    parts: Mapping[Partition, Interval]
+    lost: Ranges
+
+
+def run(
+    settings: Settings, folder: Path, sources: Sequence[str], *, now: Callable[[], datetime], say: Callable[[str], None]
+) -> list[Imported]:
+    """Import a folder that `tandem export` wrote. `sources` are the names that the project defines; archive runs wait meanwhile.
+
+    Raises BadManifest or NotImported, naming file or source, before anything is visible; locks.Held.
+    """
+    made = read(folder)
+    for name in made.sources:
+        if name not in sources:
+            raise NotImported(f"the project has no source {name!r}, of which {folder} has records; sources: {', '.join(sources)}")
+    with alone(settings, "archive", what="tandem import", now=now, say=say) as tables:
+        for name, exported in made.sources.items():
+            say(f"{name}: verifying {exported.rows} records")
+            for stretch in exported.stretches:
+                _verify(folder, stretch)
+        found = [_new(tables, folder, name, exported) for name, exported in made.sources.items()]
+        return [_import(tables, new, now) for new in found]
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of an export. Raises BadManifest."""
+    where = folder / manifest.FILE
+    try:
+        return manifest.read(where.read_bytes(), str(where))
+    except OSError as error:
+        raise manifest.BadManifest(f"{folder} is no export: {where} cannot be read: {error.strerror or error}") from None
+
+
+def _verify(folder: Path, stretch: Stretch) -> None:
+    """Raise NotImported unless the stretch's file is what the manifest says."""
+    if (file := stretch.file) is None:
+        return
+    path = folder / file.path
+    try:
+        if not path.resolve(strict=True).is_relative_to(folder.resolve()):
+            raise NotImported(f"{path} is a link that leads out of {folder}; nothing was imported")
+        if path.stat().st_size != file.bytes or sha256(path) != file.sha256:
+            raise NotImported(f"{path} is not the file that was exported: its SHA-256 is another; nothing was imported")
+        with pq.ParquetFile(path, page_checksum_verification=True) as opened:
+            _verify_rows(opened, stretch, path)
+    except (OSError, pa.ArrowException) as error:
+        raise NotImported(f"{path} cannot be read: {delta.reason(error)}; nothing was imported") from error
+
+
+def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
+    if not opened.schema_arrow.equals(RECORDS_SCHEMA):
+        raise NotImported(f"{path} has the columns {opened.schema_arrow.names}, not those of an archive; nothing was imported")
+    if opened.metadata.num_rows != stretch.rows:
+        raise NotImported(
+            f"{path} has {opened.metadata.num_rows} records, its manifest says {stretch.rows}; nothing was imported"
+        )
+    before = stretch.start - 1
+    for batch in opened.iter_batches(columns=RECORDS.names):
+        table = pa.Table.from_batches([batch])
+        if any(table[name].unique().to_pylist() != [value] for name, value in zip(RECORDS.names, stretch.place, strict=False)):
+            raise NotImported(f"{path} has records that are not of {_name(stretch.place)}; nothing was imported")
+        before = refuse_disordered(table, before, stretch.place, str(path))
+    if before >= stretch.end:
+        raise NotImported(f"{path} has offset {before} of {_name(stretch.place)}, beyond its {stretch.end}; nothing was imported")
+
+
+def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
+    """What is new of an export. Raises NotImported if the archive has another history or cannot go on with this one."""
+    held, known = archive.archived(tables, name), archive.firsts(tables, name)
+    _refuse_another_order(tables, name, exported)
+    parts = dict[Partition, Interval]()
+    mine, theirs = Records.archived(tables, name), _exported(folder, exported)
+    for partition, (start, end) in manifest.covered(exported.ranges).items():
+        reached = held.get(partition)
+        if reached is None:
+            parts[partition] = (start, end)
+            continue
+        first = known.get(partition, 0)
+        if start < first or start > reached:
+            raise NotImported(
+                f"the archive of source {name!r} has {_name(partition)} from {first} to {reached}, the export from {start} to "
+                f"{end}: neither goes on where the other ends; import into a state folder without an archive of it"
+            )
+        shared = (start, min(end, reached))
+        if (offset := first_difference(mine.read(partition, shared), theirs.read(partition, shared))) is not None:
+            raise NotImported(
+                f"the archive of source {name!r} and the export have different records at offset {offset} of {_name(partition)}; "
+                "nothing was imported"
+            )
+        if reached < end:
+            parts[partition] = (reached, end)
+    begins = {partition: start for partition, (start, _) in parts.items() if partition not in held}
+    fresh = {partition: min(start, known.get(partition, start)) for partition, start in begins.items()}
+    steps = tuple(_steps(exported, held, parts, fresh))
+    unwritten = archive.unwritten(tables, name)
+    intended = [_Step(run.start, run.end, dict(run.firsts)) for run in unwritten]
+    if not all(run.imported for run in unwritten):
+        raise NotImported(f"an archive run of source {name!r} was cut short; `tandem archive` finishes it, then import again")
+    if intended != list(steps[: len(intended)]):
+        raise NotImported(f"an import of source {name!r} from another folder was cut short; import that folder again first")
+    lost = Ranges.of({partition: (first, begins[partition]) for partition, first in fresh.items()})
+    return _New(name, exported, theirs, steps, parts, lost)
+
+
+def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None:
+    """Raise NotImported unless both have their topics in the same order, and those that are new would come last in both."""
+    held = {topic for topic, _ in archive.archived(tables, name)}
+    there, here = [topic.id for topic in exported.topics], [one for one in archive.generations(tables, name) if one in held]
+    shared = [topic for topic in here if topic in there]
+    if there[: len(shared)] != shared or (len(shared) < len(there) and shared != here):
+        raise NotImported(
+            f"the archive of source {name!r} begins with the topics {', '.join(here)}, the export with {', '.join(there)}: "
+            "neither goes on where the other ends; import into a state folder without an archive of it"
+        )
+
+
+def _exported(folder: Path, exported: Exported) -> Records:
+    """The records of an export."""
+    files = (
+        Span(stretch.file.path, stretch.rows, (stretch.topic,) * 2, (stretch.partition,) * 2, (stretch.start, stretch.end))
+        for stretch in exported.stretches
+        if stretch.file is not None
+    )
+    return Records(Place(str(folder.absolute())), tuple(files))
+
+
+def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interval], firsts: Offsets) -> Iterator[_Step]:
+    """A run for each topic that has something new, in the order of the log."""
+    reached = held
+    for topic in exported.topics:
+        ends = {partition: end for partition, (_, end) in parts.items() if partition[0] == topic.id}
+        if ends:
+            end = upper(reached, Position.of(ends))
+            yield _Step(reached, end, {partition: firsts[partition] for partition in ends if partition in firsts})
+            reached = end
+
+
+def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
+    """Write what is new and make it visible."""
+    name = new.source
+    if not new.steps:
+        return Imported(name, archive.archived(tables, name), new=False, records=0)
+    handle = delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
+    written = [file for partition, interval in new.parts.items() for file in _write(tables, new, partition, interval)]
+    lacking = archive.unwritten(tables, name)
+    for step in new.steps[len(lacking) :]:
+        run = archive.intend(tables, name, start=step.start, end=step.end, firsts=step.firsts, by=archive.IMPORT, at=now())
+        lacking.append(run)
+    for topic in new.exported.topics:
+        archive.name_topics(tables, name, {topic.name: topic.id}, at=now())
+    missing = [(_within(Ranges.from_json(gap.ranges), new.parts), gap.reason) for gap in new.exported.gaps]
+    for ranges, reason in [*missing, (new.lost, "what was imported begins behind them")]:
+        if ranges.length:
+            gaps.record(tables, name, ranges, reason=reason, at=now())
+    delta_commits.add_files(handle, written, transaction=(archive.APP_ID, lacking[-1].number))
+    return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))
+
+
+def _write(tables: Tables, new: _New, partition: Partition, interval: Interval) -> Iterator[Written]:
+    """Files of the archive with what is new of a partition."""
+    for stretch in new.exported.stretches:
+        start, end = max(stretch.start, interval[0]), min(stretch.end, interval[1])
+        if stretch.place == partition and start < end and stretch.file is not None:
+            with TableFile(Place.of(tables, tables.archive(new.source)), RECORDS_SCHEMA, BOUNDED) as file:
+                for table in new.records.read(partition, (start, end)):
+                    file.write(table)
+            if file.written is not None:
+                yield file.written
+
+
+def _within(ranges: Ranges, parts: Mapping[Partition, Interval]) -> Ranges:
+    """What of the ranges is in the parts."""
+    pieces = [
+        Ranges.of({partition: (max(start, parts[partition][0]), min(end, parts[partition][1]))})
+        for partition, intervals in ranges.intervals
+        if partition in parts
+        for start, end in intervals
+        if start < parts[partition][1] and parts[partition][0] < end
+    ]
+    return Ranges().union(*pieces)
+
+
+def _name(partition: Partition) -> str:
+    return f"partition {partition[1]} of topic {partition[0]}"

@@ -1,0 +1,264 @@
+"""Published answers of a few keys, held against the plain oracle over the events of those keys.
+
+No Spark: the driver looks through the published states for keys, then through the events below the cut for their events, a piece
+at a time, and holds no more than the sampled keys have. Keys are drawn in the order of the MD5 of the publication's number and
+the key: of one publication always the same, of the next one others.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from batch.fold.columns import columns
+from batch.recompute import audit
+from batch.runtime.file_ranges import EVENTS, spans
+from batch.runtime.scan import scan
+from batch.runtime.splits import Slice
+from batch.verify.replay_compare import Compared
+from ledger import archive, delta
+from ledger.parts import files_of
+from ledger.place import Place
+from ledger.positions import LOG_START, ranges
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.stored_states import stored
+from ledger.tables import Tables
+from views import arrays, engine, kernel, oracle
+from views.compare import MeasureDifference, plus
+from views.engine import quoted
+from views.kernel import Partial
+from views.oracle import Firsts
+from views.ranges import Ranges
+from views.rows import written
+from views.source import Source, events_schema, position_columns
+from views.syntax import enclosed
+from views.values import normalised
+from views.view import View, answer_schema, bind, state_schema
+from views.windows import Hopping
+
+MOST_EVENTS: Final = 20_000
+"""How many events a key may have, for the oracle holds them all: copies too, each as often as there are windows that it is in."""
+
+_SCAN_ROWS: Final = 1 << 17
+_ROWS: Final = "_sampled_rows"
+_OTHERS: Final = "_sampled_others"
+_ROW: Final = "_row"
+_KEY: Final = "_key"
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What the plain oracle says of so many `keys` of a view, measure by measure, against what is published.
+
+    `too_large` are keys that were drawn but have more than MOST_EVENTS events, so nothing is said of them. `left_out` are the
+    measures that have no plain meaning.
+    """
+
+    view: str
+    keys: int
+    too_large: tuple[Mapping[str, Any], ...] = field(hash=False)
+    left_out: tuple[str, ...]
+    compared: tuple[Compared, ...]
+
+    @property
+    def answers(self) -> int:
+        """How many answers were compared: one a measure of each key and window."""
+        return sum(one.figures.rows for one in self.compared)
+
+    @property
+    def differ(self) -> int:
+        """How many of them differ."""
+        return sum(one.figures.differ for one in self.compared)
+
+
+@dataclass
+class _Drawn:
+    """The keys that were drawn of a view, what is published of them, and the events of each; None of a key with too many."""
+
+    view: View
+    keys: pa.Table
+    published: pa.Table
+    events: dict[int, list[pa.Table] | None]
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The events below the cut: where they are, and the ids of the topics, the oldest first."""
+
+    place: Place
+    files: tuple[str, ...]
+    covered: Ranges
+    generations: tuple[str, ...]
+
+    def read(self, names: Iterable[str]) -> Iterator[pa.Table]:
+        """All events in pieces, with the named columns."""
+        yield from scan(self.place, Slice(self.covered, self.files, 0), EVENTS, sorted(names), rows=_SCAN_ROWS)
+
+
+def sampled(
+    tables: Tables, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
+) -> tuple[Sampled, ...]:
+    """Hold what is published of at most so many keys of each of the source's views against the oracle. Raises Unreadable."""
+    log = _log(tables, live, release, source)
+    drawn = [_drawn(tables, live, view, keys) for view in views.values()]
+    needed = {*position_columns(source), *oracle.identity_columns(source)}.union(*map(columns, views.values()))
+    for events in log.read(needed):
+        prepared = kernel.prepare(source, events, log.generations).events
+        for one in drawn:
+            _hold(one, events, prepared)
+    first = _firsts(log, source, [some for one in drawn for held in one.events.values() for some in held or ()])
+    return tuple(_against_oracle(one, log, first) for one in drawn)
+
+
+def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) -> pa.Table:
+    """At most so many of the keys that the states have, as a table of the keys' columns and a number for each, from 0 on."""
+    schema = pa.schema([*(state_schema(view).field(name) for name in view.keys), (_KEY, pa.int64())])
+    names = [quoted(name) for name in view.keys]
+    hashed = ", ".join([f"'{publication}'", *(f"coalesce(md5(CAST({name} AS VARCHAR)), 'NULL')" for name in names)])
+    different = f"SELECT DISTINCT {', '.join([*names, f'0 AS {_KEY}'])} FROM {_ROWS}"
+    chosen = pa.Table.from_batches([], schema)
+    for some in states:
+        known = [_numbered(table.select(list(view.keys))) for table in (chosen, some)]
+        drawn = engine.query(
+            f"SELECT * FROM ({different}) ORDER BY md5(concat_ws('/', {hashed})) LIMIT {keys}", {_ROWS: pa.concat_tables(known)}
+        )
+        chosen = drawn.cast(schema)
+    return chosen.set_column(len(names), _KEY, _numbers(chosen.num_rows))
+
+
+def _log(tables: Tables, live: Publication, release: Release, source: Source) -> _Log:
+    address = tables.events(source.name, release.sources[source.name])
+    handle = delta.open_table(tables, address)
+    return _Log(
+        Place.of(tables, address),
+        () if handle is None else tuple(span.path for span in spans(handle, EVENTS)),
+        ranges(LOG_START, live.cut(source.name), archive.firsts(tables, source.name)),
+        archive.generations(tables, source.name),
+    )
+
+
+def _drawn(tables: Tables, live: Publication, view: View, keys: int) -> _Drawn:
+    chosen = draw(view, _published(tables, live, view, list(view.keys)), keys, live.number)
+    named = {name: quoted(name) for name in view.keys}
+    states = _published(tables, live, view, state_schema(view).names)
+    of_keys = [some.take(_matching(some, named, chosen)[_ROW]) for some in states]
+    answers = kernel.present(view, Partial(kernel.merge_states(view, of_keys)))
+    found = _matching(answers.select(list(view.keys)), named, chosen)  # DuckDB cannot read every answer: totals have 76 digits
+    published = answers.take(found[_ROW]).append_column(_KEY, found[_KEY])
+    return _Drawn(view, chosen, published, {number: [] for number in range(chosen.num_rows)})
+
+
+def _published(tables: Tables, live: Publication, view: View, names: Sequence[str]) -> Iterator[pa.Table]:
+    """The published states of a view in pieces, with the named columns at least."""
+    batch_view = live.views[view.name]
+    address = batch_view.address(tables, view.name)
+    for number, part in enumerate(batch_view.parts):
+        _, files = files_of(tables, address, part)
+        for file in files:
+            yield from stored(view, Place.of(tables, address), file.path, batch_view.parts[number + 1 :], names)
+
+
+def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
+    """Hold those of the events that became rows of a key that was drawn."""
+    view = drawn.view
+    place = list(position_columns(view.source))
+    bound = bind(view)
+    where = None if bound.where is None else enclosed(bound.where.text)
+    keys = {name: f"TRY({normalised(enclosed(key.text), key.type)})" for name, key in bound.keys}
+    found = _matching(prepared, keys, drawn.keys, where=where)
+    if not found.num_rows:
+        return
+    # A source may make several rows of an event, or none: it is the event that has copies, and that counts or not.
+    rows = prepared.select(place).take(found[_ROW]).append_column(_KEY, found[_KEY])
+    sql = f"SELECT DISTINCT {_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} USING ({', '.join(place)}) ORDER BY {_ROW}"
+    matched = engine.query(sql, {_ROWS: _numbered(events.select(place)), _OTHERS: rows})
+    needed = sorted({*place, *oracle.identity_columns(view.source), *columns(view)})
+    for key in pc.unique(matched[_KEY]).to_pylist():
+        held = drawn.events[key]
+        if held is not None:
+            held.append(events.select(needed).take(matched.filter(pc.field(_KEY) == key)[_ROW]))
+            if sum(map(len, held)) * _windows_of_an_event(view) > MOST_EVENTS:
+                drawn.events[key] = None
+
+
+def _windows_of_an_event(view: View) -> int:
+    return view.window.size // view.window.every if isinstance(view.window, Hopping) else 1
+
+
+def _firsts(log: _Log, source: Source, held: Sequence[pa.Table]) -> Firsts:
+    """Where in the log the first copy of each event that is held is, whatever key that has."""
+    identity = oracle.identity_columns(source)
+    if not identity or not held:
+        return {}
+    wanted = pa.concat_tables([some.select(identity) for some in held])
+    among = f"SELECT {_ROW} FROM {_ROWS} SEMI JOIN {_OTHERS} USING ({', '.join(map(quoted, identity))})"
+
+    def copies() -> Iterator[pa.Table]:
+        for events in log.read({*position_columns(source), *identity}):
+            found = engine.query(among, {_ROWS: _numbered(events.select(identity)), _OTHERS: wanted})
+            yield events.take(found[_ROW])
+
+    return oracle.first_places(source, copies(), log.generations)
+
+
+def _against_oracle(drawn: _Drawn, log: _Log, first: Firsts) -> Sampled:
+    view, source = drawn.view, drawn.view.source
+    values = list(zip(*(drawn.keys[name].to_pylist() for name in view.keys), strict=True)) if view.keys else [()]
+    parts: list[tuple[MeasureDifference, ...]] = []
+    for number, held in drawn.events.items():
+        if held is None:
+            continue
+        events = pa.concat_tables(held) if held else events_schema(source).empty_table()
+        counted = oracle.counted(source, events, first, log.generations)
+        groups, _ = oracle.grouped(view, kernel.prepare(source, counted, log.generations).events)
+        own = {group: rows for group, rows in groups.items() if group[: len(view.keys)] == values[number]}
+        parts.append(oracle.compare(view, drawn.published.filter(pc.field(_KEY) == number), own))
+    differences = [plus(*measure) for measure in zip(*parts, strict=True)]
+    return Sampled(
+        view.name,
+        len(parts),
+        tuple(_shown(drawn, number) for number, held in drawn.events.items() if held is None),
+        oracle.left_out(view),
+        tuple(_compared(view, one) for one in differences),
+    )
+
+
+def _compared(view: View, one: MeasureDifference) -> Compared:
+    """No copies, no order of additions and no sketch explains a difference: the oracle has made allowance for that."""
+    figures = audit.figures(view, one, copies=0)
+    return Compared(
+        view.name, one.measure, ("published", "oracle"), replace(figures, cause="unexplained") if one.differ else figures
+    )
+
+
+def _shown(drawn: _Drawn, number: int) -> dict[str, Any]:
+    """A key as JSON has it."""
+    schema = answer_schema(drawn.view)
+    key = drawn.keys.slice(number, 1)
+    return {name: written(arrays.whole(key[name]), schema.field(name))[0] for name in drawn.view.keys}
+
+
+def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where: str | None = None) -> pa.Table:
+    """The numbers of the rows that have a key that was drawn, beside the key's; `keys` are SQL, and fail where they like."""
+    held = _ROWS if where is None else f"(SELECT *, TRY({where}) AS _held FROM {_ROWS}) WHERE _held"
+    sql = f"SELECT {', '.join([_ROW, *(f'{sql} AS {quoted(name)}' for name, sql in keys.items())])} FROM {held}"
+    numbered = _numbered(rows)
+    keyed = [engine.query(sql, {_ROWS: numbered.slice(0, 0)})]
+    keyed += [result for _, result in engine.halved(sql, _ROWS, numbered) if result is not None]
+    same = " AND ".join(f"{_ROWS}.{quoted(name)} IS NOT DISTINCT FROM {_OTHERS}.{quoted(name)}" for name in keys) or "TRUE"
+    return engine.query(
+        f"SELECT {_ROWS}.{_ROW}, {_KEY} FROM {_ROWS} JOIN {_OTHERS} ON {same} ORDER BY 1",
+        {_ROWS: pa.concat_tables(keyed), _OTHERS: drawn},
+    )
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    return rows.append_column(_ROW, _numbers(rows.num_rows))
+
+
+def _numbers(rows: int) -> pa.Array:
+    return arrays.from_numpy(np.arange(rows), pa.int64())

@@ -1,0 +1,82 @@
+"""The Kappa law: the log, replayed through the speed path, gives what batch makes of it, and both what is published."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from batch.fold.fold import Pair
+from batch.recompute import audit
+from batch.recompute.rebuild import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below, build
+from batch.recompute.served_state import Served
+from batch.runtime.scratch import scratch
+from batch.runtime.session import Run
+from ledger.audits import Figures
+from ledger.counts import Counts
+from ledger.positions import LOG_START
+from ledger.publications import Publication
+from ledger.releases import Release
+from ledger.tables import Tables
+from views.source import Source
+from views.view import View
+
+_BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {
+    REPLAYED: ("speed", "batch"),
+    SERVED: ("published", "batch"),
+    SERVED_AND_REPLAYED: ("published", "speed"),
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What two of `batch`, `speed` and `published` say of a measure of a view; the figures call the first one `served`."""
+
+    view: str
+    measure: str
+    between: tuple[str, str]
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What batch counted below the cut, what views rejected by name and reason, and how the three say the same or not."""
+
+    counts: Counts
+    rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
+    compared: tuple[Compared, ...]
+
+
+def beside(
+    batch: Run,
+    live: Publication,
+    release: Release,
+    source: Source,
+    views: Mapping[str, View],
+    *,
+    replayed: Tables,
+    counted: Counts,
+) -> Beside:
+    """Fold the archive below the live cut anew, into nothing that stays, and compare it with what is published and replayed.
+
+    `views` are the source's by name; `replayed` holds a realtime table that reaches the cut, whose micro-batches `counted`
+    so much. The caller holds the lock of the views' tables. Raises what `below_cut.build` raises.
+    """
+    cut = live.cut(source.name)
+    published = Served({name: live.views[name].parts for name in views}, (), cut)
+    none = dict.fromkeys(views, ())
+    whole = Below(release, source, LOG_START, cut, none, None, raw=True, served=published, replayed=replayed, live=live.views)
+    built = build(batch, whole, scratch(batch.tables))
+    beyond = counted.events - built.counts.events
+    compared = [
+        Compared(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
+        for pair, between in _BETWEEN.items()
+        for name, view in views.items()
+        # What is published and what is folded anew choose among copies alike.
+        for copies in [0 if pair == SERVED else audit.told_apart(view, built.counts, beyond=beyond)]
+        for one in built.differences[pair][name]
+    ]
+    return Beside(built.counts, built.rejected, tuple(compared))
+
+
+def _archived(view: View) -> View:
+    """The view for the cause of a difference: all three read the archive, out of which compaction takes nothing."""
+    return replace(view, source=replace(view.source, compacted=False))

@@ -1,0 +1,165 @@
+"""The archive is the log byte for byte; events and quarantine are all of it; a run that was cut short is finished once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from batch.archive import archive
+from infra import kafka
+from ledger import archive as ledger
+from ledger import gaps, publications, releases
+from ledger.fetched import LogChanged
+from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
+from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
+from views.errors import TandemError
+from views.project import Project
+
+pytestmark = pytest.mark.broker
+
+
+def decoder(shop: Shop) -> str:
+    live = publications.latest(shop.tables)
+    assert live is not None
+    return releases.load(shop.tables, live.release).sources["sales"]
+
+
+def contents(shop: Shop) -> dict[str, list[dict]]:
+    tables = shop.tables
+    return {
+        "archive": rows_of(shop, tables.archive("sales")).to_pylist(),
+        "events": rows_of(shop, tables.events("sales", decoder(shop))).to_pylist(),
+        "quarantine": rows_of(shop, tables.quarantine("sales", decoder(shop))).to_pylist(),
+    }
+
+
+def test_every_byte_and_every_record_once(shop: Shop) -> None:
+    log = records(1, 300)
+    shop.sell(log)
+
+    (first,) = archive.run(shop.run("archive"), shop.project)
+    (nothing,) = archive.run(shop.run("archive"), shop.project)
+    more = records(2, 100)
+    shop.sell(more)
+    (second,) = archive.run(shop.run("archive"), shop.project)
+
+    both, found = together(log, more), contents(shop)
+    held = {partition: [row["value"] for row in found["archive"] if row["partition"] == partition] for partition in (0, 1)}
+    assert held == both
+    assert [row["offset"] for row in found["archive"] if row["partition"] == 0] == list(range(len(both[0])))
+    assert {row["topic_id"] for row in found["archive"]} == {shop.topic.id}
+    bad = [value for values in both.values() for value in values if value in MALFORMED]
+    assert [row["first_bytes"] for row in found["quarantine"]] == [value or b"" for value in bad]
+    assert len(found["events"]) == len(found["archive"]) - len(bad)
+    assert nothing.counts.events == 0
+    assert first.counts.events + second.counts.events == len(found["events"])
+    assert second.end == ledger.end(shop.tables, "sales", decoder(shop))
+
+
+def test_aborted_and_uncommitted_records_are_no_part_of_the_log(shop: Shop) -> None:
+    sale = json.dumps({"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 1}).encode()
+    options = {**librdkafka(shop.connection), "log_level": 0}
+    producer = Producer(options | {"transactional.id": shop.topic.name, "error_cb": lambda _: None})
+    producer.init_transactions()
+    for commit in (True, False, True):
+        producer.begin_transaction()
+        for _ in range(3):
+            producer.produce(shop.topic.name, sale, partition=0, headers=[("trace", b"1")])
+        producer.flush()
+        producer.commit_transaction() if commit else producer.abort_transaction()
+    producer.begin_transaction()
+    producer.produce(shop.topic.name, sale, partition=0)
+    producer.flush()
+
+    (done,) = archive.run(shop.run("archive"), shop.project)
+
+    producer.abort_transaction()
+    found = contents(shop)
+    assert [row["offset"] for row in found["archive"]] == [0, 1, 2, 8, 9, 10]
+    assert found["archive"][0]["headers"] == [{"key": "trace", "value": b"1"}]
+    assert (done.counts.events, done.counts.holes) == (6, 6)
+    assert not gaps.gaps(shop.tables)
+
+
+def test_whatever_a_killed_run_lacked_is_written_once(shop: Shop) -> None:
+    first, second = records(3, 60), records(4, 60)
+    shop.sell(first)
+    archive.run(shop.run("archive"), shop.project)
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    expected, tables = contents(shop), shop.tables
+    written = [
+        Path(tables.control("summaries", "sales", decoder(shop))),
+        Path(tables.quarantine("sales", decoder(shop))),
+        Path(tables.events("sales", decoder(shop))),
+        Path(tables.archive("sales")),
+    ]
+    for killed_before in range(1, len(written) + 1):
+        for folder in written[:killed_before]:
+            # The second run's commit is taken back, as if its process had died before it; its files stay as litter.
+            newest = max((folder / "_delta_log").glob("*.json"))
+            for file in newest.parent.glob(f"*{newest.stem}*"):  # its checksums too
+                file.unlink()
+        # A process that starts anew remembers nothing either.
+        shop.run("archive").session.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+        (done,) = archive.run(shop.run("archive"), shop.project)
+
+        assert contents(shop) == expected
+        assert done.counts.events > 0
+        assert len(ledger.runs(tables, "sales")) == 2
+        assert ledger.progress(tables, "sales", decoder(shop)) == ledger.Progress(2, 2, 2)
+
+
+def test_what_the_log_lost_is_a_gap_with_a_name(shop: Shop) -> None:
+    shop.sell({0: records(5, 30)[0], 1: []})
+    archive.run(shop.run("archive"), shop.project)
+    shop.sell({0: records(6, 80)[0], 1: []})
+    (end,) = archive.run(shop.run("archive"), shop.project)[0].end.values()
+    lost = records(7, 40)
+    shop.sell({0: lost[0], 1: []})
+    delete_below(shop.connection, shop.topic, {0: end + 10})
+
+    (done,) = archive.run(shop.run("archive"), shop.project)
+
+    (gap,) = gaps.gaps(shop.tables, "sales")
+    assert done.gaps == (gap.name,)
+    assert gap.ranges.to_json() == {shop.topic.id: {"0": [[end, end + 10]]}}
+    assert done.counts.holes == 10
+    assert archive.run(shop.run("archive"), shop.project)[0].gaps == ()
+
+
+def test_another_topic_under_the_name_is_refused(shop: Shop) -> None:
+    shop.sell(records(8, 20))
+    archive.run(shop.run("archive"), shop.project)
+    delete_topic(shop.connection, shop.topic.name)
+    kafka.create(shop.connection, [shop.topic.name], shop.settings)
+
+    with pytest.raises(LogChanged, match=r"made anew, or this is another broker.*`tandem archive --new-topic` goes on with it"):
+        archive.run(shop.run("archive"), shop.project)
+
+    # It is accepted once, even while it is empty.
+    archive.run(shop.run("archive"), shop.project, new_topic=True)
+    anew = replace(shop, topic=kafka.topic(shop.connection, shop.topic.name))
+    log = records(8, 20)
+    anew.sell(log)
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    assert {number: end for (topic, number), end in done.end.items() if topic == anew.topic.id} == {
+        number: len(values) for number, values in log.items()
+    }
+    assert done.gaps == ()
+    assert archive.run(shop.run("archive"), _unreadable)[0].end == done.end
+
+
+def _unreadable() -> Project:
+    raise AssertionError("what is published is archived, whatever the working tree says by now")
+
+
+def test_a_broker_that_is_absent_is_one_sentence(shop: Shop) -> None:
+    absent = replace(shop.connection, address=replace(shop.connection.address, bootstrap="127.0.0.1:1", timeout_s=1))
+    alone = Shop(stack_settings(absent, shop.folder / "state"), absent, shop.topic, shop.folder)
+
+    with pytest.raises(TandemError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
+        archive.run(alone.run("archive"), alone.project)

@@ -1,0 +1,120 @@
+"""The search for duplicates drops what the kernel's `unique` drops from the whole log at once."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from batch.fold import duplicates
+from batch.fold.dropped_positions import read_drops
+from batch.runtime.file_ranges import EVENTS, Span
+from batch.runtime.parquet_writer import TableFile
+from batch.runtime.splits import cut
+from ledger.place import Place
+from tests.batch.shop import DEFINITIONS
+from views import kernel, project
+from views.ranges import Ranges
+from views.source import events_schema
+from views.wire import to_ipc
+
+FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
+SOURCE = project.load_files(FILES).sources["sales"]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sales(ids: list[tuple[str, int]], *, partition: int = 0) -> pa.Table:
+    """Events of these ids and seconds, at offsets from 0 on."""
+    rows = [
+        {
+            "_topic_id": "T",
+            "_partition": partition,
+            "_offset": offset,
+            "_append_time": START,
+            "id": name,
+            "at": START + timedelta(seconds=second),
+            "shop": "s",
+            "cents": offset,
+        }
+        for offset, (name, second) in enumerate(ids)
+    ]
+    return pa.Table.from_pylist(rows, schema=events_schema(SOURCE))
+
+
+def stored(place: Place, tables: list[pa.Table]) -> list[Span]:
+    spans = []
+    for table in tables:
+        file = TableFile(place, events_schema(SOURCE), EVENTS.names)
+        with file:
+            file.write(table)
+        assert file.written is not None
+        number = table["_partition"][0].as_py()
+        spans.append(Span(file.written.path, table.num_rows, ("T", "T"), (number, number), (0, table.num_rows)))
+    return spans
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ids", [40, 10_000_000])
+def test_the_same_positions_are_dropped(spark: SparkSession, tmp_path: Path, ids: int) -> None:
+    dice = random.Random(5)
+    tables = [
+        sales([(f"i{dice.randrange(ids)}", dice.randrange(3)) for _ in range(3000)], partition=partition) for partition in (0, 1)
+    ]
+    whole = pa.concat_tables(tables)
+    expected = kernel.unique(SOURCE, whole)
+    events, scratch = Place(str(tmp_path / "events")), Place(str(tmp_path / "scratch"))
+    ranges = Ranges.of({("T", 0): (0, 3000), ("T", 1): (0, 3000)})
+    slices = cut(stored(events, tables), ranges, rows=1000)
+
+    found = duplicates.find(spark, duplicates.Search(FILES, "sales", events, scratch), slices, parallelism=2)
+
+    assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
+    kept = read_drops(scratch, found.files, ranges).keep(whole)
+    assert kept.select(EVENTS.names) == expected.events.select(EVENTS.names)
+    assert bool(found.files) == (expected.duplicates > 0)
+
+
+def test_strangers_whose_hashes_met_are_told_apart(tmp_path: Path) -> None:
+    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
+
+    assert list(duplicates.judged(search, iter([to_ipc(sales([("a", 1), ("b", 1), ("a", 2)]))]))) == []
+
+
+def test_what_comes_in_many_pieces_is_judged_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither hashes nor events need be in memory at once; what was kept gives way to what is earlier in the log."""
+    monkeypatch.setattr(duplicates, "EVENTS_HELD", 40)
+    monkeypatch.setattr(duplicates, "HASHES", 40)
+    dice = random.Random(6)
+    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)))
+    whole = sales([(f"i{dice.randrange(60)}", dice.randrange(2)) for _ in range(400)])
+    cents = pa.array([dice.randrange(3) for _ in range(400)])
+    whole = whole.set_column(whole.column_names.index("cents"), "cents", cents)
+    expected = kernel.unique(SOURCE, whole)
+    order = list(range(0, 400, 10))
+    dice.shuffle(order)
+
+    (found,) = duplicates.judged(search, iter([to_ipc(whole.slice(start, 10)) for start in order]))
+    assert (found.duplicates, found.conflicts) == (expected.duplicates, expected.conflicts)
+    assert expected.conflicts
+    kept = read_drops(Place(str(tmp_path)), found.files, Ranges.of({("T", 0): (0, 400)})).keep(whole)
+    assert kept == expected.events
+
+    hashes = duplicates._hashed(whole, ["id", "at"])
+    (repeated,) = duplicates.repeated_hashes(search, iter([hashes[start : start + 10].tobytes() for start in order]))
+    often, counts = np.unique(hashes, return_counts=True)
+    assert pq.read_table(tmp_path / repeated.file)["hash"].to_pylist() == often[counts > 1].tolist()
+    assert repeated.events == counts[counts > 1].sum()
+
+
+def test_of_two_topics_the_older_one_keeps_its_event(tmp_path: Path) -> None:
+    old, new = sales([("a", 1)]), sales([("a", 1)])
+    topics = [pa.array([topic]) for topic in ("Z", "A")]
+    suspects = pa.concat_tables([one.set_column(0, "_topic_id", topic) for one, topic in zip((old, new), topics, strict=True)])
+    search = duplicates.Search(FILES, "sales", Place(str(tmp_path)), Place(str(tmp_path)), generations=("Z", "A"))
+
+    (found,) = duplicates.judged(search, iter([to_ipc(suspects)]))
+    assert pq.read_table(tmp_path / found.files[0])["_topic_id"].to_pylist() == ["A"]

@@ -1,0 +1,67 @@
+"""What is rewritten is rewritten whole, once, in the order of the log, and never around a file that stays."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch.maintain.compact import plan
+from batch.runtime.file_ranges import Span
+from ledger.positions import Position
+from views.ranges import EMPTY
+
+SIZES = st.sampled_from([1, 10, 49, 50, 100])
+PLACES = (("A", 0), ("A", 1))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Span], Position]:
+    """Runs of an archive, each with a file for each partition or one for both; and the log's end."""
+    found: list[Span] = []
+    at = 0
+    for number in range(draw(st.integers(0, 12))):
+        to = at + draw(st.integers(1, 9))
+        mixed = draw(st.booleans())
+        found += [
+            Span(f"{number}{partitions}", (to - at) << mixed, ("A", "A"), partitions, (at, to), draw(SIZES))
+            for partitions in ([(0, 1)] if mixed else [(0, 0), (1, 1)])
+        ]
+        at = to
+    return draw(st.permutations(found)), Position.of(dict.fromkeys(PLACES, at))
+
+
+@given(tables())
+def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[Span], Position]) -> None:
+    files, end = table
+    found = plan(files, end, file_bytes=100)
+    old = [file for file in files if file.path in found.old]
+    assert all(2 * file.size < 100 for file in old)
+    covered = EMPTY.union(*(part.ranges for part in found.slices))  # union refuses an offset that is in two
+    for partition in end:
+        spans = [file for file in files if file.overlap(partition, (0, end[partition]))]
+        for part in found.slices:
+            for interval in dict(part.ranges.intervals).get(partition, ()):
+                assert {file.path for file in spans if file.overlap(partition, interval)} == set(part.files)
+                assert set(part.files) <= found.old
+        within = dict(covered.intervals).get(partition, ())
+        assert sum(to - start for start, to in within) == sum(to - start for start, to in (f.offsets for f in spans if f in old))
+
+
+@given(tables())
+def test_there_are_fewer_files_or_nothing_is_done(table: tuple[list[Span], Position]) -> None:
+    found = plan(*table, file_bytes=100)
+    assert (not found.old and not found.slices) or len(found.slices) < len(found.old)
+    for part in found.slices:
+        assert len(part.ranges.intervals) == 1
+
+
+def test_large_files_stay_and_part_their_neighbours() -> None:
+    files = [
+        Span(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), size) for n, size in enumerate((1, 1, 90, 1, 1, 1, 50, 1))
+    ]
+    found = plan(files, Position.of({("A", 0): 80}), file_bytes=100)
+    assert [part.files for part in found.slices] == [("0", "1"), ("3", "4", "5")]
+
+
+def test_new_files_have_about_the_size_that_is_asked_for() -> None:
+    files = [Span(str(n), 10, ("A", "A"), (0, 0), (10 * n, 10 * n + 10), 20) for n in range(20)]
+    found = plan(files, Position.of({("A", 0): 200}), file_bytes=100)
+    assert [len(part.files) for part in found.slices] == [5, 5, 5, 5]

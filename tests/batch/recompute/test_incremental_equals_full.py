@@ -1,0 +1,161 @@
+"""Adding what is new to what is published gives what folding everything gives, whatever the new stretch of the log holds."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.recompute.plan import BadRequest, Request
+from ledger.publications import Publication
+from serving.outcome import Failed
+from serving.reader import Reader
+from tests.batch.shop import Log, Shop, records
+
+VIEWS = """
+from datetime import datetime, timedelta
+
+from views import (
+    Event, Source, View, calendar, count, distinct_exact, every_events, first, hopping, last_events, maximum, mean, session,
+    total, tumbling,
+)
+
+
+class Sale(Event):
+    id: str
+    at: datetime
+    shop: str
+    cents: int
+
+
+sales = Source(topic="TOPIC", event=Sale, event_time="at", identity=("id",))
+MEASURES = {"n": count(), "cents": total("cents"), "biggest": maximum("cents"), "usual": mean("cents")}
+per_hour = View(source=sales, keys={"shop": "shop"}, window=tumbling(hours=1), measures=MEASURES)
+refunds = View(source=sales, where="cents < 0", measures={"n": count(), "shops": distinct_exact("shop", limit=9)})
+odd = View(source=sales, measures={"n": count(), "inverse": maximum("1000 // (cents % 3)")})
+hops = View(source=sales, window=hopping(timedelta(hours=3), every=timedelta(hours=1)), measures={"n": count()})
+days = View(source=sales, window=calendar("day", zone="Europe/Berlin"), measures=MEASURES)
+sessions = View(source=sales, keys={"shop": "shop"}, window=session(minutes=3), measures=MEASURES)
+sevens = View(source=sales, keys={"shop": "shop"}, window=every_events(7), measures=MEASURES)
+latest = View(source=sales, window=last_events(5), measures={"cents": total("cents")})
+SOURCES = (sales,)
+VIEWS = (per_hour, refunds, odd, hops, days, sessions, sevens, latest)
+"""
+
+pytestmark = pytest.mark.broker
+
+Answers = dict[str, list[dict[str, Any]]]
+
+
+def more(seed: int, n: int, log: Log) -> Log:
+    """New sales, and copies that follow their event in its own partition, some of them with another content."""
+    dice = random.Random(seed)
+    fresh = records(seed, n)
+    for partition in (0, 1):
+        sales = [value for value in (*log[partition], *fresh[partition]) if value is not None and b'"shop": "shop' in value]
+        chosen = map(json.loads, dice.sample(sales, k=min(9, len(sales))))
+        copies = [json.dumps(copy | ({"cents": 7} if dice.random() < 0.5 else {})).encode() for copy in chosen]
+        fresh = {**fresh, partition: [*fresh[partition], *copies]}
+    return fresh
+
+
+def together(log: Log, new: Log) -> Log:
+    return {partition: [*log[partition], *new[partition]] for partition in (0, 1)}
+
+
+def answers(shop: Shop) -> Answers:
+    reader = Reader(shop.tables)
+    found = {}
+    for view in reader.project().views:
+        outcome = reader.answer(view, layer="batch")
+        assert not isinstance(outcome, Failed), outcome
+        found[view] = outcome.rows()
+    return found
+
+
+def counted(live: Publication) -> tuple[object, ...]:
+    return dict(live.counts), {view: dict(reasons) for view, reasons in live.rejected.items()}, dict(live.newest)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
+    shop.define(VIEWS)
+    dice, log = random.Random(seed), {0: [], 1: []}
+    parts = set()
+    for step, n in enumerate((300, dice.randrange(20, 60), dice.randrange(20, 60), dice.randrange(20, 60))):
+        new = more(10 * seed + step, n, log)
+        shop.sell(new)
+        log = together(log, new)
+        archive.run(shop.run("archive"), shop.project)
+        added = recompute.run(shop.run("recompute"), shop.project)
+        assert [done.kind for done in added.done] == ["incremental" if step else "full"]
+        found = answers(shop)
+        whole = recompute.run(shop.run("recompute"), shop.project, Request(keep_cut=True)) if step == 3 else added
+        parts.add(len(added.publication.views["per_hour"].parts))
+        assert len(added.publication.views["sevens"].parts) == 1
+    assert counted(added.publication) == counted(whole.publication)
+    assert whole.publication.cuts == added.publication.cuts
+    assert whole.publication.maxima == added.publication.maxima
+    assert answers(shop) == found
+    assert {len(view.parts) for view in whole.publication.views.values()} == {1}
+    assert max(parts) > 1
+
+    again = recompute.run(shop.run("recompute"), shop.project)
+    assert (again.done, again.publication) == ((), whole.publication)
+
+
+def test_an_earlier_copy_with_another_content_makes_it_full(shop: Shop) -> None:
+    """In partition 0 the log has it before the one in partition 1 that is counted already."""
+    shop.define(VIEWS)
+    sale = {"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 100}
+    shop.sell({0: [], 1: [json.dumps(sale).encode()]})
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+
+    shop.sell({0: [json.dumps(sale).encode()], 1: []})
+    archive.run(shop.run("archive"), shop.project)
+    same = recompute.run(shop.run("recompute"), shop.project)
+    assert [done.kind for done in same.done] == ["full"]  # `sevens` and its like look at positions
+
+    shop.sell({0: [json.dumps(sale | {"id": "b"}).encode()], 1: []})
+    shop.sell({0: [json.dumps({**sale, "id": "c", "cents": 5}).encode()], 1: [json.dumps({**sale, "id": "c"}).encode()]})
+    archive.run(shop.run("archive"), shop.project)
+    last = recompute.run(shop.run("recompute"), shop.project)
+    assert [done.kind for done in last.done] == ["incremental"]
+    assert [row["cents"] for row in answers(shop)["per_hour"]] == [205]
+    assert (last.publication.counts["sales"].duplicates, last.publication.counts["sales"].conflicts) == (2, 1)
+
+
+def test_windows_are_rebuilt_alone(shop: Shop) -> None:
+    shop.define(VIEWS)
+    log = more(5, 400, {0: [], 1: []})
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project).publication
+    found = answers(shop)
+    start = datetime(2026, 2, 28, 23, tzinfo=UTC)
+    windows = (start, start + timedelta(days=1))
+
+    done = recompute.run(shop.run("recompute"), shop.project, Request(windows=windows))
+
+    assert [(one.kind, one.views) for one in done.done] == [("windows", ("per_hour", "hops", "days"))]
+    assert answers(shop) == found
+    assert counted(done.publication) == counted(before)
+    assert [part.windows for part in done.publication.views["days"].parts] == [None, windows]
+    added = done.publication.views["per_hour"].parts[1]
+    assert 0 < added.rows < before.views["per_hour"].rows
+
+    new = more(6, 50, log)
+    shop.sell(new)
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    found = answers(shop)
+    recompute.run(shop.run("recompute"), shop.project, Request(views=("days", "per_hour")))
+    assert answers(shop) == found
+    with pytest.raises(BadRequest, match="'sessions' has window session"):
+        recompute.run(shop.run("recompute"), shop.project, Request(windows=windows, views=("sessions",)))
+    with pytest.raises(BadRequest, match="none of its slices begins at 2026-02-28T23:30"):
+        recompute.run(shop.run("recompute"), shop.project, Request(windows=(windows[0] + timedelta(minutes=30), windows[1])))

@@ -1,0 +1,340 @@
+"""A published batch is what plain Python counts below its cut, with every copy dropped and every record accounted for."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.recompute.plan import Request
+from batch.runtime.spark_jobs import TaskFailed
+from ledger import archive as archived
+from ledger import delta, publications, realtime
+from ledger.commit_files import spans_of
+from ledger.commits import Commit
+from ledger.counts import Counts
+from ledger.fetched import Unclosed
+from ledger.tiling import chain
+from tests.batch.shop import (
+    DEFINITIONS,
+    MALFORMED,
+    Shop,
+    answers,
+    assert_labelled,
+    assert_true,
+    records,
+    together,
+    truth,
+    watermark,
+)
+from tests.stack import delete_below, new_topic, produce
+from views.errors import TandemError
+from views.fingerprint import fingerprint
+from views.view import state_schema
+from views.wire import to_ipc
+
+pytestmark = pytest.mark.broker
+
+
+def test_agrees_from_events_and_from_raw_records(shop: Shop) -> None:
+    log = records(11, 500)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+
+    first = recompute.run(shop.run("recompute"), shop.project).publication
+    assert_true(shop, first, log)
+    assert first.watermarks["sales"] == watermark(log)
+    assert_labelled(shop, watermark(log))
+    # Nobody follows: the batch bridged from the log's start to the archive's end.
+    assert {span.kind for span in spans_of(shop.tables, 1, "sales")} == {"bridge", "cut"}
+
+    more = records(12, 300, known=log[0])
+    shop.sell(more)
+    archive.run(shop.run("archive"), shop.project)
+    second = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=True)).publication
+
+    assert_true(shop, second, together(log, more))
+    # The later sales happened at the same times, and new ones of a partition may end earlier.
+    assert second.watermarks["sales"] == max(watermark(log), watermark(together(log, more)))
+    assert_labelled(shop, second.watermarks["sales"])
+    assert (second.number, second.parent, second.kind) == (3, 2, "recompute")
+    assert not list(Path(shop.tables.root, "scratch").iterdir())
+
+
+PREPARES = """
+
+import pyarrow as pa
+
+
+def by_cent(sales):
+    cents = sales["cents"].to_pylist()
+    if 499 in cents:
+        raise ValueError("499 is no price")
+    parents = [row for row, each in enumerate(cents) for _ in range(each % 3)]
+    of = pa.array([cents[row] % 3 for row in parents], pa.int64())
+    return sales.take(pa.array(parents, pa.int64())).append_column("of", of)
+
+
+"""
+
+
+def test_folds_what_a_source_prepares(shop: Shop) -> None:
+    """Prepared from all of a source's columns; what is made of an event counts, and how many events there are stays."""
+    definitions = DEFINITIONS.replace("\n\nsales = Source(", f"{PREPARES}sales = Source(")
+    definitions = definitions.replace('identity=("id",)', 'identity=("id",), prepare=by_cent')
+    definitions = definitions.replace('keys={"shop": "shop"}', 'keys={"of": "of"}')
+    shop.define(definitions.replace("(per_hour, refunds)", "(per_hour,)"))
+    log = records(17, 400)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+
+    counted: dict[tuple[str, str], dict[str, int]] = {}
+    for values in (log[0], log[1]):
+        for value in values:
+            if value not in MALFORMED:
+                sale = json.loads(value or b"")
+                counted.setdefault((sale["id"], sale["at"]), sale)
+    assert live.counts["sales"].events == len(counted)
+    failing = sum(sale["cents"] == 499 for sale in counted.values())
+    assert live.rejected["per_hour"] == ({"prepare": failing} if failing else {})
+    rows = answers(shop, live, "per_hour")
+    for of in (1, 2):
+        cents = [sale["cents"] for sale in counted.values() if sale["cents"] % 3 == of and sale["cents"] != 499]
+        found = [row for row in rows if row["of"] == of]
+        assert (sum(row["n"] for row in found), sum(row["cents"] for row in found)) == (of * len(cents), of * sum(cents))
+
+
+def test_values_that_hold_several_events_close_their_ranges(shop: Shop) -> None:
+    """Copies inside one value and of another, lists that are too long: each record has one outcome, each event counts once."""
+    shop.define(DEFINITIONS.replace('identity=("id",)', 'identity=("id",), many=4'))
+    sales = {number: [value for value in values if value not in MALFORMED] for number, values in records(19, 200).items()}
+    lists = {
+        number: [[*values[at : at + 3], *values[at : at + at % 4]] for at in range(0, len(values), 3)]
+        for number, values in sales.items()
+    }
+    shop.sell({number: [b"[%b]" % b",".join(map(bytes, held)) for held in several] for number, several in lists.items()})
+    (done,) = archive.run(shop.run("archive"), shop.project)
+    taken = {number: [held for held in several if len(held) <= 4] for number, several in lists.items()}
+    expected = truth({number: [value for held in several for value in held] for number, several in taken.items()})
+    too_long = sum(map(len, lists.values())) - sum(map(len, taken.values()))
+    assert done.counts.records == sum(map(len, taken.values()))
+    assert (done.counts.quarantined, done.counts.holes) == ({"length": too_long}, 0)
+    assert done.counts.events == sum(len(held) for several in taken.values() for held in several) > done.counts.records
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
+        counts = live.counts["sales"]
+        assert (counts.events, counts.duplicates, counts.records) == (expected.events, expected.duplicates, done.counts.records)
+        assert (counts.quarantined, counts.holes, counts.further) == ({"length": too_long}, 0, done.counts.further)
+        found = {(row["shop"], row["window_start"]): (row["n"], row["cents"]) for row in answers(shop, live, "per_hour")}
+        assert found == {key: row[:2] for key, row in expected.per_hour.items()}
+
+
+def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:
+    log = records(13, 200)
+    shop.sell(log)
+    project = shop.project()
+    (done,) = archive.run(shop.run("archive"), lambda: project)
+    batch = shop.run("speed")
+    writer = realtime.Writer.claim(shop.tables, 1, "sales", by="speed", at=batch.now())
+    ahead = type(done.end).of({partition: offset + 5 for partition, offset in done.end.items()})
+    # They hold nothing, which is wrong.
+    nothing = {fingerprint(view): to_ipc(state_schema(view).empty_table()) for view in project.views.values()}
+    for end in (done.end, ahead):
+        commit = Commit(writer.end, end, writer.epoch, "fold", counts=Counts(), partials=nothing, at=batch.now(), by="speed")
+        writer.append(commit)
+
+    live = recompute.run(shop.run("recompute"), lambda: project, Request(publish_anyway=True)).publication
+
+    assert_true(shop, live, log)
+    assert live.cut("sales") == done.end
+    assert chain(spans_of(shop.tables, 1, "sales"), live.cut("sales")).end == ahead
+
+
+def test_nothing_archived_is_an_empty_batch(shop: Shop) -> None:
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+
+    assert_true(shop, live, {0: [], 1: []})
+
+
+def test_a_new_release_has_new_meanings_and_a_new_decoder(shop: Shop) -> None:
+    log = records(14, 200)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project).publication
+    # A default is part of what decodes; the refunds are now those below -10.
+    changed = DEFINITIONS.replace("cents: int\n", "cents: int\n    till: int = 0\n").replace("cents < 0", "cents < -10")
+    shop.define(changed)
+
+    plain = recompute.run(shop.run("recompute"), shop.project).publication
+    adopted = shop.promote()
+    again = recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).publication
+
+    assert plain.views["refunds"].fingerprint == before.views["refunds"].fingerprint
+    assert (adopted.release, adopted.kind, again.release, again.kind) == (2, "promote", 2, "recompute")
+    assert adopted.views["refunds"].fingerprint != before.views["refunds"].fingerprint
+    assert sum(row["n"] for row in answers(shop, adopted, "refunds")) < sum(
+        row["n"] for row in answers(shop, adopted, "per_hour") if row
+    )
+    per_hour = {(row["shop"], row["window_start"]): row["n"] for row in answers(shop, adopted, "per_hour")}
+    assert per_hour == {(row["shop"], row["window_start"]): row["n"] for row in answers(shop, before, "per_hour")}
+    assert {span.kind for span in spans_of(shop.tables, 2, "sales")} == {"cut"}
+
+
+VERSION = """
+class Was(Event):
+    id: str
+    at: datetime
+    shop: str
+    cents: int
+
+
+def upgrade(old):
+    return Sale(id=old.id, at=old.at, shop=old.shop, money=old.cents)
+
+
+sales = Source(versions=(Version(Was, upgrade),), """
+
+
+def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> None:
+    old, new = records(18, 150), records(19, 100)
+    shop.sell(old)
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    renamed = DEFINITIONS.replace("cents: int", "money: int").replace('("cents")', '("money")').replace("cents < 0", "money < 0")
+
+    shop.define(renamed)
+    with pytest.raises(TandemError, match=r"Sale\.cents is removed"):
+        shop.promote()
+    shop.define(renamed.replace("sales = Source(", VERSION).replace("View,", "Version, View,"))
+    shop.promote()
+    shop.sell(
+        {partition: [value and value.replace(b'"cents"', b'"money"') for value in values] for partition, values in new.items()}
+    )
+    archive.run(shop.run("archive"), shop.project)
+    adopted = recompute.run(shop.run("recompute"), shop.project).publication
+
+    assert adopted.release == 2
+    assert_true(shop, adopted, together(old, new))
+
+
+def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
+    """Copies are in both topics; of those that differ, the one counts that the source names first, whatever the topics' ids."""
+    first, second = sorted((shop.topic, new_topic(shop.connection)), key=lambda topic: topic.id, reverse=True)
+    a = records(20, 200)
+    b = records(21, 200, known=a[0])
+    third = new_topic(shop.connection)
+    shop.define(DEFINITIONS.replace('"TOPIC"', repr((first.name, second.name))))
+    for topic, log in ((second, b), (first, a)):
+        for partition, values in log.items():
+            produce(shop.connection, topic, values, partition=partition)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+
+    whole = {0: a[0], 1: a[1], 2: b[0], 3: b[1]}
+    assert live.counts["sales"].duplicates > 5
+    assert_true(shop, live, whole)
+    # A topic that a source gets later comes after the others, wherever it stands.
+    shop.define(DEFINITIONS.replace('"TOPIC"', repr((third.name, first.name, second.name))))
+    shop.promote()
+    c = records(22, 50, known=b[0])
+    produce(shop.connection, third, c[1])
+    archive.run(shop.run("archive"), shop.project)
+    assert_true(shop, recompute.run(shop.run("recompute"), shop.project).publication, {**whole, 4: c[1]})
+
+
+def test_one_topic_is_the_log_of_two_sources(shop: Shop) -> None:
+    """Each counts its own, the other's as others', and what has no kind in quarantine; from events and from raw records."""
+    log = records(23, 300)
+    second = """
+rest = Source(topic="TOPIC", event=Sale, event_time="at", only=by_field("shop", "shop 2", "shop 3"))
+rest_n = View(source=rest, measures={"n": count()})
+SOURCES = (sales, rest)
+VIEWS = (per_hour, refunds, rest_n)
+"""
+    first = DEFINITIONS.replace('identity=("id",)', 'identity=("id",), only=by_field("shop", "shop 0", "shop 1")')
+    shop.define(first.replace("count, ", "by_field, count, ") + second)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    others = {json.loads(value)["shop"] for value in log[0] if value and value not in MALFORMED} - {"shop 0", "shop 1"}
+    kinds = [f'"{name}"'.encode() for name in (*others, "b")]
+    own = {
+        partition: [value for value in values if not (value and any(kind in value for kind in kinds))]
+        for partition, values in log.items()
+    }
+    length = sum(map(len, log.values()))
+    for raw in (False, True):
+        live = recompute.run(shop.run("recompute"), shop.project, Request(mode="full", raw=raw)).publication
+        assert_true(shop, live, own)
+        sales, rest = live.counts["sales"], live.counts["rest"]
+        assert sales.others == length - sum(map(len, own.values()))
+        assert sales.holes == rest.holes == 0
+        assert rest.events + rest.others + sum(rest.quarantined.values()) == length
+        assert rest.quarantined == sales.quarantined
+        assert [row["n"] for row in answers(shop, live, "rest_n")] == [rest.events]
+        assert 0 < rest.events < sales.others
+
+
+def test_a_gap_is_counted_without_only_when_accepted(shop: Shop) -> None:
+    shop.sell({0: records(15, 40)[0], 1: []})
+    archive.run(shop.run("archive"), shop.project)
+    lost = records(16, 40)[0]
+    shop.sell({0: lost, 1: []})
+    (end,) = archived.archived(shop.tables, "sales").values()
+    delete_below(shop.connection, shop.topic, {0: end + 3})
+    archive.run(shop.run("archive"), shop.project)
+
+    with pytest.raises(TandemError, match=r"sales-gap-1.*--accept-gap sales-gap-1"):
+        recompute.run(shop.run("recompute"), shop.project)
+    first = recompute.run(shop.run("recompute"), shop.project, Request(accepted=("sales-gap-1",))).publication
+    second = recompute.run(shop.run("recompute"), shop.project).publication
+
+    assert first.gaps == second.gaps == ("sales-gap-1",)
+    assert_true(shop, second, {0: [*records(15, 40)[0], *lost[3:]], 1: []})
+
+
+def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
+    shop.sell(records(17, 100))
+    archive.run(shop.run("archive"), shop.project)
+    before = publications.latest(shop.tables)
+    handle = delta.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
+    assert handle is not None
+    rows = delta.read_file(handle, next(iter(delta.files(handle))))
+    (file,) = delta.files(handle)
+    path = Path(shop.tables.events("sales", decoder(shop)), file)
+    kept = path.read_bytes()
+
+    pq.write_table(rows.slice(1), path)
+    with pytest.raises(Unclosed, match="has lost or doubled rows"):
+        recompute.run(shop.run("recompute"), shop.project)
+    path.write_bytes(kept[:100])
+    with pytest.raises(TaskFailed, match="Parquet"):
+        recompute.run(shop.run("recompute"), shop.project)
+    path.unlink()
+    with pytest.raises(TaskFailed, match="No such file"):
+        recompute.run(shop.run("recompute"), shop.project)
+
+    assert publications.latest(shop.tables) == before
+
+
+def decoder(shop: Shop) -> str:
+    (name,) = {path.parent.name for path in Path(shop.tables.root, "log", "sales").glob("*/events")}
+    assert archived.progress(shop.tables, "sales", name).events
+    return name
+
+
+def test_a_batch_view_that_lost_a_file_or_its_table_is_folded_anew(shop: Shop) -> None:
+    log = records(31, 200)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    live = recompute.run(shop.run("recompute"), shop.project).publication
+    lost = {name: Path(shop.tables.view(name, view.fingerprint)) for name, view in live.views.items()}
+    for path in lost["per_hour"].rglob("*.parquet"):
+        path.unlink()
+    shutil.rmtree(lost["refunds"])
+    healed = recompute.run(shop.run("recompute"), shop.project, Request(views=("per_hour", "refunds")))
+    assert {one.obstacle for one in healed.audits} == {"damage"}
+    assert_true(shop, healed.publication, log)

@@ -1,0 +1,29 @@
+"""How many records the archive has below a cut is exact, also where the cut runs through its files and row groups."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from batch.recompute.rebuild import _archived
+from ledger.tables import Tables
+from tests.views.logged import records
+from views.ranges import Ranges
+
+
+def test_records_are_counted_by_position(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path))
+    run = cast("Any", SimpleNamespace(tables=tables))
+    assert _archived(run, "sales", Ranges.of({("topic", 0): (0, 9)})) == 0
+    # Offsets 0 to 39 of two partitions, a hole at every tenth; partition 1 in one file, partition 0 in two.
+    held = {0: [(0, 20), (20, 40)], 1: [(0, 40)]}
+    for partition, stretches in held.items():
+        for low, high in stretches:
+            rows = records([b""] * (high - low), partition=partition, first=low)
+            kept = rows.filter(pa.array([offset % 10 != 0 for offset in range(low, high)]))
+            write_deltalake(tables.archive("sales"), kept, mode="append")
+    for first, second in ((0, 0), (1, 40), (20, 5), (27, 39), (40, 40)):
+        covered = Ranges.of({("topic", 0): (0, first), ("topic", 1): (0, second)})
+        assert _archived(run, "sales", covered) == sum(offset % 10 != 0 for end in (first, second) for offset in range(end))

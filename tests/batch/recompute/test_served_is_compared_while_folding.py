@@ -1,0 +1,249 @@
+"""The tasks that fold compare what they find with what was served, key by key, in whatever number of buckets, without Spark."""
+
+from dataclasses import replace
+from itertools import count, pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow.parquet as pq
+import pytest
+
+from batch.fold import fold
+from batch.recompute.audit import Unexplained, audits, refuse_unexplained, told_apart
+from batch.recompute.plan import Step
+from batch.recompute.rebuild import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below, _added, _address, _parts, _replayed, _served
+from batch.recompute.served_state import Served, served
+from batch.runtime.splits import Slice
+from batch.verify.replay_compare import _archived
+from ledger import cuts, publications, releases
+from ledger.audits import Audit
+from ledger.counts import Counts
+from ledger.fetched import Unclosed
+from ledger.gaps import Gap
+from ledger.parts import Part
+from ledger.place import Place
+from ledger.positions import LOG_START, Position, ranges
+from tests.serving.world import NOON, SOURCE, World, hit, position
+from views.cause import cause
+from views.compare import MeasureDifference
+from views.kernel import decode
+from views.ranges import Ranges
+from views.windows import every_events
+
+_FILE = count()
+
+Differences = dict[str, tuple[MeasureDifference, ...]]
+
+
+def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple[Served, Differences]:
+    """What folding `[step.start, cut)` finds beside what was served."""
+    live = publications.latest(world.tables)
+    assert live is not None
+    release = releases.load(world.tables, live.release)
+    source = world.project.sources[SOURCE]
+    against = served(world.tables, live, step, cut=cut, gaps=())
+    assert isinstance(against, Served), against
+    below = Below(release, source, step.start, cut, dict(step.views), 9, served=against)
+    return against, folded(world, below, buckets=buckets)[SERVED]
+
+
+def folded(world: World, below: Below, *, buckets: int = 1) -> dict[fold.Pair, Differences]:
+    """What folding finds beside what it is to be compared with; it writes nothing without a version."""
+    release, run = below.release, cast("Any", SimpleNamespace(tables=world.tables))
+    places = {name: Place.of(world.tables, world.tables.view(name, release.views[name])) for name in below.views}
+    folder = world.folder / f"events-{next(_FILE)}"
+    folder.mkdir()
+    events = decode(below.source, world.records(below.start, below.cut)).events
+    pq.write_table(events, folder / "events.parquet")
+    here = Place(str(folder))
+    work = fold.Folding(release.files, SOURCE, here, places, here, (), below.version, buckets, pairs=below.pairs)
+    stored = [file for name, merged in below.views.items() for file in _parts(run, name, _address(run, below, name), merged)]
+    assert below.served is not None
+    ends = (below.start, below.served.end, below.cut)
+    parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]
+    items = [parts[0], fold.Beyond(parts[1]), *stored, *_served(run, below), *_replayed(below)]
+    held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets + 1)}
+    for item in items:
+        for bucket, value in fold._fold(work, item):
+            held[bucket].append(value)
+    built = [one for values in held.values() for one in fold._build(work, iter(values))]
+    assert below.version is not None or not [one for one in built if isinstance(one, fold.Built)]
+    compared = [one for one in built if isinstance(one, fold.Compared)]
+    return {
+        pair: {
+            name: _added([one.differences for one in compared if (one.view, one.pair) == (name, pair)]) for name in below.views
+        }
+        for pair in below.pairs
+    }
+
+
+def wrong(differences: Differences) -> set[str]:
+    return {f"{view}.{one.measure}" for view, measures in differences.items() for one in measures if one.unequal}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two micro-batches below the published cut, two after it."""
+    world = World(tmp_path)
+    for number in range(4):
+        for partition in (0, 1):
+            world.append(partition, *(hit(f"/{n % 5}", 7 * n + number + 1, minute=20 * n) for n in range(6)), b"no hit")
+        world.trigger()
+        if number == 1:
+            world.recompute(world.end, files=2)
+    return world
+
+
+def step(world: World, kind: str) -> Step:
+    live = publications.latest(world.tables)
+    assert live is not None
+    if kind == "full":
+        return Step(SOURCE, "full", LOG_START, None, dict.fromkeys(world.project.views, ()))
+    return Step(SOURCE, "incremental", live.cut(SOURCE), None, {name: view.parts for name, view in live.views.items()})
+
+
+@pytest.mark.parametrize("kind", ["full", "incremental"])
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_nothing_differs(world: World, kind: str, buckets: int) -> None:
+    against, differences = found(world, step(world, kind), world.end, buckets=buckets)
+    assert len(against.commits) == 2
+    assert any(against.parts.values()) == (kind == "full")
+    assert wrong(differences) == set()
+    hours = {(n % 5, n // 3) for n in range(6)}
+    assert {one.rows for one in differences["per_page"]} == {len(hours)}
+
+
+def test_at_the_published_cut_batch_is_compared_with_batch(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    against, differences = found(world, step(world, "full"), live.cut(SOURCE))
+    assert against.commits == ()
+    assert wrong(differences) == set()
+    assert differences["per_page"][0].rows > 0
+
+
+def test_a_wrong_partial_is_found_and_refused(world: World) -> None:
+    """Of a speed layer that has read one event otherwise than the log has it."""
+    live = publications.latest(world.tables)
+    assert live is not None
+    world.append(0, hit("/2", 400))
+    world.trigger()
+    world.log[0][-1] = hit("/2", 1000)
+    against, differences = found(world, step(world, "incremental"), world.end, buckets=2)
+    assert wrong(differences) >= {"per_page.bytes", "per_page.largest", "per_page.mean", "ever.bytes"}
+    assert not wrong(differences) & {"per_page.n", "ever.n", "ever.pages", "inverse.n"}
+    by_name = {one.measure: one for one in differences["ever"]}
+    assert (by_name["bytes"].differ, by_name["bytes"].largest) == (1, 600.0)
+
+    like = Audit(NOON, 9, live.number, 1, "", "", live.cut(SOURCE), world.end)
+    with_none = list(audits(world.project.views, against, differences, copies=dict.fromkeys(differences, 0), like=like))
+    with pytest.raises(Unexplained, match=r"view 'per_page', measure 'bytes': 1 of 6 answers .* was served and .* was found"):
+        refuse_unexplained(with_none)
+    with_copies = list(audits(world.project.views, against, differences, copies=dict.fromkeys(differences, 1), like=like))
+    refuse_unexplained(with_copies)
+    assert {one.figures.cause for one in with_copies if one.figures} == {"none", "duplicate"}
+
+
+@pytest.mark.parametrize("kind", ["full", "incremental"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_below_a_bridge_it_is_compared(world: World, kind: str, *, lost: bool) -> None:
+    """What the speed layer has not seen is folded all the same, and makes no difference."""
+    reached = world.end
+    if lost:
+        world.append(0, hit("/2", 400))
+        world.trigger()
+        reached = world.end
+        world.log[0][-1] = b"no hit"
+    world.append(0, hit("/2", 1000), hit("/9", 1000))
+    cuts.bridge(world.tables, 1, SOURCE, to=world.end, by="test", at=NOON)
+    against, differences = found(world, step(world, kind), world.end, buckets=2)
+    assert against.end == reached
+    assert bool(wrong(differences)) == lost
+    assert {one.differ for one in differences["per_page"] if one.measure == "n"} == {int(lost)}
+
+
+def test_where_the_speed_layer_has_seen_nothing_batch_is_compared_with_batch(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    world.recompute(world.end)
+    before = world.end
+    world.append(0, hit("/2", 1000))
+    cuts.bridge(world.tables, 1, SOURCE, to=world.end, by="test", at=NOON)
+    against, differences = found(world, step(world, "full"), world.end)
+    assert (against.commits, against.end) == ((), before)
+    assert wrong(differences) == set()
+
+
+def test_what_cannot_be_compared_says_why(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    full = step(world, "full")
+    past = replace(step(world, "incremental"), start=world.end)
+    assert served(world.tables, replace(live, cuts={SOURCE: world.end}), past, cut=position(99, 99), gaps=()) == "bridge"
+    gap = Gap("hits-gap-1", SOURCE, Ranges.of({("T", 0): (3, 4)}), "lost", NOON)
+    assert served(world.tables, live, full, cut=world.end, gaps=[gap]) == "gap"
+    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=[gap]), Served)
+    torn = next(Path(world.tables.view("ever", live.views["ever"].fingerprint)).rglob("*.parquet"))
+    torn.write_bytes(torn.read_bytes()[:-1])
+    assert served(world.tables, live, full, cut=world.end, gaps=()) == "damage"
+    assert isinstance(served(world.tables, live, step(world, "incremental"), cut=world.end, gaps=()), Served)
+
+
+def test_windows_are_compared_alone(world: World) -> None:
+    live = publications.latest(world.tables)
+    assert live is not None
+    parts = {"per_page": (*live.views["per_page"].parts, Part(3, 0, live.cut(SOURCE), (NOON, NOON.replace(hour=13))))}
+    one = Step(SOURCE, "windows", LOG_START, live.cut(SOURCE), parts)
+    against = served(world.tables, live, one, cut=live.cut(SOURCE), gaps=())
+    assert against == Served({"per_page": live.views["per_page"].parts}, (), live.cut(SOURCE))
+
+
+@pytest.mark.parametrize("wrong_side", ["served", "replayed", None])
+def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world: World, wrong_side: str | None) -> None:
+    """All three of the same log; the realtime table, which reaches from its start to the cut, stands for a replayed one."""
+    if wrong_side == "replayed":
+        world.append(0, hit("/2", 400))
+        world.trigger()
+        world.log[0][-1] = hit("/2", 1000)
+    live = world.recompute(world.end, files=2)
+    if wrong_side == "served":
+        world.log[0][-2], right = hit("/2", 1000), world.log[0][-2]
+        live = world.recompute(world.end)
+        world.log[0][-2] = right
+    release = releases.load(world.tables, live.release)
+    published = Served({name: view.parts for name, view in live.views.items()}, (), world.end)
+    source = world.project.sources[SOURCE]
+    none: dict[str, tuple[Part, ...]] = dict.fromkeys(live.views, ())
+    below = Below(release, source, LOG_START, world.end, none, None, raw=True, served=published, replayed=world.tables)
+    found = {pair: bool(wrong(differences)) for pair, differences in folded(world, below, buckets=2).items()}
+    assert found == {
+        SERVED: wrong_side == "served",
+        REPLAYED: wrong_side == "replayed",
+        SERVED_AND_REPLAYED: wrong_side is not None,
+    }
+
+
+def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
+    release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
+    world.append(0, hit("/2", 400))
+    below = Below(release, source, LOG_START, world.end, {}, None, replayed=world.tables)
+    with pytest.raises(Unclosed, match="what was replayed of source 'hits' ends at"):
+        list(_replayed(below))
+
+
+def test_what_copies_can_have_made_is_bounded(world: World) -> None:
+    """One event for each that came beyond the horizon, two where each side may have counted another copy."""
+    found, view = Counts(duplicates=5, conflicts=2), world.project.views["per_page"]
+    in_order = replace(view, window=every_events(3))
+    assert [told_apart(view, found, beyond=beyond) for beyond in (0, 1, 3)] == [4, 5, 7]
+    assert told_apart(in_order, found, beyond=1) == 11
+    assert [told_apart(one, found, beyond=None) for one in (view, in_order)] == [10, 10]
+
+
+def test_what_is_read_from_the_archive_by_both_sides_no_compaction_excuses(world: World) -> None:
+    view = world.project.views["per_page"]
+    compacted = replace(view, source=replace(view.source, compacted=True))
+    one = MeasureDifference("n", 9, 1, 1, absolute=1.0)
+    assert cause(compacted, one, copies=0) == "compaction"
+    assert cause(_archived(compacted), one, copies=0) == "unexplained"

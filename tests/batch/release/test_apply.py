@@ -1,0 +1,358 @@
+"""A release that is applied answers as its definitions say, shares what did not change, and goes live, back and away."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from batch.archive import archive
+from batch.maintain import expire
+from batch.recompute import recompute
+from batch.recompute.plan import Request
+from batch.release import apply
+from batch.release.apply import Applied, Terms
+from ledger import diffs as kept
+from ledger import promotion, publications, releases, standing
+from ledger.completeness import ShorterHistory
+from ledger.publications import Publication
+from serving.outcome import given
+from serving.reader import Reader
+from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth
+from tests.stack import produce
+from views.errors import DefinitionError
+
+pytestmark = pytest.mark.broker
+
+CHANGED = DEFINITIONS.replace("cents < 0", "cents < -10").replace('"usual": mean("cents")', '"usual": mean("cents + 1")')
+"""Other refunds, and in every hour another mean; what else there is stays."""
+GAINED = DEFINITIONS.replace("maximum, mean,", "derived, maximum, mean, minimum,").replace(
+    '"usual": mean("cents")', '"usual": mean("cents"), "least": minimum("cents"), "spread": derived("biggest - least")'
+)
+"""More measures in every hour."""
+FAILING = DEFINITIONS.replace('"usual": mean("cents")', '"usual": mean("cents"), "root": total("sqrt(cents)")')
+"""A measure whose expression fails for what is below 0, so that no measure counts these events."""
+ADDED = DEFINITIONS.replace(
+    "VIEWS = (per_hour, refunds)",
+    'per_shop = View(source=sales, keys={"shop": "shop"}, measures={"n": count()})\nVIEWS = (per_hour, refunds, per_shop)',
+)
+
+RENAMED = (
+    DEFINITIONS.replace("refunds", "returns")
+    .replace("cents < 0", "( cents  <  0 ) -- given back")
+    .replace(
+        'measures={"n": count(), "sales": distinct("id")}', 'measures={"sales": distinct("id"), "n": count()}, doc="Given back."'
+    )
+    .replace("class Sale(Event):", 'class Sale(Event):\n    """One sale."""\n')
+    .replace("    shop: str\n    cents: int\n", "    cents: int\n    shop: str\n")
+)
+"""A view under another name, and whatever else means nothing: formatting, order, texts."""
+
+
+def applied(shop: Shop, definitions: str, terms: Terms | None = None) -> Applied:
+    shop.define(definitions)
+    return apply.run(shop.run("apply"), shop.project, terms or Terms(max_lag=0))
+
+
+def folded_again(shop: Shop, view: str) -> Publication:
+    """The view of the release that is live, folded whole at the cut that it has."""
+    return recompute.run(shop.run("recompute"), shop.project, Request(mode="full", views=(view,))).publication
+
+
+def recomputed(shop: Shop) -> Publication:
+    return recompute.run(shop.run("recompute"), shop.project).publication
+
+
+def promoted(shop: Shop, release: int | None = None) -> Publication:
+    return promotion.promote(shop.tables, release, days=7, max_lag=0, by="test", at=datetime.now(UTC))
+
+
+def live(shop: Shop) -> Publication:
+    found = publications.latest(shop.tables)
+    assert found is not None
+    return found
+
+
+def refunds(log: Log, below: int) -> int:
+    return truth(log, below=below).refunds
+
+
+def counted(shop: Shop, view: str = "refunds") -> int:
+    """What a reader is answered."""
+    reader = Reader(shop.tables)
+    reader.refresh()
+    return sum(row["n"] for row in given(reader.answer(view)).rows())
+
+
+def sale(identity: str, weather: str) -> bytes:
+    return f'{{"id": "{identity}", "at": "2026-03-01T01:00:00Z", "shop": "north", "cents": -5, "weather": {weather}}}'.encode()
+
+
+def test_a_changed_view_is_folded_another_is_shared_and_all_is_compared(shop: Shop) -> None:
+    log = records(31, 400)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    before = recomputed(shop)
+
+    done = applied(shop, CHANGED.replace(", measures={", ', doc="By the hour.", measures={'))
+    assert (done.release, done.status) == (2, {"per_hour": "changed", "refunds": "changed"})
+    assert live(shop) == before
+    state = standing.state_of(shop.tables, 2)
+    assert state is not None
+    assert state.cut("sales") == before.cut("sales")
+    assert sum(row["n"] for row in answers(shop, state, "refunds")) == refunds(log, -10)
+
+    assert done.diff is not None
+    old, new = ({(row["shop"], row["window_start"]): row for row in answers(shop, one, "per_hour")} for one in (before, state))
+    figures = done.diff.views["per_hour"]
+    assert (figures["matched"], figures["changed"], figures["only_old"]) == (len(old), len(old), 0)
+    assert {key: row["usual"] for key, row in new.items()} == {key: row["usual"] + 1 for key, row in old.items()}
+    assert {name: one["differ"] for name, one in figures["measures"].items()} == {
+        "n": 0, "cents": 0, "biggest": 0, "usual": len(old),
+    }  # fmt: skip
+    assert figures["measures"]["usual"]["largest"] == pytest.approx(1)
+    assert kept.of_release(shop.tables, 2) == done.diff
+
+    done = applied(shop, ADDED)
+    assert (done.release, done.status) == (3, {"per_hour": "unchanged", "refunds": "unchanged", "per_shop": "added"})
+    state, gone = standing.state_of(shop.tables, 3), standing.newest(shop.tables, 2)
+    assert state is not None
+    assert gone is not None
+    assert (gone.stage, gone.state.why) == ("retired", "release 3 takes its place")
+    assert {name: view for name, view in state.views.items() if name != "per_shop"} == dict(before.views)
+    assert (state.counts, state.maxima, state.watermarks) == (before.counts, before.maxima, before.watermarks)
+    assert sum(row["n"] for row in answers(shop, state, "per_shop")) == before.counts["sales"].events
+    # The same again is there already; what is live is nothing to apply.
+    assert applied(shop, ADDED).release == 3
+    assert [one.stage for one in standing.records(shop.tables) if one.state.release == 3] == ["applied", "built"]
+    assert applied(shop, DEFINITIONS).release is None
+    with pytest.raises(DefinitionError, match=r"Sale\.cents is removed"):
+        applied(shop, DEFINITIONS.replace("cents", "money"))
+
+
+@pytest.mark.parametrize("definitions", [GAINED, FAILING], ids=["alone", "failing"])
+def test_new_measures_are_folded_alone_where_they_count_the_same_events(shop: Shop, definitions: str) -> None:
+    alone = definitions == GAINED
+    for log in (records(38, 300), records(39, 40)):
+        shop.sell(log)
+        archive.run(shop.run("archive"), shop.project)
+        before = recomputed(shop)
+    said: list[str] = []
+    shop.define(definitions)
+    apply.run(replace(shop.run("apply"), say=said.append), shop.project, Terms(max_lag=0))
+    assert any("of its measures only the new ones are folded" in line for line in said)
+    assert any("not the same events count as before; all measures are folded" in line for line in said) is not alone
+    state = standing.state_of(shop.tables, 2)
+    assert state is not None
+    assert state.cuts == before.cuts
+    assert (state.rejected["per_hour"] == {}) is alone
+    promoted(shop)
+    whole = folded_again(shop, "per_hour")
+    assert whole.views["per_hour"].version > state.views["per_hour"].version
+    by_row = [sorted(answers(shop, each, "per_hour"), key=str) for each in (state, whole)]
+    assert by_row[0] == by_row[1]
+    assert (whole.rejected, whole.views["per_hour"].rows) == (state.rejected, state.views["per_hour"].rows)
+
+
+def test_it_goes_live_comes_back_goes_on_and_goes(shop: Shop) -> None:
+    first, second, third = records(32, 300), records(33, 100), records(34, 100)
+    shop.sell(first)
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+    applied(shop, CHANGED)
+    assert counted(shop) == refunds(first, 0)
+    assert (promoted(shop).release, counted(shop)) == (2, refunds(first, -10))
+
+    # Both releases are brought up to a new cut.
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    now = recomputed(shop)
+    both = together(first, second)
+    assert (now.number, now.release, counted(shop)) == (4, 2, refunds(both, -10))
+    old = standing.state_of(shop.tables, 1)
+    assert old is not None
+    assert_true(shop, old, both)
+
+    back = shop.roll_back(2)
+    assert (back.release, back.kind, counted(shop)) == (1, "rollback", refunds(both, 0))
+    shop.sell(third)
+    archive.run(shop.run("archive"), shop.project)
+    waiting = recompute.run(shop.run("recompute"), shop.project)
+    assert (waiting.paused, waiting.publication, counted(shop)) == (True, back, refunds(both, 0))
+    promotion.resume(shop.tables, by="test", at=datetime.now(UTC))
+    every = together(both, third)
+    assert_true(shop, recomputed(shop), every)
+    # What was built for it stands ready still, and its cut has moved with the live one's.
+    assert applied(shop, CHANGED).release == 2
+    assert (promoted(shop).release, counted(shop)) == (2, refunds(every, -10))
+
+    promotion.retire(shop.tables, 1, by="test", at=datetime.now(UTC))
+    recompute.run(shop.run("recompute"), shop.project, Request(mode="full"))
+    assert standing.newest(shop.tables, 1) is not None
+    assert live(shop).counts["sales"].events == truth(every).events
+    assert counted(shop) == refunds(every, -10)
+
+
+def test_another_decoder_reads_the_archive_anew(shop: Shop) -> None:
+    first, second = records(35, 200), records(36, 60)
+    shop.sell(first)
+    archive.run(shop.run("archive"), shop.project)
+    before = recomputed(shop)
+    # A default is part of what decodes.
+    other = DEFINITIONS.replace("cents: int\n", "cents: int\n    till: int = 3\n").replace(
+        'total("cents")', 'total("cents + till")'
+    )
+    done = applied(shop, other)
+    state = standing.state_of(shop.tables, 2)
+    assert state is not None
+    assert (done.release, state.counts, state.watermarks) == (2, before.counts, before.watermarks)
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    now = recomputed(shop)
+    both = together(first, second)
+    assert_true(shop, now, both)
+    promoted(shop)
+    reader = Reader(shop.tables)
+    reader.refresh()
+    found = {(row["shop"], row["window_start"]): row["cents"] for row in given(reader.answer("per_hour")).rows()}
+    assert found == {key: total + 3 * n for key, (n, total, *_) in truth(both).per_hour.items()}
+
+
+def test_what_means_the_same_writes_no_view_data(shop: Shop) -> None:
+    """A renamed view keeps its batch view, also when that grows, whoever else needs the table."""
+    first, second = records(41, 200), records(42, 60)
+    shop.sell(first)
+    archive.run(shop.run("archive"), shop.project)
+    before = recompute.run(shop.run("recompute"), shop.project)
+    views = Path(shop.tables.view("refunds", "")).parent
+    files = {path: path.stat().st_size for path in views.rglob("*.parquet")}
+    assert sum(done.written for done in before.done) == sum(files.values()) > 0
+
+    done = applied(shop, RENAMED)
+    assert (done.release, done.written) == (2, 0)
+    assert done.status == {"per_hour": "unchanged", "returns": "added", "refunds": "removed"}
+    now = promoted(shop)
+    assert (now.rejected, now.after_final.keys()) == ({"per_hour": {}, "returns": {}}, {"per_hour", "returns"})
+    assert recompute.run(shop.run("recompute"), shop.project).done == ()
+    assert {path: path.stat().st_size for path in views.rglob("*.parquet")} == files
+    assert counted(shop, "returns") == refunds(first, 0)
+
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    now, both = recomputed(shop), together(first, second)
+    old = standing.state_of(shop.tables, 1)
+    assert old is not None
+    assert_true(shop, old, both)
+    assert (counted(shop, "returns"), now.views["returns"].at) == (
+        refunds(both, 0),
+        f"refunds/{now.views['returns'].fingerprint}",
+    )
+    whole = folded_again(shop, "returns")
+    assert counted(shop, "returns") == refunds(both, 0)
+    # Under its old name beside it, it is a view with a table of its own.
+    done = applied(shop, RENAMED.replace("SOURCES", "refunds = View(sales, where='cents < 0', measures=returns.measures)\nSOURCES"
+                                         ).replace("VIEWS = (per_hour,", "VIEWS = (per_hour, refunds,"))  # fmt: skip
+    assert done.written > 0
+    promoted(shop)
+    assert recompute.run(shop.run("recompute"), shop.project, Request(mode="full")).done
+    assert counted(shop, "returns") == counted(shop, "refunds") == refunds(both, 0)
+    needed = [releases.load(shop.tables, 2)]
+    table = Path(whole.views["returns"].address(shop.tables, "returns"))
+    every, known = releases.every(shop.tables), publications.history(shop.tables)
+    assert str(table) not in expire.discard_unneeded(shop.tables, every, known, needed=needed, kept=[whole])
+    assert table.is_dir()
+
+
+@pytest.mark.parametrize("mistyped", [False, True], ids=["unread", "mistyped"])
+def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_records(shop: Shop, *, mistyped: bool) -> None:
+    """Old records hold the field already, which was ignored: as one value of its type, or of another type."""
+    first, second = records(43, 200), records(44, 60)
+    said: list[str] = []
+    held: Log = {0: [sale("held", '"wet"'), sale("mistyped", "7" if mistyped else "null")], 1: []}
+    shop.sell(first)
+    shop.sell(held)
+    archive.run(shop.run("archive"), shop.project)
+    before = recomputed(shop)
+    views = Path(shop.tables.view("refunds", "")).parent
+    files = {path: path.stat().st_size for path in views.rglob("*.parquet")}
+    assert files
+
+    shop.define(DEFINITIONS.replace("cents: int\n", "cents: int\n    weather: str | None = None\n"))
+    done = apply.run(replace(shop.run("apply"), say=said.append), shop.project, Terms(max_lag=0))
+    assert (done.status, done.written == 0) == ({"per_hour": "changed", "refunds": "changed"}, not mistyped)
+    assert any("keeps its batch view: it reads none of weather" in line for line in said) is not mistyped
+    assert any("is computed anew: weather rejects archived records" in line for line in said) is mistyped
+    assert ({path: path.stat().st_size for path in views.rglob("*.parquet")} == files) is not mistyped
+    now = promoted(shop)
+    assert now.counts["sales"].events == before.counts["sales"].events - mistyped
+    assert {name: view.parts == before.views[name].parts for name, view in now.views.items()} == dict.fromkeys(
+        now.views, not mistyped
+    )
+    assert recompute.run(shop.run("recompute"), shop.project).done == ()
+    kept_sales = together(first, {0: [held[0][0], b"{" if mistyped else held[0][1]], 1: []})
+    assert_true(shop, now, kept_sales)
+
+    # Its batch view grows, and is folded whole again, in the table that it has.
+    shop.sell(second)
+    archive.run(shop.run("archive"), shop.project)
+    both = together(kept_sales, second)
+    assert_true(shop, recomputed(shop), both)
+    folded_again(shop, "refunds")
+    assert counted(shop) == refunds(both, 0)
+    old = standing.state_of(shop.tables, 1)
+    assert old is not None
+    assert_true(shop, old, together(together(first, held), second))
+
+
+def test_a_release_whose_build_ended_in_the_middle_is_begun_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = records(37, 120)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+
+    def killed(*_: object) -> Mapping[str, object]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(apply, "commit", killed)
+    with pytest.raises(KeyboardInterrupt):
+        applied(shop, CHANGED)
+    monkeypatch.undo()
+    assert promotion.ready(shop.tables, days=7, at=datetime.now(UTC)) == {}
+    recompute.run(shop.run("recompute"), shop.project, Request(mode="full"))
+    assert applied(shop, CHANGED).release == 3
+    assert [release.number for release in releases.every(shop.tables)] == [1, 2, 3]
+    promoted(shop)
+    assert counted(shop) == refunds(log, -10)
+
+
+def test_what_counts_less_than_the_live_views_did_is_refused(shop: Shop) -> None:
+    log = records(38, 120)
+    shop.sell(log)
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+
+    def more(parent: Publication | None) -> Publication:
+        """As if the archive had had ten records more when the live views were built."""
+        assert parent is not None
+        counts = parent.counts["sales"]
+        return replace(parent, counts={"sales": replace(counts, holes=counts.holes + 10)})
+
+    publications.publish(shop.tables, more)
+    with pytest.raises(ShorterHistory, match=r"shorter history of sales: 10 offsets.*--accept-shorter-history"):
+        applied(shop, CHANGED)
+    assert applied(shop, CHANGED, Terms(shorter_history=True, max_lag=0)).release == 3
+    assert promoted(shop).gaps == ("shorter history of sales: 10 offsets",)
+    shop.sell(records(39, 10))
+    archive.run(shop.run("archive"), shop.project)
+    assert recomputed(shop).gaps == ("shorter history of sales: 10 offsets",)
+
+
+def test_a_project_that_was_never_published_is_published(shop: Shop) -> None:
+    done = applied(shop, DEFINITIONS)
+    assert (done.release, done.live.number, done.live.kind) == (None, 1, "initial")
+    produce(shop.connection, shop.topic, records(40, 5)[0])
+    done = applied(shop, CHANGED)
+    assert done.diff is not None
+    assert done.diff.views["refunds"]["matched"] == 0
+    assert promoted(shop).release == 2

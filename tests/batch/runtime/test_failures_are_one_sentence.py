@@ -1,0 +1,41 @@
+"""What goes wrong inside Spark reaches the user as one line without a stack."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from batch.runtime import spark_jobs
+from ledger.delta import Unreadable
+from ledger.place import Place
+from ledger.stored_file import opened
+
+_FULL = "No space left on device"
+
+
+def _full_disk(_: int) -> int:
+    Path("/dev/full").write_bytes(b"x" * 100_000)
+    return 0
+
+
+def _own(number: int) -> int:
+    raise Unreadable(f"cannot read table {number}")
+
+
+@pytest.mark.parametrize("found", [None, b"", b"PAR1 and no more of it"])
+def test_of_a_file_that_is_missing_or_torn(tmp_path: Path, found: bytes | None) -> None:
+    if found is not None:
+        (tmp_path / "part.parquet").write_bytes(found)
+    with pytest.raises(Unreadable, match=rf"^cannot read table {tmp_path}: part.parquet: .*; restore it, or remove it if"):
+        opened(Place(str(tmp_path)), "part.parquet")
+
+
+@pytest.mark.spark
+def test_of_a_task(spark: SparkSession) -> None:
+    with pytest.raises(spark_jobs.TaskFailed) as full:
+        spark_jobs.each(spark, _full_disk, [1])
+    with pytest.raises(spark_jobs.TaskFailed) as own:
+        spark_jobs.each(spark, _own, [7])
+
+    assert str(full.value) == f"OSError: [Errno 28] {_FULL}"
+    assert str(own.value) == "cannot read table 7"
