@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from batch.archive.lineage import recomputing
 from batch.recompute import audit as auditing
 from batch.recompute import plan
 from batch.recompute.build import Built, Done, Work, build_all, commit
 from batch.recompute.candidate import candidate
+from batch.recompute.lineage import recomputing
 from batch.recompute.plan import Request, Step
 from batch.runtime.session import Run
 from infra.lineage.runs import reporting

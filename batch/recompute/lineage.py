@@ -1,0 +1,63 @@
+"""What a recompute reports of its runs to OpenLineage: events into views."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from batch.archive.lineage import table
+from batch.runtime.session import Run
+from infra.lineage import data_set
+from infra.lineage.data_set import DataSets, Made
+from ledger import archive, publications
+from ledger.parts import BatchView
+from ledger.positions import ranges
+from ledger.releases import Release
+from views.lineage import lineage
+from views.source import RECORDS_SCHEMA, Source, events_schema
+from views.view import View, state_schema
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from batch.recompute.build import Built
+    from batch.recompute.plan import Step
+    from infra.lineage.runs import Reporter, Told
+
+
+def recomputing(
+    reporter: "Reporter",
+    batch: Run,
+    release: Release,
+    source: Source,
+    views: Mapping[str, View],
+    *,
+    step: "Step",
+    raw: bool,
+    built: "Mapping[str, Built]",
+) -> "AbstractContextManager[Told | None]":
+    """The run that folds a step's views; `built` has what became of it, by source, once there is something."""
+    tables, name = batch.tables, source.name
+
+    def look() -> DataSets:
+        done = built[name].done if name in built else None
+        start, end = (step.start, step.cut) if done is None else (done.start, done.cut)
+        covered = None if end is None else ranges(start, end, archive.firsts(tables, name))
+        at, schema = tables.events(name, release.sources[name]), events_schema(source)
+        read = table(batch, *((tables.archive(name), RECORDS_SCHEMA) if raw else (at, schema)), covered)
+        # The columns are those of the events, whichever way they were read.
+        of = read if not raw else table(batch, at, schema)
+        live = publications.latest(tables)
+        there = live.views if live is not None and live.release == release.number else {}
+        stored = {view: there.get(view, BatchView(release.views[view])).address(tables, view) for view in step.views}
+        outputs = [table(batch, stored[view], state_schema(views[view])) for view in step.views]
+        outputs += [
+            data_set.view(
+                batch.settings.lineage.namespace,
+                view,
+                Made(of, lineage(views[view])),
+                live.number if done is not None and live is not None else None,
+            )
+            for view in step.views
+        ]
+        return DataSets((read,), tuple(outputs))
+
+    return reporter.run(f"recompute.{name}", "BATCH", look, release=release.number)
