@@ -25,14 +25,14 @@ from ledger.releases import Release
 from ledger.standing import Followed
 from ledger.tables import Tables
 from speed import progress, records
-from speed.beginning import Beginning, beginning, steps
-from speed.counted import counted
-from speed.fold import Task
+from speed.counted_at import counted
 from speed.log import Log
+from speed.maintenance import tend
 from speed.query import Query
-from speed.seen import seen
-from speed.tail import Tail
-from speed.upkeep import tend
+from speed.realtime_writer import Tail
+from speed.restore import seen
+from speed.start_position import Beginning, beginning, steps
+from speed.task import Task
 from views.errors import TandemError
 from views.source import Source
 from views.view import View

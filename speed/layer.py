@@ -30,9 +30,9 @@ from ledger.tables import Tables
 from speed.checkpoints import own_folder
 from speed.follow import Surroundings
 from speed.listener import listen
+from speed.log_summary import Telling
 from speed.progress import Recorder
-from speed.telling import Telling
-from speed.worker import Worker
+from speed.source_thread import Worker
 from views.project import Project
 
 _ENDED = "the speed layer has ended; what was committed stays, and another run goes on from there"

@@ -8,10 +8,10 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from ledger.counts import Counts, add
-from speed.copies import copies
-from speed.fold import SCHEMA, Share, Task, fold, partial_of, shares
-from speed.horizon import Horizon
+from speed.dedup import copies
+from speed.dedup_window import Horizon
 from speed.identities import Identities
+from speed.task import SCHEMA, Share, Task, fold, partial_of, shares
 from views.errors import TandemError
 from views.instant import instant
 from views.kernel import merge

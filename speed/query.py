@@ -13,14 +13,14 @@ from infra.spark import topic_offsets
 from ledger.positions import Position, upper
 from speed import records
 from speed.log import Log
-from speed.tail import Tail
+from speed.realtime_writer import Tail
 from views.ranges import Offsets
 from views.source import Source
 
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.
     "spark.sql.adaptive.enabled": "false",
-    # Releases that are followed side by side share the executors evenly (speed/worker.py).
+    # Releases that are followed side by side share the executors evenly (speed/source_thread.py).
     "spark.scheduler.mode": "FAIR",
     # So often a query that finds nothing new reports that it looked (infra/pulse.py).
     "spark.sql.streaming.noDataProgressEventInterval": "1000",

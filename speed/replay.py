@@ -15,10 +15,10 @@ from ledger.realtime import Writer
 from ledger.releases import Release
 from ledger.tables import Tables
 from speed import records
-from speed.counted import Stretch, counted, divided, together
-from speed.fold import Task
-from speed.seen import unseen
-from speed.tail import Tail
+from speed.counted_at import Stretch, counted, divided, together
+from speed.realtime_writer import Tail
+from speed.restore import unseen
+from speed.task import Task
 from views.source import Source
 from views.view import View
 

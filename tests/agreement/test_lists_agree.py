@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.fold.dropped_positions import Drops
-from speed.copies import copies
-from speed.horizon import Horizon
+from speed.dedup import copies
+from speed.dedup_window import Horizon
 from speed.identities import identities, values, without
 from tests.samples import share
 from tests.views.logged import records

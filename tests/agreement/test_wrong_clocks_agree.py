@@ -27,11 +27,11 @@ from ledger.place import Place
 from ledger.positions import LOG_START, Position, ranges
 from ledger.realtime import Writer
 from ledger.tables import Tables
-from speed import tail
-from speed.fold import Share, Task, share_of
-from speed.horizon import Horizon
+from speed import realtime_writer
+from speed.dedup_window import Horizon
 from speed.micro_batch import Folded, fold_shares
-from speed.tail import Tail
+from speed.realtime_writer import Tail
+from speed.task import Share, Task, share_of
 from tests.samples import share
 from views.kernel import decode, merge, merge_states, present, unique
 from views.partial import Partial
@@ -250,7 +250,7 @@ def test_both_layers_label_as_plain_python_does(log: list[list[list[Told]]], res
     whole = [list(chain.from_iterable(chunks)) for chunks in zip(*log, strict=True)]
     ends, plain = list(positions(log)), Plain()
     at_once: list[datetime | None] = []
-    with TemporaryDirectory() as folder, patch.object(tail, "fold_records", by_shares):
+    with TemporaryDirectory() as folder, patch.object(realtime_writer, "fold_records", by_shares):
         tables = Tables(folder)
         live = first.live(tables, lambda: PROJECT, by="test", at=NOW)
         speed, commits, start = tail_of(tables, live), list[Commit](), LOG_START

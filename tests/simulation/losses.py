@@ -19,7 +19,7 @@ from ledger.until_loss import UntilLoss
 from serving.following import Following
 from serving.gaps import gap_document
 from serving.snapshot import Snapshot, provenance_of
-from speed.beginning import Gap
+from speed.start_position import Gap
 from tests.simulation import moving, programs
 from tests.simulation.numbers import MINUTES, SOURCE, TOPIC, Event, Log, decode, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Present, World, found_in, of_parts, settings, stored

@@ -27,12 +27,12 @@ from serving.following import Following
 from serving.outcome import Failed
 from serving.past import Past
 from serving.snapshot import Snapshot, Tail
-from speed.beginning import beginning, steps
-from speed.counted import Counted, counted, divided
-from speed.horizon import Horizon
-from speed.seen import begun
-from speed.tail import Tail as Writing
-from speed.upkeep import tend
+from speed.counted_at import Counted, counted, divided
+from speed.dedup_window import Horizon
+from speed.maintenance import tend
+from speed.realtime_writer import Tail as Writing
+from speed.restore import begun
+from speed.start_position import beginning, steps
 from tests.simulation.numbers import SOURCE, Found, States, decode, identities, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Run, World, found_in, inside, of_parts, settings, sleep, stored
 from views import project
@@ -87,7 +87,7 @@ Ahead = Callable[[Position], Position]
 
 
 def _recalled(world: World, source: Source, known: Counted) -> Horizon:
-    """In place of Spark's jobs that load identities: `speed.seen`."""
+    """In place of Spark's jobs that load identities: `speed.restore`."""
     stretches = list(divided(known.within(source.horizon), {}, most=3))
     horizon = begun(source, stretches, known, 1)
     for number, one in reversed(list(enumerate(stretches))):
@@ -189,7 +189,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
 
 @dataclass(frozen=True)
 class _Task:
-    """In place of speed.fold.Task: the micro-batch is folded without one."""
+    """In place of speed.task.Task: the micro-batch is folded without one."""
 
     maxima: object = None
     watermark: int | None = None

@@ -15,7 +15,7 @@ from ledger.realtime import Writer
 from speed import query
 from speed.log import Log as Asked
 from speed.query import Query
-from speed.tail import Tail
+from speed.realtime_writer import Tail
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, TOPIC, Event, Found, Log
 from tests.simulation.world import Present, World, surroundings

@@ -15,7 +15,7 @@ from ledger.positions import Position
 from ledger.realtime import Writer
 from ledger.standing import Followed
 from serving import snapshot
-from speed.upkeep import tend
+from speed.maintenance import tend
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Event
 from tests.simulation.simulation import Simulation, Weather

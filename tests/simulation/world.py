@@ -34,10 +34,10 @@ import ledger.parts
 import ledger.publications
 import ledger.realtime
 import ledger.releases
-import speed.beginning
 import speed.log
-import speed.tail
-import speed.upkeep
+import speed.maintenance
+import speed.realtime_writer
+import speed.start_position
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
 from batch.recompute.estimate import Expected
@@ -54,7 +54,7 @@ from ledger.parts import files_of, starting_within, still_live
 from ledger.place import Place
 from ledger.positions import Position, ranges
 from ledger.tables import Tables
-from speed.horizon import Horizon
+from speed.dedup_window import Horizon
 from speed.micro_batch import Folded
 from tests.simulation import numbers
 from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
@@ -213,7 +213,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
         patch.setattr(batch.archive.archive, "copy", SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost))
         patch.setattr(batch.archive.copy, "_absent", _absent)
-        patch.setattr(speed.beginning, "kafka", BROKER)
+        patch.setattr(speed.start_position, "kafka", BROKER)
         patch.setattr(speed.log, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
         patch.setattr(batch.archive.archive, "spans", lambda *_: [])
@@ -230,8 +230,8 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.runtime.scratch, "discard", _discard)
         patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own, hold=_hold))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
-        patch.setattr(speed.tail, "fold_records", _fold_records)
-        patch.setattr(speed.upkeep, "merging", lambda _: _merge)
+        patch.setattr(speed.realtime_writer, "fold_records", _fold_records)
+        patch.setattr(speed.maintenance, "merging", lambda _: _merge)
         yield
 
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.fold import Share, Task, share_of
-from speed.horizon import Horizon
+from speed.dedup_window import Horizon
 from speed.identities import identities, values
 from speed.micro_batch import fold_shares
+from speed.task import Share, Task, share_of
 from tests.speed.sales import START, project_files, sale
 from views.kernel import Partial, decode, merge, present, unique
 from views.project import load_files

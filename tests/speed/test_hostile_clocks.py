@@ -17,8 +17,8 @@ from ledger.archive import Run
 from ledger.commits import Commit
 from ledger.compaction import expired, merged, plan
 from ledger.positions import LOG_START, Position, ranges
-from speed.counted import Counted, Stretch, divided, of_ledger, together
-from speed.horizon import Horizon, recalled
+from speed.counted_at import Counted, Stretch, divided, of_ledger, together
+from speed.dedup_window import Horizon, recalled
 from speed.identities import KEY, Identities
 from speed.log_ends import End, LogEnds
 from speed.times import microseconds
@@ -108,7 +108,7 @@ def compact(commits: list[Commit]) -> None:
 
 
 def horizon_of(known: Counted, stretches: Sequence[Stretch]) -> Horizon:
-    """What `speed.seen` begins with."""
+    """What `speed.restore` begins with."""
     return recalled(
         SPAN,
         None,
@@ -318,7 +318,7 @@ class Ledger:
         self.commits = [one for one in self.commits if one not in gone]
 
     def recalled(self, now: int, most: int) -> Horizon:
-        """What a layer loads that starts now: `speed.seen` without Spark."""
+        """What a layer loads that starts now: `speed.restore` without Spark."""
         known = of_ledger(self.commits, self.runs, self.newest, self.end, now=moment(now))
         stretches = list(divided(known.within(timedelta(microseconds=SPAN)), {}, most=most))
         found = horizon_of(known, stretches)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.copies import copies
-from speed.horizon import Horizon
+from speed.dedup import copies
+from speed.dedup_window import Horizon
 from speed.identities import IDENTITY, KEY, Identities, identities, keys_of, values, without
 from views.event import Event, Scale
 from views.source import Source, events_schema

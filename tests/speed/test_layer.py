@@ -28,7 +28,7 @@ from ledger.tables import Tables
 from ledger.tiling import chain
 from serving.outcome import given
 from serving.reader import Reader
-from speed.beginning import Gap
+from speed.start_position import Gap
 from tests.speed.sales import (
     Running,
     answered,

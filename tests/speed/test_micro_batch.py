@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ledger.fetched import refuse_unclosed
-from speed.fold import Task
-from speed.horizon import Horizon
+from speed.dedup_window import Horizon
 from speed.micro_batch import Folded, Torn, fold_records
+from speed.task import Task
 from tests.speed.sales import START, per_minute, project_files, sale, some
 from views.kernel import Partial, present
 from views.project import Project, load_files

@@ -16,7 +16,7 @@ from infra import kafka
 from ledger import archive as ledger
 from ledger.positions import LOG_START
 from ledger.publications import Publication
-from speed.beginning import beginning
+from speed.start_position import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records
 from tests.speed.sales import wait_for

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from speed.horizon import Horizon
+from speed.dedup_window import Horizon
 from speed.identities import IDENTITY, Drops, Identities, Keys, joined, values
 from views.log_order import log_order, places
 

@@ -8,9 +8,9 @@ from infra.kafka import NoBroker
 from infra.logs.telling import bound
 from ledger.publications import Publication
 from ledger.releases import Release
+from speed.broker_wait import Wait
 from speed.follow import Follow, Surroundings, follow
 from speed.lineage import following
-from speed.waiting import Wait
 from views.project import load_files
 
 _LOOK_S: Final = 0.2

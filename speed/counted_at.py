@@ -39,7 +39,7 @@ class Stretch:
 class Counted:
     """The log below a position as stretches in order, whose times never descend.
 
-    `caught_up` and `newest` are what the last commit below it left: see `speed.horizon.Horizon`.
+    `caught_up` and `newest` are what the last commit below it left: see `speed.dedup_window.Horizon`.
     """
 
     stretches: tuple[Stretch, ...] = ()

@@ -13,12 +13,12 @@ from infra import kafka
 from ledger.positions import Position, ranges
 from ledger.tables import Tables
 from speed import records
-from speed.beginning import Beginning
-from speed.counted import Counted, Stretch, divided, together
-from speed.fold import SCHEMA, Task, identify
-from speed.horizon import BYTES, Horizon, recalled
+from speed.counted_at import Counted, Stretch, divided, together
+from speed.dedup_window import BYTES, Horizon, recalled
 from speed.identities import joined, values
 from speed.identity_runs import Numbers
+from speed.start_position import Beginning
+from speed.task import SCHEMA, Task, identify
 from speed.times import MICROSECOND, microseconds
 from views.ranges import EMPTY, Offsets
 from views.source import Source

@@ -10,11 +10,11 @@ from ledger.commits import Commit
 from ledger.positions import Position, ranges
 from ledger.publications import Publication
 from ledger.realtime import Writer
-from speed.fold import Task
-from speed.horizon import Horizon
+from speed.dedup_window import Horizon
 from speed.identities import Identities
 from speed.log_ends import End, LogEnds
 from speed.micro_batch import fold_records
+from speed.task import Task
 from speed.times import microseconds, time_of
 from views.ranges import Offsets
 from views.source import Source
