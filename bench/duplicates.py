@@ -20,7 +20,7 @@ from rich.table import Table
 
 from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
 from bench.peak import peak
-from ledger.place import Place
+from ledger.delta.location import Place
 from speed.dedup_window import Horizon
 from speed.identities import KEY, KEY_WIDTH, Identities
 from views import project

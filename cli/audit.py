@@ -10,9 +10,9 @@ import typer
 
 from cli.call import Call, Output
 from cli.listing import listing
-from ledger import audits
-from ledger.audits import Audit
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import audits
+from ledger.publish.audits import Audit
 from serving.audits import document_of
 from serving.selection import BadSelection, parse_time
 from views.counted import counted

@@ -8,7 +8,7 @@ import typer
 from cli.call import Call, Output
 from cli.published import published
 from infra.settings import effective
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from views.decoder import decoder_name
 from views.errors import TandemError
 from views.event import event_fields

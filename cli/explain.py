@@ -14,12 +14,14 @@ from batch.runtime.parallelism import buckets, slices
 from cli.call import Call, Output
 from cli.drift import working_tree_drift
 from infra.settings import Settings
-from ledger import archive, delta, releases
-from ledger import publications as published
-from ledger.parts import BatchView, files_of
-from ledger.positions import LOG_START, distance, ranges
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, distance, ranges
+from ledger.publish import publications as published
+from ledger.publish import releases
+from ledger.publish.batch_parts import BatchView, files_of
+from ledger.publish.publications import Publication
 from serving.batch_states import HELD_BYTES
 from serving.reader import Reader
 from serving.snapshot import Tail, provenance_of
@@ -164,7 +166,7 @@ def _batch(live: _Live) -> dict[str, Any]:
     tables, source = live.tables, live.view.source
     decoder = releases.load(tables, live.publication.release).sources[source.name]
     events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1
-    handle = delta.open_table(tables, events)
+    handle = delta_tables.open_table(tables, events)
     files = [] if handle is None else spans(handle, EVENTS)
     covered = ranges(LOG_START, archive.end(tables, source.name, decoder), archive.firsts(tables, source.name))
     parts = slices(files, covered, parallelism=at_once, task_mb=live.settings.batch.task_mb)

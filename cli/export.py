@@ -8,8 +8,8 @@ import typer
 from batch.transfer import export_archive
 from cli.call import Call, Output
 from cli.published import definitions, source
-from ledger import archive
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
 
 
 def run(

@@ -21,8 +21,8 @@ from cli.published import topic as topic_of
 from cli.signals import stopping
 from cli.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from infra import broker, kafka
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
 from views.errors import TandemError
 from views.key import record_keys
 from views.source import Source

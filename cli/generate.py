@@ -29,7 +29,7 @@ from cli.published import topic as topic_of
 from cli.signals import stopping
 from cli.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from infra import broker, folders, kafka
-from ledger.positions import Position
+from ledger.log.positions import Position
 from views import python_code
 from views.errors import TandemError, listed, said_by
 from views.rows import utc_text

@@ -7,7 +7,7 @@ import typer
 
 from cli.call import Call, Output
 from cli.listing import listing
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.history import documents
 from views.counted import counted
 

@@ -9,7 +9,7 @@ import typer
 from batch.transfer import import_archive
 from cli.call import Call, Output
 from cli.published import definitions
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 
 
 def run(

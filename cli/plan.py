@@ -7,10 +7,11 @@ from typing import Any, Final
 from batch.recompute.estimate import RAW, Expected, duration, expected, size
 from cli.call import Call, Output
 from cli.terms import AcceptGap, AcceptShorterHistory
-from ledger import archive, publications, releases
-from ledger.completeness import accepted_gaps, shorter_histories
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.publish import publications, releases
+from ledger.publish.completeness import accepted_gaps, shorter_histories
+from ledger.publish.publications import Publication
 from serving.drift import since_published
 from views.changes import Change, Changes, SourceChanges, ViewChanges
 from views.counted import counted

@@ -9,10 +9,10 @@ from batch.release import gates
 from batch.release.gates import Condition
 from cli.call import Call, Output
 from cli.who import who
-from ledger import diffs, promotion
-from ledger.diffs import ReleaseDiff
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import diffs, promotion
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.publications import Publication
 
 SHUT: Final = 3
 """The exit code of `--check` that says that the gate is shut."""

@@ -1,8 +1,8 @@
 """The definitions that the platform runs by: those of the published release, or of the working tree before there is one."""
 
 from cli.call import Call
-from ledger import publications, releases
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import publications, releases
 from views.errors import TandemError, listed
 from views.only import ByHeader
 from views.project import Project, load_files

@@ -9,8 +9,9 @@ import typer
 from cli.call import Call, Output
 from cli.listing import cell, listing
 from cli.retry import At, Retry, decode_again
-from ledger import archive, publications, releases
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.publish import publications, releases
 from serving.quarantine import rejects
 from views.errors import TandemError, listed
 from views.fingerprint import decoder_fingerprint

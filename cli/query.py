@@ -11,8 +11,8 @@ from cli.call import UNHEALTHY, Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import listing
 from cli.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
-from ledger.positions import distance
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import distance
 from serving.outcome import Absent, Value, document, given
 from serving.past import live_at
 from serving.provenance import Layer, age, written

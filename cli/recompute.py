@@ -15,7 +15,7 @@ from cli.audit import summary
 from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.terms import AcceptGap
-from ledger.counts import Counts
+from ledger.log.counts import Counts
 from serving.audits import document_of
 from serving.selection import parse_time
 from views.counted import counted

@@ -9,8 +9,8 @@ from batch.transfer import replay
 from cli.call import Call, Output
 from cli.published import definitions
 from cli.published import source as source_of
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
 from views.errors import TandemError
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from cli.call import Call, Output
 from cli.promote import Why
 from cli.who import who
-from ledger import promotion
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import promotion
 
 
 def run(call: Call, *, why: Why = "") -> Output:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from batch.runtime.file_ranges import RECORDS, spans
-from ledger.delta import open_table
-from ledger.place import Place
-from ledger.stored_file import opened
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import open_table
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
 from views.event import event_schema
 from views.kernel import decode
 from views.ranges import Partition

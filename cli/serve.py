@@ -18,7 +18,7 @@ from cli.part_log import part_log
 from infra import broker, folders, kafka, processes
 from infra.logs import telling
 from infra.settings import Settings
-from ledger import publications, releases
+from ledger.publish import publications, releases
 from serving.access import tokens
 from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights

@@ -10,7 +10,7 @@ import typer
 from cli.call import Call, Output
 from cli.sql_shown import Format, document, shown
 from cli.uncounted import LogAsked, warning
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.memory.store import Store
 from serving.sandbox.bounds import MIB
 from serving.sql.limits import Limits

@@ -11,10 +11,10 @@ from cli.call import UNHEALTHY, Call, Output
 from cli.drift import working_tree_drift
 from cli.listing import aligned
 from infra.settings import Settings
-from ledger import publications, releases
-from ledger.counts import NOTHING, Counts, plus
-from ledger.positions import LOG_START
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.counts import NOTHING, Counts, plus
+from ledger.log.positions import LOG_START
+from ledger.publish import publications, releases
 from serving.beside import beside
 from serving.following import UNPUBLISHED
 from serving.gaps import gap_document

@@ -8,7 +8,7 @@ from itertools import islice
 import pyarrow as pa
 
 from cli.bundles import Bundles, Value
-from ledger.counts import add
+from ledger.log.counts import add
 from views.decode.unlogged import as_records
 from views.kernel import Partial, decode, merge, partial, prepare, unique
 from views.only import ByHeader

@@ -10,8 +10,8 @@ import typer
 
 from cli.call import UNHEALTHY, Call, Output
 from infra.settings import Settings
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
 from serving.log_ends import LogEnd, log_ends
 from serving.part_signs import part_states
 from serving.part_state import NEEDED

@@ -12,7 +12,7 @@ from cli.published import definitions
 from cli.supervising import Supervised
 from infra import airflow, broker, broker_login, kafka, private, processes
 from infra.settings import Settings
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from views.source import APPEND_TIME, Source
 
 

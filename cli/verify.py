@@ -19,12 +19,12 @@ from batch.verify.replay_compare import Beside, Compared
 from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.listing import aligned, cell
-from ledger import publications, releases
-from ledger.counts import NOTHING, Counts
-from ledger.positions import Position
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.counts import NOTHING, Counts
+from ledger.log.positions import Position
+from ledger.publish import publications, releases
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from speed import replay
 from speed.replay import Replayed
 from views import project

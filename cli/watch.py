@@ -12,7 +12,7 @@ import typer
 
 from cli import signals
 from cli.call import Call
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.changes import Changes
 from serving.connection import EVERY_S, Connection
 from serving.memory.store import Store

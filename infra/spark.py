@@ -173,7 +173,7 @@ def try_lock(spark: SparkSession, path: Path) -> bool:
 
 
 def locker(spark: SparkSession) -> "partial[bool]":
-    """`try_lock` of this session, for ledger.locks."""
+    """`try_lock` of this session, for ledger.delta.locks."""
     return partial(try_lock, spark)
 
 

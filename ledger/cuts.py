@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ledger import archive, delta
-from ledger.commit_files import open_or_create, read_spans, spans_of, to_rows
-from ledger.commits import Commit, Span
-from ledger.positions import LOG_START, Position, distance, upper
-from ledger.standing import cut_of
-from ledger.tables import Tables
-from ledger.tiling import boundary, chain, end
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, distance, upper
+from ledger.publish.standing import cut_of
+from ledger.realtime.commit_files import open_or_create, read_spans, spans_of, to_rows
+from ledger.realtime.commits import Commit, Span
+from ledger.realtime.tiling import boundary, chain, end
 from views.errors import TandemError
 
 
@@ -153,9 +154,9 @@ def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Sp
         if commit is None:
             return
         try:
-            delta.conditional_append(handle, to_rows(commit))
-        except delta.Conflict:
-            handle = delta.refresh(handle)
+            delta_tables.conditional_append(handle, to_rows(commit))
+        except delta_tables.Conflict:
+            handle = delta_tables.refresh(handle)
         else:
             return
 

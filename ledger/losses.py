@@ -6,10 +6,10 @@ deleted before anybody looked is no part of the log.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ledger import archive
-from ledger.commit_files import spans_of
-from ledger.positions import LOG_START, Position, upper
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, upper
+from ledger.realtime.commit_files import spans_of
 from views.ranges import Interval, Offsets, Partition, Ranges
 
 

@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ledger.parts import Part, still_live
-from ledger.place import Place
-from ledger.stored_file import opened
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
+from ledger.publish.batch_parts import Part, still_live
 from views import engine
 from views.view import View, state_schema
 from views.windows import WINDOW_COLUMNS

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ledger.audits import Audit
+from ledger.publish.audits import Audit
 from views.rows import utc_text
 
 

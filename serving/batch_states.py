@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from ledger.delta import file_system, unreadable
-from ledger.parts import Part, files_of, still_live
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import file_system, unreadable
+from ledger.publish.batch_parts import Part, files_of, still_live
 from serving.selection import Selection
 
 HELD_BYTES = 64 * 2**20

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from ledger import promotion, publications, standing
-from ledger.publications import Publication
-from ledger.standing import Followed
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import promotion, publications, standing
+from ledger.publish.publications import Publication
+from ledger.publish.standing import Followed
 
 Stage = Literal["being built", "ready", "was live", "failed"]
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ledger import publications
-from ledger.follower import Follower
-from ledger.parts import BatchView
-from ledger.positions import Position
+from ledger.log.positions import Position
+from ledger.publish import publications
+from ledger.publish.batch_parts import BatchView
+from ledger.realtime.follower import Follower
 from serving.memory.differences import differences
 from serving.memory.held import Held, OutgrowsMemory, Place, followed
 from serving.memory.store import InMemory, Pinned, Store

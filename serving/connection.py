@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from infra import settings
-from ledger.delta import Unreadable
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable
 from serving.changes import Changes, Token, changes
 from serving.memory.answers import Row
 from serving.memory.store import Pinned, Store

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from ledger.releases import Release
+from ledger.publish.releases import Release
 from views.project import Project, load_files
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ledger import releases
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import releases
+from ledger.publish.publications import Publication
 from views.changes import Changes, Fingerprints, Status, compare
 from views.errors import DefinitionError, TandemError
 from views.project import Project, load_files

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledger import gaps, publications
-from ledger.commits import Commit
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position, upper
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import gaps
+from ledger.log.positions import LOG_START, Position, upper
+from ledger.publish import publications
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime.follower import Follower
 from serving.outcome import Failed
 from serving.snapshot import Snapshot, Tail, tail
 from views.errors import TandemError

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ledger import diffs, publications, releases
-from ledger.diffs import ReleaseDiff
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import diffs, publications, releases
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from views.rows import utc_text
 
 

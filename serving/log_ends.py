@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from infra import broker, kafka
 from infra.settings import Settings
-from ledger.positions import Position, distance
+from ledger.log.positions import Position, distance
 from views.source import Source
 
 

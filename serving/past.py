@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from ledger import publications
-from ledger.gaps import gaps
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.gaps import gaps
+from ledger.publish import publications
 from serving.outcome import Failed
 from serving.selection import BadSelection
 from serving.snapshot import Snapshot, Tail

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from ledger.gaps import Gap
-from ledger.positions import Position
+from ledger.log.gaps import Gap
+from ledger.log.positions import Position
 from views.exactness import Exactness
 from views.rows import time_text
 

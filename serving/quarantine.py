@@ -7,11 +7,11 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta import files as files_of
-from ledger.delta import open_table
-from ledger.place import Place
-from ledger.stored_file import opened
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import files as files_of
+from ledger.delta.delta_tables import open_table
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
 from serving.selection import BadSelection
 from views.source import REJECTS_SCHEMA
 

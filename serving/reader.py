@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ledger import releases
-from ledger.commits import Commit
-from ledger.delta import Unreadable
-from ledger.positions import LOG_START, ranges
-from ledger.publications import Publication
-from ledger.releases import NoRelease
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable
+from ledger.log.positions import LOG_START, ranges
+from ledger.publish import releases
+from ledger.publish.publications import Publication
+from ledger.publish.releases import NoRelease
+from ledger.realtime.commits import Commit
 from serving.batch_states import BatchStates
 from serving.definitions import IN_PROCESS, Definitions
 from serving.following import Following

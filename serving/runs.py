@@ -8,8 +8,8 @@ starts at the cut, or no longer ends where a commit ends, is folded anew from th
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ledger.commits import Commit
-from ledger.positions import Position
+from ledger.log.positions import Position
+from ledger.realtime.commits import Commit
 from views.kernel import Partial, merge
 from views.view import View
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ledger.commits import Commit
-from ledger.counts import NOTHING, Counts, plus
-from ledger.gaps import Gap, touching
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.tiling import boundary, chain
+from ledger.log.counts import NOTHING, Counts, plus
+from ledger.log.gaps import Gap, touching
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime.tiling import boundary, chain
 from serving.provenance import Layer, Provenance
 from views import exactness
 from views.exactness import Exactness, Reason

@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
-from ledger import releases
-from ledger.parts import Part, files_of
-from ledger.place import Place
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.publish import releases
+from ledger.publish.batch_parts import Part, files_of
 from ledger.stored_states import by_bucket, stored
-from ledger.tables import Tables
 from serving.connection import AtOneSnapshot
 from serving.digits import DIGITS, narrowed
 from serving.outcome import ReadFailed

@@ -23,10 +23,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from infra import settings as settings_of_project
 from infra import spark
 from infra.settings import Settings
-from ledger import archive
-from ledger.delta import open_table
-from ledger.positions import LOG_START, Position, lower
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import open_table
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, lower
 from serving.outcome import ReadFailed
 from serving.past import live_at
 from serving.provenance import Layer

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ledger import archive
-from ledger.counts import NOTHING, Counts, plus
-from ledger.positions import LOG_START, Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.counts import NOTHING, Counts, plus
+from ledger.log.positions import LOG_START, Position
 from serving.snapshot import Tail
 
 

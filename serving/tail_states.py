@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from ledger.commits import Commit
-from ledger.delta import unreadable
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import unreadable
+from ledger.realtime.commits import Commit
 from views.view import View
 from views.wire import from_ipc
 

@@ -8,10 +8,11 @@ from statistics import fmean
 from infra import broker, kafka
 from infra.kafka import Record
 from infra.settings import Settings
-from ledger import archive, losses
-from ledger.standing import Followed
-from ledger.tables import Tables
-from ledger.until_loss import Retention, UntilLoss, Waiting, until_loss
+from ledger import losses
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
+from ledger.publish.standing import Followed
 from views.instant import instant
 from views.ranges import Partition
 from views.source import Source

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ledger.positions import LOG_START, Position
+from ledger.log.positions import LOG_START, Position
 from serving.snapshot import Snapshot
 
 

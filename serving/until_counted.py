@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Mapping
 
-from ledger.positions import Position, distance
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position, distance
 from serving.following import Following
 from serving.outcome import Failed
 from serving.snapshot import Snapshot

@@ -6,14 +6,15 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from ledger import archive, publications
-from ledger.archive import Run
-from ledger.commits import Commit
-from ledger.compaction import in_order
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position, lower, ranges
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.archive import Run
+from ledger.log.positions import LOG_START, Position, lower, ranges
+from ledger.publish import publications
+from ledger.publish.releases import Release
+from ledger.realtime.commits import Commit
+from ledger.realtime.compaction import in_order
+from ledger.realtime.follower import Follower
 from views.ranges import Offsets
 
 _ASKED: Final = timedelta(minutes=1)

@@ -15,15 +15,15 @@ from infra.lineage.runs import Reporter
 from infra.settings import Settings
 from infra.spark import kafka_options
 from infra.spark_failures import broker_away, sentence, worded
-from ledger import archive
-from ledger.fetched import LogChanged
-from ledger.follower import Follower
-from ledger.positions import ranges
-from ledger.publications import Publication
-from ledger.realtime import NotContiguous, Writer
-from ledger.releases import Release
-from ledger.standing import Followed
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.fetch_checks import LogChanged
+from ledger.log.positions import ranges
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
+from ledger.publish.standing import Followed
+from ledger.realtime.follower import Follower
+from ledger.realtime_writer import NotContiguous, Writer
 from speed import progress, records
 from speed.counted_at import counted
 from speed.log import Log

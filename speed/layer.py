@@ -21,12 +21,12 @@ from infra.lineage.runs import reporting
 from infra.logs.telling import bound
 from infra.settings import Settings
 from infra.spark_failures import worded
-from ledger import first, publications, releases, standing
-from ledger.delta import Unwritable
-from ledger.publications import NotPublishable, Publication
-from ledger.realtime import Fenced
-from ledger.standing import Followed
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unwritable
+from ledger.publish import first_publication, publications, releases, standing
+from ledger.publish.publications import NotPublishable, Publication
+from ledger.publish.standing import Followed
+from ledger.realtime_writer import Fenced
 from speed.checkpoints import own_folder
 from speed.follow import Surroundings
 from speed.listener import listen
@@ -66,7 +66,7 @@ def run(
     by = f"speed (process {os.getpid()})"
     connection = kafka.connect(broker.address(settings))
     if publications.latest(tables) is None:
-        first.live(tables, project, by=by, at=now())
+        first_publication.live(tables, project, by=by, at=now())
     checkpoints = own_folder(settings.folder)
     spark = session()
     folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)

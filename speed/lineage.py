@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from infra import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
-from ledger import archive, delta
-from ledger.commit_files import SCHEMA
-from ledger.positions import ranges
+from ledger.delta import delta_tables
+from ledger.log import archive
+from ledger.log.positions import ranges
+from ledger.realtime.commit_files import SCHEMA
 from views.event import event_schema
 from views.lineage import lineage
 from views.ranges import Ranges
@@ -33,7 +34,7 @@ def following(follow: "Follow") -> "AbstractContextManager[Told | None]":
             for name in source.topics
         )
         at = tables.realtime(follow.release.number, source.name)
-        handle = delta.open_table(tables, at)
+        handle = delta_tables.open_table(tables, at)
         table = data_set.table(at, SCHEMA, None if handle is None else handle.version())
         namespace = around.settings.lineage.namespace
         views = tuple(data_set.view(namespace, view.name, Made(read[0], lineage(view))) for view in tail.views.values())

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from infra import kafka
-from ledger.fetched import refuse_changed_log
-from ledger.positions import Position
+from ledger.log.fetch_checks import refuse_changed_log
+from ledger.log.positions import Position
 from views.ranges import Offsets, Partition
 
 

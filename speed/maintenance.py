@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from infra.settings import Keep
-from ledger import archive
-from ledger.compaction import RECENT, Merge
-from ledger.realtime import Writer
-from ledger.releases import Release
-from ledger.standing import Followed, cut_of
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.publish.releases import Release
+from ledger.publish.standing import Followed, cut_of
+from ledger.realtime.compaction import RECENT, Merge
+from ledger.realtime_writer import Writer
 from views.kernel import merge_states
 from views.view import View
 from views.wire import from_ipc, to_ipc
@@ -40,7 +40,7 @@ def tend(
 
 
 def merging(views: Mapping[str, View]) -> Merge:
-    """How partials of the views become one, for ledger.compaction."""
+    """How partials of the views become one, for ledger.realtime.compaction."""
 
     def merge(fingerprint: str, partials: Sequence[bytes]) -> bytes:
         return to_ipc(merge_states(views[fingerprint], [from_ipc(partial) for partial in partials]))

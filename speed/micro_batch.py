@@ -7,7 +7,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from ledger.counts import Counts, add
+from ledger.log.counts import Counts, add
 from speed.dedup import copies
 from speed.dedup_window import Horizon
 from speed.identities import Identities

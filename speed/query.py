@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from infra.spark import topic_offsets
-from ledger.positions import Position, upper
+from ledger.log.positions import Position, upper
 from speed import records
 from speed.log import Log
 from speed.realtime_writer import Tail

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 
-from ledger.commits import Commit
-from ledger.positions import Position, ranges
-from ledger.publications import Publication
-from ledger.realtime import Writer
+from ledger.log.positions import Position, ranges
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 from speed.dedup_window import Horizon
 from speed.identities import Identities
 from speed.log_ends import End, LogEnds

@@ -9,8 +9,8 @@ from pyspark.sql.functions import col
 
 from infra.kafka import Topic
 from infra.spark import topic_ids, topic_offsets
-from ledger import delta
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
 from views.ranges import Offsets, Ranges
 from views.source import RECORDS_SCHEMA, Source, record_columns
 
@@ -46,7 +46,7 @@ def headers_option(source: Source) -> dict[str, str]:
 def of_archive(spark: SparkSession, tables: Tables, source: Source, ranges: Ranges) -> DataFrame:
     """The archive's records of these ranges, of which there must be some; none where nothing is archived yet."""
     address, within = tables.archive(source.name), reduce(or_, [_within(*each) for each in ranges.intervals])
-    there = delta.open_table(tables, address) is not None
+    there = delta_tables.open_table(tables, address) is not None
     records = spark.read.format("delta").load(address) if there else spark.createDataFrame(RECORDS_SCHEMA.empty_table())
     return records.where(within).select(*record_columns(source))
 

@@ -7,13 +7,13 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from ledger import archive
-from ledger.counts import NOTHING, Counts, add, plus
-from ledger.positions import Position, ranges
-from ledger.publications import Publication
-from ledger.realtime import Writer
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.counts import NOTHING, Counts, add, plus
+from ledger.log.positions import Position, ranges
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
+from ledger.realtime_writer import Writer
 from speed import records
 from speed.counted_at import Stretch, counted, divided, together
 from speed.realtime_writer import Tail

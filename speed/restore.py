@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from infra import kafka
-from ledger.positions import Position, ranges
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position, ranges
 from speed import records
 from speed.counted_at import Counted, Stretch, divided, together
 from speed.dedup_window import BYTES, Horizon, recalled

@@ -6,8 +6,8 @@ from typing import Final
 
 from infra.kafka import NoBroker
 from infra.logs.telling import bound
-from ledger.publications import Publication
-from ledger.releases import Release
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from speed.broker_wait import Wait
 from speed.follow import Follow, Surroundings, follow
 from speed.lineage import following

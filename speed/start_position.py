@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from infra import kafka
-from ledger import archive
-from ledger.fetched import refuse_changed_log, refuse_new_topic
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
+from ledger.log.positions import Position, upper
 from ledger.losses import first_offsets
-from ledger.positions import Position, upper
-from ledger.tables import Tables
 from speed.log import Log
 from views.errors import TandemError
 from views.ranges import Offsets, Partition

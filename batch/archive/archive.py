@@ -19,14 +19,17 @@ from infra import broker, kafka, spark
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
 from infra.spark_failures import broker_away
-from ledger import archive, delta, first, gaps, losses, releases
-from ledger.counts import Counts, plus
-from ledger.fetched import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, ranges, upper
-from ledger.releases import Release
-from ledger.standing import Followed
-from ledger.tables import Tables
+from ledger import losses
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive, gaps
+from ledger.log.counts import Counts, plus
+from ledger.log.fetch_checks import Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
+from ledger.log.positions import LOG_START, Position, ranges, upper
+from ledger.publish import first_publication, releases
+from ledger.publish.releases import Release
+from ledger.publish.standing import Followed
 from views import project
 from views.errors import TandemError
 from views.project import Project
@@ -94,7 +97,7 @@ def run(
     A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it, also while it is still empty.
     Waits for another run that holds one of the locks, which are taken in order. Raises TandemError.
     """
-    live = first.live(batch.tables, working_tree, by=batch.by, at=batch.now())
+    live = first_publication.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
     # Before Spark is started: a broker that is not there is told at once.
     # A broker that is frozen for a while is waited for; one that refuses connections is told at once.
@@ -217,7 +220,7 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     starts, ends = log.starts(), log.ends()
     log.refuse_new_topic(run.end, archive.topic_names(tables, name))
     _refuse_another_log(run.end, starts, ends)
-    handle = delta.open_table(tables, tables.archive(name))
+    handle = delta_tables.open_table(tables, tables.archive(name))
     files = [] if handle is None else spans(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
     missing = copy.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
@@ -240,7 +243,7 @@ def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> No
 def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> Counts:
     """Decode a run's records from the archive, once, into the tables that lack it, and record what was found."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    records = delta.open_table(tables, tables.archive(name))
+    records = delta_tables.open_table(tables, tables.archive(name))
     covered = ranges(run.start, run.end, run.firsts)
     files = [] if records is None else spans(records, RECORDS)
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)

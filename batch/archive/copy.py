@@ -15,9 +15,9 @@ from batch.runtime.splits import Slice
 from infra.kafka import Topic
 from infra.spark import topic_ids, topic_offsets
 from infra.spark_failures import SPARK_ERRORS, sentence
-from ledger import archive
-from ledger.place import Place
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive
 from views.ranges import Interval, Offsets, Partition, Ranges
 from views.source import RECORDS_SCHEMA
 

@@ -18,7 +18,7 @@ from batch.runtime.file_ranges import EVENTS, RECORDS, Span
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
-from ledger.place import Place
+from ledger.delta.location import Place
 from views import kernel, project
 from views.log_order import further
 from views.source import REJECTS_SCHEMA, events_schema, record_columns

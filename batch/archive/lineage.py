@@ -9,9 +9,10 @@ from batch.runtime.session import Run
 from infra import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSet, DataSets
-from ledger import archive, delta
-from ledger.positions import LOG_START, Position, ranges
-from ledger.releases import Release
+from ledger.delta import delta_tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish.releases import Release
 from views.event import event_schema
 from views.ranges import Ranges
 from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
@@ -46,7 +47,7 @@ def archiving(reporter: "Reporter", batch: Run, release: Release, source: Source
 
 def table(batch: Run, address: str, schema: pa.Schema, positions: Ranges | None = None) -> DataSet:
     """A Delta table as a data set, at the version that it has now."""
-    handle = delta.open_table(batch.tables, address)
+    handle = delta_tables.open_table(batch.tables, address)
     return data_set.table(address, schema, None if handle is None else handle.version(), positions)
 
 

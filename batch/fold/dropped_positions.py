@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.scan import within
-from ledger.place import Place
+from ledger.delta.location import Place
 from views.log_order import Places, places
 from views.ranges import Partition, Ranges
 

@@ -31,7 +31,7 @@ from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile
 from batch.runtime.scan import scan, within
 from batch.runtime.splits import Slice
-from ledger.place import Place
+from ledger.delta.location import Place
 from views import engine, kernel, project
 from views.ranges import Ranges
 from views.source import Source, events_schema, position_columns

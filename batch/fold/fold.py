@@ -24,9 +24,9 @@ from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
-from ledger.parts import Part, Windows, starting_within
-from ledger.place import Place
-from ledger.stored_file import opened
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
+from ledger.publish.batch_parts import Part, Windows, starting_within
 from ledger.stored_states import by_bucket, stored
 from views import kernel, project
 from views.additive import Apart, joined, with_measures

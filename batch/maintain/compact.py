@@ -11,10 +11,10 @@ from batch.runtime.file_ranges import Columns, Span, spans
 from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice, cut
-from ledger import delta
-from ledger.place import Place
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log.positions import Position
 from views.errors import TandemError
 from views.ranges import Partition, Ranges
 
@@ -39,7 +39,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
     `end` is the end of the log that the table has rows of. Files that are taken out stay on disk for those who read them.
     Killed anywhere, it leaves files that are in no table. For the table's one writer. Raises Conflict, Unwritable, RowsLost.
     """
-    handle = delta.open_table(tables, address)
+    handle = delta_tables.open_table(tables, address)
     files = [] if handle is None else spans(handle, where)
     found = plan(files, end, file_bytes=file_bytes)
     if handle is None or not found.old:
@@ -55,7 +55,7 @@ def compact(tables: Tables, address: str, where: Columns, end: Position, *, file
         written += [file.written] if file.written else []
     _refuse_lost(address, [file for file in files if file.path in found.old], written)
     moved = [replace(file.add_action(), data_change=False) for file in written]
-    delta.conditional_exchange(handle, found.old, moved, at=at)
+    delta_tables.conditional_exchange(handle, found.old, moved, at=at)
     return len(found.old), len(written)
 
 

@@ -5,11 +5,11 @@ from datetime import datetime
 from pathlib import Path
 
 from batch.runtime import scratch
-from ledger import delta
-from ledger.parts import paths
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.publish.batch_parts import paths
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 
 
 def expire(tables: Tables, address: str, kept: Iterable[Publication], *, at: datetime) -> int:
@@ -17,7 +17,7 @@ def expire(tables: Tables, address: str, kept: Iterable[Publication], *, at: dat
 
     The files stay on disk for those who read them. For the table's one writer. Raises Conflict, Unwritable, Unreadable.
     """
-    handle = delta.open_table(tables, address)
+    handle = delta_tables.open_table(tables, address)
     if handle is None:
         return 0
     named = {
@@ -29,7 +29,7 @@ def expire(tables: Tables, address: str, kept: Iterable[Publication], *, at: dat
     }
     old = [path for path, version in paths(handle).items() if version not in named]
     if old:
-        delta.conditional_exchange(handle, old, [], at=at)
+        delta_tables.conditional_exchange(handle, old, [], at=at)
     return len(old)
 
 

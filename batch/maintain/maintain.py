@@ -16,12 +16,14 @@ from batch.runtime import scratch
 from batch.runtime.exclusive import alone
 from batch.runtime.file_ranges import EVENTS, RECORDS, Columns
 from infra.settings import Settings
-from ledger import archive, delta, publications, releases, standing
-from ledger.delta import Freed
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.standing import Followed
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Freed
+from ledger.log import archive
+from ledger.publish import publications, releases, standing
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
+from ledger.publish.standing import Followed
 
 _LOCKS: Final = ("views", "archive")
 """In the order in which a recompute takes them."""
@@ -130,8 +132,8 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
 
 
 def _sweep(tables: Tables, address: str, settings: Settings) -> Freed:
-    handle = delta.open_table(tables, address)
-    return Freed() if handle is None else delta.sweep(handle, hours=settings.keep.file_hours)
+    handle = delta_tables.open_table(tables, address)
+    return Freed() if handle is None else delta_tables.sweep(handle, hours=settings.keep.file_hours)
 
 
 def _name(tables: Tables, address: str) -> str:

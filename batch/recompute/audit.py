@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from batch.fold.columns import sees_positions
 from batch.recompute.served_state import Served
-from ledger.audits import Audit, Figures, Obstacle
-from ledger.counts import Counts
+from ledger.log.counts import Counts
+from ledger.publish.audits import Audit, Figures, Obstacle
 from views.cause import cause
 from views.compare import Example, MeasureDifference, tolerance
 from views.errors import TandemError

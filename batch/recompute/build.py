@@ -17,16 +17,17 @@ from batch.recompute.served_state import Served, served
 from batch.runtime import delta_commits, scratch
 from batch.runtime.session import Run
 from infra.logs.telling import bound
-from ledger import archive, rates
-from ledger.audits import Audit, Obstacle
-from ledger.counts import NOTHING, Counts, plus
-from ledger.gaps import Gap
-from ledger.parts import Part
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, distance
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.repaired import repaired
+from ledger.delta.location import Place
+from ledger.log import archive
+from ledger.log.counts import NOTHING, Counts, plus
+from ledger.log.gaps import Gap
+from ledger.log.positions import LOG_START, Position, distance
+from ledger.publish import rates
+from ledger.publish.audits import Audit, Obstacle
+from ledger.publish.batch_parts import Part
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
+from ledger.publish.repaired import repaired
 from views.additive import same_events
 from views.project import Project
 from views.source import Source

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from batch.recompute.build import Built, Work
-from ledger.counts import NOTHING, add, plus
-from ledger.labels import Labels, labels_below
-from ledger.parts import Part
-from ledger.positions import Position
-from ledger.publications import Publication
-from ledger.repaired import repaired
+from ledger.log.counts import NOTHING, add, plus
+from ledger.log.positions import Position
+from ledger.publish.batch_parts import Part
+from ledger.publish.labels import Labels, labels_below
+from ledger.publish.publications import Publication
+from ledger.publish.repaired import repaired
 from views.watermark import Maxima
 from views.watermark import newest as united
 

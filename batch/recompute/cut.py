@@ -6,10 +6,10 @@ from typing import Final
 
 from batch.runtime.session import Run
 from ledger import cuts
-from ledger.commit_files import spans_of
-from ledger.positions import Position
-from ledger.standing import cut_of
-from ledger.tiling import chain
+from ledger.log.positions import Position
+from ledger.publish.standing import cut_of
+from ledger.realtime.commit_files import spans_of
+from ledger.realtime.tiling import chain
 
 # A speed layer that is alive commits several times a second; one that has not moved for so long is taken for absent.
 _STILL_S: Final = 3.0

@@ -5,11 +5,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, spans, within_times
-from ledger import archive, delta, rates
-from ledger.parts import Windows
-from ledger.positions import LOG_START, Position, ranges
-from ledger.rates import Estimate, Rate
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import rates
+from ledger.publish.batch_parts import Windows
+from ledger.publish.rates import Estimate, Rate
 from views.counted import counted
 from views.source import Source
 
@@ -66,7 +68,7 @@ def expected(
     """
     name = source.name
     address, where = (tables.archive(name), RECORDS) if kind == RAW else (tables.events(name, decoder), EVENTS)
-    handle = delta.open_table(tables, address)
+    handle = delta_tables.open_table(tables, address)
     files = [] if handle is None else spans(handle, where, "" if kind == RAW else source.event_time)
     if windows is not None and source.prepare is None:  # which may move events in time
         files = within_times(files, *windows)

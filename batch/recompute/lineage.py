@@ -7,10 +7,11 @@ from batch.archive.lineage import table
 from batch.runtime.session import Run
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
-from ledger import archive, publications
-from ledger.parts import BatchView
-from ledger.positions import ranges
-from ledger.releases import Release
+from ledger.log import archive
+from ledger.log.positions import ranges
+from ledger.publish import publications
+from ledger.publish.batch_parts import BatchView
+from ledger.publish.releases import Release
 from views.lineage import lineage
 from views.source import RECORDS_SCHEMA, Source, events_schema
 from views.view import View, state_schema

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from ledger.parts import BatchView, Part, Windows
-from ledger.positions import LOG_START, Position, distance
-from ledger.publications import Publication
+from ledger.log.positions import LOG_START, Position, distance
+from ledger.publish.batch_parts import BatchView, Part, Windows
+from ledger.publish.publications import Publication
 from views.errors import TandemError, listed
 from views.project import Project
 from views.view import View, bind

@@ -16,16 +16,17 @@ from batch.runtime.parallelism import FEW_ROWS, buckets, slices
 from batch.runtime.scan import inside, scan
 from batch.runtime.session import Run
 from batch.runtime.splits import Slice, cut, even_rows
-from ledger import archive, delta
-from ledger.commit_files import read_spans
-from ledger.counts import Counts, add
-from ledger.fetched import Unclosed
-from ledger.parts import BatchView, Part, Windows, files_of
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, ranges
-from ledger.releases import Release
-from ledger.tables import Tables
-from ledger.tiling import chain
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive
+from ledger.log.counts import Counts, add
+from ledger.log.fetch_checks import Unclosed
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish.batch_parts import BatchView, Part, Windows, files_of
+from ledger.publish.releases import Release
+from ledger.realtime.commit_files import read_spans
+from ledger.realtime.tiling import chain
 from views import project
 from views.compare import MeasureDifference, plus
 from views.errors import TandemError
@@ -209,7 +210,7 @@ def _replayed(below: Below) -> Iterator[fold.Commits]:
     if below.replayed is None:
         return
     address = below.replayed.realtime(below.release.number, below.source.name)
-    handle = delta.open_table(below.replayed, address)
+    handle = delta_tables.open_table(below.replayed, address)
     paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
     tiled = chain(paths, below.start)
     if tiled.end != below.cut:
@@ -278,8 +279,8 @@ def _parts(batch: Run, view: str, address: str, merged: tuple[Part, ...]) -> Ite
 def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
     """The events and quarantine tables."""
     tables, name, decoder = batch.tables, below.source.name, below.release.sources[below.source.name]
-    events = delta.open_table(tables, tables.events(name, decoder))
-    quarantine = delta.open_table(tables, tables.quarantine(name, decoder))
+    events = delta_tables.open_table(tables, tables.events(name, decoder))
+    quarantine = delta_tables.open_table(tables, tables.quarantine(name, decoder))
     rejects = [] if quarantine is None else [span for span in spans(quarantine, RECORDS) if rows_within([span], covered)]
     part = Slice(covered, tuple(span.path for span in rejects), sum(span.rows for span in rejects))
     reasons = Counter[str]()
@@ -296,7 +297,7 @@ def _stored(batch: Run, below: Below, covered: Ranges) -> _Events:
 def _archived(batch: Run, name: str, covered: Ranges) -> int:
     """How many records the archive has in these ranges."""
     tables = batch.tables
-    records = delta.open_table(tables, tables.archive(name))
+    records = delta_tables.open_table(tables, tables.archive(name))
     files = [] if records is None else spans(records, RECORDS)
     # Mostly a file is inside, and has only to be asked how many rows it has.
     whole = [span for span in files if inside(span, covered)]
@@ -308,7 +309,7 @@ def _archived(batch: Run, name: str, covered: Ranges) -> int:
 def _decoded(batch: Run, below: Below, covered: Ranges, scratch: Place) -> _Events:
     """The archive's records decoded into scratch files."""
     tables, name = batch.tables, below.source.name
-    records = delta.open_table(tables, tables.archive(name))
+    records = delta_tables.open_table(tables, tables.archive(name))
     files = [] if records is None else spans(records, RECORDS)
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=FEW_ROWS, most=_DECODE_ROWS)
     work = decode.Decoding(below.release.files, name, Place.of(tables, tables.archive(name)), scratch, scratch)

@@ -21,13 +21,13 @@ from batch.recompute.plan import Request, Step
 from batch.runtime.session import Run
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
-from ledger import audits, first, publications, releases, standing
-from ledger.audits import Audit
-from ledger.completeness import accepted_gaps
-from ledger.delta import Conflict, Unwritable
-from ledger.gaps import Gap
-from ledger.publications import NotPublishable, Publication
-from ledger.standing import Followed
+from ledger.delta.delta_tables import Conflict, Unwritable
+from ledger.log.gaps import Gap
+from ledger.publish import audits, first_publication, publications, releases, standing
+from ledger.publish.audits import Audit
+from ledger.publish.completeness import accepted_gaps
+from ledger.publish.publications import NotPublishable, Publication
+from ledger.publish.standing import Followed
 from views import project
 from views.errors import TandemError
 from views.project import Project
@@ -57,9 +57,9 @@ def run(batch: Run, working_tree: Callable[[], Project], request: Request = _ALL
     the request says to publish anyway.
     """
     tables = batch.tables
-    first.live(tables, working_tree, by=batch.by, at=batch.now())
+    first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     batch.hold("views")
-    live = first.live(tables, working_tree, by=batch.by, at=batch.now())
+    live = first_publication.live(tables, working_tree, by=batch.by, at=batch.now())
     if live.kind == "rollback":
         return Recomputed(live, (), paused=True)
     found = _publish(batch, live, request)

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from batch.recompute.plan import Step
-from ledger import delta
-from ledger.audits import Obstacle
-from ledger.commit_files import read_spans
-from ledger.gaps import Gap, touching
-from ledger.parts import Part, damage
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.tables import Tables
-from ledger.tiling import chain
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log.gaps import Gap, touching
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.audits import Obstacle
+from ledger.publish.batch_parts import Part, damage
+from ledger.publish.publications import Publication
+from ledger.realtime.commit_files import read_spans
+from ledger.realtime.tiling import chain
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def served(tables: Tables, live: Publication, step: Step, *, cut: Position, gaps
         return "damage"
     if cut == before:
         return Served(parts, (), cut)
-    handle = delta.open_table(tables, tables.realtime(live.release, source))
+    handle = delta_tables.open_table(tables, tables.realtime(live.release, source))
     paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
     passed = [span for span in chain(paths, before).commits if span.end.at_or_below(cut)]
     end = passed[-1].end if passed else before

@@ -18,14 +18,15 @@ from batch.recompute.plan import Gained, Request, Step
 from batch.release.diff import diffs
 from batch.release.unread_fields import keep_unread
 from batch.runtime.session import Run
-from ledger import cuts, first, promotion, publications, releases, standing
-from ledger import diffs as kept_diffs
-from ledger.completeness import accepted_gaps, shorter_histories
-from ledger.diffs import ReleaseDiff
-from ledger.parts import BatchView
-from ledger.positions import LOG_START
-from ledger.publications import Publication
-from ledger.releases import Release
+from ledger import cuts
+from ledger.log.positions import LOG_START
+from ledger.publish import diffs as kept_diffs
+from ledger.publish import first_publication, promotion, publications, releases, standing
+from ledger.publish.batch_parts import BatchView
+from ledger.publish.completeness import accepted_gaps, shorter_histories
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from views import project
 from views.changes import Fingerprints, compare, continued
 from views.diff import Diff, to_json
@@ -80,9 +81,9 @@ def run(batch: Run, working_tree: Callable[[], Project], terms: Terms, *, sleep:
     """
     tables = batch.tables
     wanted = working_tree()
-    first.live(tables, lambda: wanted, by=batch.by, at=batch.now())
+    first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     batch.hold("views")
-    live = first.live(tables, lambda: wanted, by=batch.by, at=batch.now())
+    live = first_publication.live(tables, lambda: wanted, by=batch.by, at=batch.now())
     before = releases.load(tables, live.release)
     if before.defines(wanted):
         return Applied(live)

@@ -9,10 +9,10 @@ from batch.fold.accumulator import Held
 from batch.runtime import spark_jobs
 from batch.runtime.parallelism import buckets
 from batch.runtime.session import Run
-from ledger.parts import Part, files_of
-from ledger.place import Place
-from ledger.publications import Publication
-from ledger.releases import Release
+from ledger.delta.location import Place
+from ledger.publish.batch_parts import Part, files_of
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from ledger.stored_states import by_bucket, stored
 from views import project
 from views.diff import Diff, add, diff

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ledger.diffs import ReleaseDiff
+from ledger.publish.diffs import ReleaseDiff
 from views.errors import TandemError, listed
 
 _OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": operator.lt, "<=": operator.le}

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from batch.runtime.session import Run
-from ledger import archive
-from ledger.positions import Position
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import Position
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from views import project
 from views.changes import Fingerprints, compare
 

@@ -8,8 +8,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from batch.runtime.parquet_writer import Written
-from ledger import delta
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
 
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
@@ -19,7 +19,7 @@ def make_table(
 ) -> DeltaTable:
     """The table, made empty if there is none. `bounded` are the columns whose bounds every writer keeps in the log."""
     settings = {"delta.checkpointInterval": "50", "delta.dataSkippingStatsColumns": ",".join(bounded)}
-    return delta.create_table(tables, address, schema, settings, partition_by=partition_by)
+    return delta_tables.create_table(tables, address, schema, settings, partition_by=partition_by)
 
 
 def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tuple[str, int] | None = None) -> None:
@@ -41,9 +41,9 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
             post_commithook_properties=_HOOKS,
         )
     except CommitFailedError as error:
-        raise delta.Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+        raise delta_tables.Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
     except (DeltaError, OSError) as error:
         # Without a transaction nothing tells whether it landed; a batch version that nobody publishes is litter either way.
-        if transaction and (delta.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
+        if transaction and (delta_tables.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:
             return
-        raise delta.Unwritable(f"cannot write to table {handle.table_uri}: {delta.reason(error)}") from error
+        raise delta_tables.Unwritable(f"cannot write to table {handle.table_uri}: {delta_tables.reason(error)}") from error

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from infra.settings import Settings
-from ledger import locks
-from ledger.tables import Tables
+from ledger.delta import locks
+from ledger.delta.addresses import Tables
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from ledger.place import Place
+from ledger.delta.location import Place
 from views.event import TIMESTAMP
 from views.instant import FIRST, LAST
 

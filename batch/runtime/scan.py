@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from batch.runtime.file_ranges import Columns, Span
 from batch.runtime.splits import Slice
-from ledger.place import Place
-from ledger.stored_file import opened
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
 from views.ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 from pyarrow.fs import FileSelector, FileType
 
-from ledger.delta import Freed
-from ledger.place import Place
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Freed
+from ledger.delta.location import Place
 
 _FOLDER: Final = "scratch"
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from infra import spark
 from infra.settings import Settings
-from ledger import locks
-from ledger.tables import Tables
+from ledger.delta import locks
+from ledger.delta.addresses import Tables
 
 Lock = Literal["archive", "views"]
 """Which tables a run writes: those of the log, or those of the views. Who takes both takes that of the views first."""

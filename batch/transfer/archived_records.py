@@ -12,9 +12,9 @@ from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, Span, spans
 from batch.runtime.parquet_writer import GROUP_ROWS
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
-from ledger import delta
-from ledger.place import Place
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
 from views.errors import TandemError
 from views.ranges import Interval, Partition, Ranges
 from views.source import RECORDS_SCHEMA
@@ -37,7 +37,7 @@ class Records:
     def archived(cls, tables: Tables, source: str) -> "Records":
         """A source's archive as it is now, runs that are not finished too."""
         address = tables.archive(source)
-        handle = delta.open_table(tables, address)
+        handle = delta_tables.open_table(tables, address)
         return cls(Place.of(tables, address), () if handle is None else tuple(spans(handle, RECORDS)))
 
     def of(self, partition: Partition) -> "Records":

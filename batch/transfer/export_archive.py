@@ -13,11 +13,12 @@ from typing import Final
 from batch.runtime.parquet_writer import TableFile
 from batch.runtime.splits import cut
 from batch.transfer.archived_records import Records
-from ledger import archive, gaps, manifest, publications, releases
-from ledger.manifest import Exported, File, Gap, Manifest, Stretch, Topic
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, ranges
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive, gaps, manifest
+from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import publications, releases
 from views.errors import TandemError
 from views.ranges import Interval, Partition, Ranges
 from views.source import RECORDS_SCHEMA

@@ -21,11 +21,12 @@ from batch.runtime.parquet_writer import TableFile, Written
 from batch.transfer.archived_records import Records, first_difference, refuse_disordered
 from batch.transfer.export_archive import sha256
 from infra.settings import Settings
-from ledger import archive, delta, gaps, manifest
-from ledger.manifest import Exported, Manifest, Stretch
-from ledger.place import Place
-from ledger.positions import Position, upper
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive, gaps, manifest
+from ledger.log.manifest import Exported, Manifest, Stretch
+from ledger.log.positions import Position, upper
 from views.errors import TandemError
 from views.ranges import Interval, Offsets, Partition, Ranges
 from views.source import RECORDS_SCHEMA
@@ -113,7 +114,7 @@ def _verify(folder: Path, stretch: Stretch) -> None:
         with pq.ParquetFile(path, page_checksum_verification=True) as opened:
             _verify_rows(opened, stretch, path)
     except (OSError, pa.ArrowException) as error:
-        raise NotImported(f"{path} cannot be read: {delta.reason(error)}; nothing was imported") from error
+        raise NotImported(f"{path} cannot be read: {delta_tables.reason(error)}; nothing was imported") from error
 
 
 def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:

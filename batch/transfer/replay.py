@@ -16,10 +16,10 @@ from batch.transfer.archived_records import Records
 from infra import broker, kafka
 from infra.kafka import Record
 from infra.settings import Settings
-from ledger import archive
-from ledger.manifest import covered
-from ledger.positions import Position, ranges
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.manifest import covered
+from ledger.log.positions import Position, ranges
 from views.errors import TandemError
 from views.ranges import Interval, Partition
 from views.source import Source

@@ -19,14 +19,15 @@ from batch.runtime.file_ranges import EVENTS, spans
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
 from batch.verify.replay_compare import Compared
-from ledger import archive, delta
-from ledger.parts import files_of
-from ledger.place import Place
-from ledger.positions import LOG_START, ranges
-from ledger.publications import Publication
-from ledger.releases import Release
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive
+from ledger.log.positions import LOG_START, ranges
+from ledger.publish.batch_parts import files_of
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from ledger.stored_states import stored
-from ledger.tables import Tables
 from views import arrays, engine, kernel, oracle
 from views.compare import MeasureDifference, plus
 from views.engine import quoted
@@ -132,7 +133,7 @@ def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) ->
 
 def _log(tables: Tables, live: Publication, release: Release, source: Source) -> _Log:
     address = tables.events(source.name, release.sources[source.name])
-    handle = delta.open_table(tables, address)
+    handle = delta_tables.open_table(tables, address)
     return _Log(
         Place.of(tables, address),
         () if handle is None else tuple(span.path for span in spans(handle, EVENTS)),

@@ -10,12 +10,12 @@ from batch.recompute.rebuild import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below
 from batch.recompute.served_state import Served
 from batch.runtime.scratch import scratch
 from batch.runtime.session import Run
-from ledger.audits import Figures
-from ledger.counts import Counts
-from ledger.positions import LOG_START
-from ledger.publications import Publication
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START
+from ledger.publish.audits import Figures
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from views.source import Source
 from views.view import View
 

@@ -20,9 +20,9 @@ import numpy as np
 from bench.commands import Place, running, until_ended
 from infra import kafka
 from infra.settings import Kafka, Settings
-from ledger import promotion
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
+from ledger.publish import promotion
 from serving import Connection
 from serving.memory.store import Store
 from serving.reader import Reader

@@ -22,9 +22,10 @@ from batch.runtime import delta_commits
 from batch.runtime.file_ranges import RECORDS
 from batch.runtime.session import Run
 from infra.settings import Settings, Spark
-from ledger import archive, first, releases
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import first_publication, releases
+from ledger.publish.publications import Publication
 from views import project
 from views.compare import MeasureDifference
 from views.measures.measure import Approximation
@@ -78,7 +79,7 @@ def measure(
     settings = Settings(state=str(folder), spark=Spark(master=f"local[{cores}]", driver_memory=memory))
     batch = Run(settings, "bench", lambda: datetime.now(UTC), lambda _: None, environ)
     defined = project.load(EXAMPLE)
-    first.live(batch.tables, lambda: defined, by="bench", at=batch.now())
+    first_publication.live(batch.tables, lambda: defined, by="bench", at=batch.now())
     old = events - events // _ONE_IN
     say(f"writing {old} events into the archive")
     _archived(batch, defined, 0, old, events)

@@ -21,8 +21,8 @@ from bench.commands import Place, running, until_ended
 from bench.stock.cpu import tree
 from infra import kafka
 from infra.settings import Settings
-from ledger.follower import Follower
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.realtime.follower import Follower
 from views.errors import TandemError
 
 TOPIC: Final = "scale"

@@ -22,7 +22,7 @@ from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
 from bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
 from infra import spark
 from infra.settings import Settings, Spark
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving import Connection, PublishedView
 from serving.memory.store import Store
 

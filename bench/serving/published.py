@@ -12,14 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from ledger import commit_files, delta, first, publications
-from ledger.commits import Commit
-from ledger.compaction import RECENT
-from ledger.parts import BatchView, Part
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.realtime import Writer
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import first_publication, publications
+from ledger.publish.batch_parts import BatchView, Part
+from ledger.publish.publications import Publication
+from ledger.realtime import commit_files
+from ledger.realtime.commits import Commit
+from ledger.realtime.compaction import RECENT
+from ledger.realtime_writer import Writer
 from views import arrays, project
 from views.kernel import merge_states
 from views.view import View, state_schema
@@ -74,9 +76,9 @@ def publish(folder: Path, keys: int) -> Tables:
     (folder / "tandem.toml").touch()
     shutil.copy(Path(__file__).with_name("definitions.py"), folder / "definitions.py")
     definitions, tables = project.load(folder), Tables(str(folder / ".tandem"))
-    live = first.live(tables, lambda: definitions, by="bench", at=AT)
+    live = first_publication.live(tables, lambda: definitions, by="bench", at=AT)
     handle = commit_files.open_or_create(tables, live.release, SOURCE)
-    delta.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, _CUT, 1, "bridge", at=AT, by="bench")))
+    delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, _CUT, 1, "bridge", at=AT, by="bench")))
     fingerprint, view = live.views[VIEW].fingerprint, definitions.views[VIEW]
     order = np.random.default_rng(7).permutation(keys)
     for start in range(0, keys, _FILE):

@@ -15,7 +15,7 @@ from bench.stock.shown import Asked, MergedTables
 from bench.stock.spark_views import SIX
 from bench.stock.systems import SOURCE, Place, environ, project, tandem_environ
 from infra import jars
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from views.fingerprint import decoder_fingerprint
 from views.project import load
 

@@ -16,8 +16,8 @@ from bench.stock.answers import Answers, answers
 from bench.stock.delta_tables import Watched, column_values
 from bench.stock.marker import keys_of, marker_of
 from bench.stock.spark_views import SparkView
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
 from serving.outcome import Value, given
 from serving.reader import Reader
 from serving.snapshot import Snapshot

@@ -6,9 +6,9 @@ from typing import Any
 
 from infra import broker, kafka
 from infra.settings import Settings
-from ledger import archive
-from ledger.positions import Position, distance
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import Position, distance
 from serving.outcome import Absent, Value, given
 from serving.provenance import Layer, age
 from serving.reader import Reader

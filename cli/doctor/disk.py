@@ -9,9 +9,9 @@ from typing import Final
 
 from cli.doctor.check import Check, Finding, Problem, ok
 from cli.doctor.subject import Subject
-from ledger import archive
-from ledger.positions import ranges
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import ranges
 from views.errors import TandemError
 
 _LEAST: Final = 2_000_000_000

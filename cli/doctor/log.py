@@ -7,9 +7,9 @@ from typing import Final
 from cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
 from cli.doctor.subject import Subject
 from infra import broker, kafka
-from ledger import publications
-from ledger.commit_files import newest_at
-from ledger.standing import Followed
+from ledger.publish import publications
+from ledger.publish.standing import Followed
+from ledger.realtime.commit_files import newest_at
 from serving.unarchived import unarchived
 from views.counted import counted
 from views.instant import instant

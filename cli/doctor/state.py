@@ -9,9 +9,11 @@ from batch.runtime.scratch import scratch
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
 from infra import processes
-from ledger import archive, diffs, gaps, locks, publications, releases, standing
-from ledger.publications import Publication
-from ledger.standing import Followed
+from ledger.delta import locks
+from ledger.log import archive, gaps
+from ledger.publish import diffs, publications, releases, standing
+from ledger.publish.publications import Publication
+from ledger.publish.standing import Followed
 from serving.part_signs import part_states
 from speed import checkpoints
 from views.counted import counted

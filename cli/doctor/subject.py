@@ -9,7 +9,7 @@ from cli.call import Call
 from cli.published import definitions
 from infra import broker, kafka
 from infra.settings import Settings
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from views.source import Source
 
 

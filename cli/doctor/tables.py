@@ -9,10 +9,12 @@ from deltalake import DeltaTable
 
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
-from ledger import archive, delta, parts, publications
-from ledger.delta import Unreadable
-from ledger.parts import damage
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable
+from ledger.log import archive
+from ledger.publish import batch_parts, publications
+from ledger.publish.batch_parts import damage
 from views.counted import counted
 
 _KINDS: Final = ("control", "log", "views", "realtime")
@@ -85,7 +87,7 @@ def _named(tables: Tables) -> frozenset[tuple[str, int]]:
 
 def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]) -> Iterator[Finding]:
     try:
-        handle = delta.open_table(subject.tables, str(folder))
+        handle = delta_tables.open_table(subject.tables, str(folder))
         if handle is None:
             yield _problem(subject, folder).found(f"{folder} has an empty log", **_names(subject, folder))
             return
@@ -96,7 +98,7 @@ def _looked_at(subject: Subject, folder: Path, named: frozenset[tuple[str, int]]
         return
     problem = _problem(subject, folder)
     if problem is VIEW:
-        versions = parts.paths(handle)
+        versions = batch_parts.paths(handle)
         damaged = [path for path in damaged if (str(folder), versions[path]) not in named]  # the check `views` finds the others
         problem = OLD_PART
     if damaged:
@@ -118,9 +120,9 @@ def _protocol(folder: Path, handle: DeltaTable) -> Iterator[Finding]:
 
 def looked_through(handle: DeltaTable) -> tuple[DeltaTable, list[str]]:
     """Return the table as last read, and its damaged files. Raises Unreadable."""
-    if any(delta.damaged(handle, delta.files(handle))):
-        handle = delta.reopen(handle)  # the owner may have removed and deleted them meanwhile
-    return handle, list(delta.damaged(handle, delta.files(handle)))
+    if any(delta_tables.damaged(handle, delta_tables.files(handle))):
+        handle = delta_tables.reopen(handle)  # the owner may have removed and deleted them meanwhile
+    return handle, list(delta_tables.damaged(handle, delta_tables.files(handle)))
 
 
 def _gone(tables: Tables) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from cli.metrics.seen import Seen
-from ledger import rates
+from ledger.publish import rates
 from serving.part_state import STATES
 from serving.provenance import age
 

@@ -9,11 +9,12 @@ from cli import parts, status
 from cli.call import Call
 from infra import broker
 from infra.settings import Settings
-from ledger import audits, delta, publications, rates, releases
-from ledger.audits import Audit
-from ledger.publications import Publication
-from ledger.rates import Rate
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.publish import audits, publications, rates, releases
+from ledger.publish.audits import Audit
+from ledger.publish.publications import Publication
+from ledger.publish.rates import Rate
 from serving.reader import Reader
 from speed import progress
 from speed.progress import MicroBatches
@@ -81,6 +82,6 @@ def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
 
 
 def _table(tables: Tables, kind: str, name: str, address: str) -> Iterator[Stored]:
-    if handle := delta.open_table(tables, address):
-        sizes = delta.files(handle)
+    if handle := delta_tables.open_table(tables, address):
+        sizes = delta_tables.files(handle)
         yield Stored(kind, name, len(sizes), sum(sizes.values()))

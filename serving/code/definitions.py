@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from infra.folders import IMPORTED
-from ledger import documents
-from ledger.releases import Release
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import documents
+from ledger.publish.releases import Release
 from serving.code.messages import Limits
 from serving.code.nursery import Nursery
 from serving.code.release import CodeFailed, ReleaseCode

@@ -17,9 +17,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.delta import Unreadable
-from ledger.gaps import touching
-from ledger.positions import LOG_START
+from ledger.delta.delta_tables import Unreadable
+from ledger.log.gaps import touching
+from ledger.log.positions import LOG_START
 from serving.connection import AtOneSnapshot
 from serving.http import formats
 from serving.http.question import Question

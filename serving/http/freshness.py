@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ledger.positions import Position, distance
+from ledger.log.positions import Position, distance
 from serving.http.asking import Asking
 from serving.http.problem import Problem
 from serving.http.server import Server

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from infra.settings import Settings
-from ledger import releases
-from ledger.publications import Publication
-from ledger.tables import Tables
-from ledger.until_loss import UntilLoss
+from ledger.delta.addresses import Tables
+from ledger.log.retention import UntilLoss
+from ledger.publish import releases
+from ledger.publish.publications import Publication
 from serving.beside import Beside, beside
 from serving.log_ends import LogEnd, log_ends
 from serving.recent import Recent

@@ -10,7 +10,7 @@ from fastapi import Request
 from structlog.typing import FilteringBoundLogger
 
 from infra.settings import Serving
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.access.failures import Failures
 from serving.access.fair_pool import FairPool
 from serving.access.identity import Identities

@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from infra.settings import Settings
 from infra.settings import secrets as secrets_of
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.access import tokens
 from serving.access.failures import Failures
 from serving.access.fair_pool import FairPool

@@ -7,10 +7,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from ledger.delta import unreadable
-from ledger.parts import BatchView, Part, files_of, still_live
-from ledger.positions import Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import unreadable
+from ledger.log.positions import Position
+from ledger.publish.batch_parts import BatchView, Part, files_of, still_live
 from serving.batch_states import row_groups
 from serving.memory.layout import Layout
 from serving.memory.stack import Stack, extended

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
-from ledger.delta import Unreadable
-from ledger.parts import BatchView
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable
+from ledger.publish.batch_parts import BatchView
 from serving.definitions import IN_PROCESS, Definitions
 from serving.memory.answers import Answers
 from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded

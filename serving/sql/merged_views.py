@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledger.delta import Unreadable
+from ledger.delta.delta_tables import Unreadable
 from serving.digits import narrowed
 from serving.memory.held import Held
 from serving.memory.store import Pinned, Store

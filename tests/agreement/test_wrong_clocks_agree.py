@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from batch.fold import fold
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.splits import Slice
-from ledger import first
-from ledger.commits import Commit
-from ledger.counts import Counts, plus
-from ledger.follower import Follower
-from ledger.labels import labels_below
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, ranges
-from ledger.realtime import Writer
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log.counts import Counts, plus
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import first_publication
+from ledger.publish.labels import labels_below
+from ledger.realtime.commits import Commit
+from ledger.realtime.follower import Follower
+from ledger.realtime_writer import Writer
 from speed import realtime_writer
 from speed.dedup_window import Horizon
 from speed.micro_batch import Folded, fold_shares
@@ -252,7 +252,7 @@ def test_both_layers_label_as_plain_python_does(log: list[list[list[Told]]], res
     at_once: list[datetime | None] = []
     with TemporaryDirectory() as folder, patch.object(realtime_writer, "fold_records", by_shares):
         tables = Tables(folder)
-        live = first.live(tables, lambda: PROJECT, by="test", at=NOW)
+        live = first_publication.live(tables, lambda: PROJECT, by="test", at=NOW)
         speed, commits, start = tail_of(tables, live), list[Commit](), LOG_START
         for number, chunks in enumerate(log):
             if number == restart:

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 
 from batch.runtime import delta_commits
 from batch.runtime.parquet_writer import TableFile
-from ledger import archive, delta, gaps
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, upper
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive, gaps
+from ledger.log.positions import LOG_START, Position, upper
 from views.ranges import Partition, Ranges
 from views.source import RECORDS_SCHEMA
 
@@ -106,11 +107,11 @@ def row(topic: str, partition: int, offset: int, seed: int = 0) -> Row:
 
 def rows_in(tables: Tables, source: str = SOURCE) -> list[Row]:
     """All records of an archive, in order of topic id, partition and offset."""
-    handle = delta.open_table(tables, tables.archive(source))
+    handle = delta_tables.open_table(tables, tables.archive(source))
     if handle is None:
         return []
-    places = delta.file_system(handle)
-    tables_of = (pq.read_table(path, filesystem=places).cast(RECORDS_SCHEMA) for path in delta.files(handle))
+    places = delta_tables.file_system(handle)
+    tables_of = (pq.read_table(path, filesystem=places).cast(RECORDS_SCHEMA) for path in delta_tables.files(handle))
     return in_order([row for table in tables_of for row in table.to_pylist()])
 
 

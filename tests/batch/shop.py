@@ -16,10 +16,11 @@ from batch.release.apply import Terms
 from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
-from ledger import delta, promotion, releases
-from ledger.parts import files_of, still_live
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.publish import promotion, releases
+from ledger.publish.batch_parts import files_of, still_live
+from ledger.publish.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
 from tests.stack import environ, kafka_toml, produce, stack_settings
@@ -180,7 +181,7 @@ def answers(shop: Shop, live: Publication, view: str) -> list[dict[str, Any]]:
     parts, states = live.views[view].parts, []
     for number, part in enumerate(parts):
         handle, files = files_of(shop.tables, live.views[view].address(shop.tables, view), part)
-        read = [delta.read_file(handle, file.path) for file in files]
+        read = [delta_tables.read_file(handle, file.path) for file in files]
         one = kernel.merge(definition, [kernel.Partial(states) for states in read])
         assert part.rows == one.states.num_rows  # one row per key and window
         states.append(still_live(one.states, parts[number + 1 :]))
@@ -232,11 +233,13 @@ def assert_labelled(shop: Shop, watermark: int) -> None:
 
 def rows_of(shop: Shop, address: str) -> pa.Table:
     """All rows of a table, in the order of the log."""
-    handle = delta.open_table(shop.tables, address)
+    handle = delta_tables.open_table(shop.tables, address)
     assert handle is not None
-    places = delta.file_system(handle)
+    places = delta_tables.file_system(handle)
     empty = pa.schema(handle.schema()).empty_table()
-    rows = pa.concat_tables([empty, *(pq.read_table(path, filesystem=places).cast(empty.schema) for path in delta.files(handle))])
+    rows = pa.concat_tables(
+        [empty, *(pq.read_table(path, filesystem=places).cast(empty.schema) for path in delta_tables.files(handle))]
+    )
     topic = next(name for name in rows.column_names if name.endswith("topic_id"))
     offset = next(name for name in rows.column_names if name.endswith("offset"))
     partition = next(name for name in rows.column_names if name.endswith("partition"))

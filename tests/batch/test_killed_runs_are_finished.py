@@ -12,8 +12,8 @@ import pytest
 
 from batch.archive import archive
 from batch.recompute import recompute
-from ledger import publications
-from ledger.locks import owner
+from ledger.delta.locks import owner
+from ledger.publish import publications
 from tests.batch.shop import Shop, assert_true, records, rows_of, together
 from tests.stack import PYTHONPATH, environ
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from infra import kafka
-from ledger import first, promotion, publications, releases
-from ledger.positions import Position
-from ledger.publications import NotPublishable
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
+from ledger.publish import first_publication, promotion, publications, releases
+from ledger.publish.publications import NotPublishable
 from serving.outcome import Failed
 from serving.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, records, together, truth
@@ -150,7 +150,7 @@ class Schedule:
 @contextmanager
 def running(shop: Shop, dice: random.Random) -> Iterator[Schedule]:
     one = Schedule(shop, dice)
-    first.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
+    first_publication.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
     one.start_speed()
     try:
         yield one

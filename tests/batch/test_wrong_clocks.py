@@ -15,8 +15,8 @@ from batch.recompute.plan import Request
 from cli.__main__ import main
 from cli.call import UNHEALTHY
 from infra import kafka
-from ledger import publications
-from ledger.follower import Follower
+from ledger.publish import publications
+from ledger.realtime.follower import Follower
 from serving.outcome import given
 from serving.reader import Reader
 from tests.batch.shop import Shop

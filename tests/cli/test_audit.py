@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.__main__ import main
-from ledger import audits
-from ledger.tables import Tables
-from tests.ledger.test_audits import FIGURES, ONE
+from ledger.delta.addresses import Tables
+from ledger.publish import audits
+from tests.ledger.publish.test_audits import FIGURES, ONE
 
 
 @pytest.fixture

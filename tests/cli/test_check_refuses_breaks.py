@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.__main__ import main
-from ledger import first
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import first_publication
 from views.project import load
 
 DEFINITIONS = """
@@ -44,7 +44,9 @@ def test_a_break_needs_a_version(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "tandem.toml").write_text('state = "state"\n')
     assert check(EUROS)[0] == 0  # nothing is published
     assert check(DEFINITIONS)[0] == 0
-    first.live(Tables(str(tmp_path / "state")), lambda: load(tmp_path), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
+    first_publication.live(
+        Tables(str(tmp_path / "state")), lambda: load(tmp_path), by="test", at=datetime(2026, 11, 1, tzinfo=UTC)
+    )
     assert check(DEFINITIONS)[0] == 0
     code, said = check(EUROS)
     assert code == 1

@@ -1,7 +1,7 @@
 """Freshness is the time from being in the log to being counted; an idle log is neither fresh nor stale."""
 
 from cli.demo.freshness import Freshness
-from ledger.positions import LOG_START, Position
+from ledger.log.positions import LOG_START, Position
 
 
 def at(*offsets: int) -> Position:

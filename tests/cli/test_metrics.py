@@ -18,10 +18,11 @@ from cli.__main__ import main
 from cli.metrics.families import FAMILIES
 from cli.metrics.table import markdown
 from infra.jars import ROOT
-from ledger import audits, delta, rates
-from ledger.audits import Audit, Figures
-from ledger.positions import LOG_START
-from ledger.rates import Rate
+from ledger.delta import delta_tables
+from ledger.log.positions import LOG_START
+from ledger.publish import audits, rates
+from ledger.publish.audits import Audit, Figures
+from ledger.publish.rates import Rate
 from serving.part_state import STATES
 from tests.cli.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
@@ -65,12 +66,12 @@ def test_every_figure_is_what_the_log_holds(world: World, capsys: pytest.Capture
     # No broker runs, so nobody knows these; missing is not 0.
     assert not {"tandem_log_end_offsets", "tandem_lag_offsets", "tandem_until_loss_seconds"} & set(found)
     realtime = world.tables.realtime(1, "hits")
-    handle = delta.open_table(world.tables, realtime)
+    handle = delta_tables.open_table(world.tables, realtime)
     assert handle
     sizes = [
         path.stat().st_size
         for path in Path(realtime).rglob("*.parquet")
-        if str(path.relative_to(realtime)) in delta.files(handle)
+        if str(path.relative_to(realtime)) in delta_tables.files(handle)
     ]
     assert found["tandem_table_files"][("realtime", "hits")] == len(sizes)
     assert found["tandem_table_bytes"][("realtime", "hits")] == sum(sizes)

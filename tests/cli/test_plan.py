@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from ledger import publications, rates, releases
-from ledger.rates import Rate
+from ledger.publish import publications, rates, releases
+from ledger.publish.rates import Rate
 from tests.serving.world import DEFINITIONS, NOON, World, hit
 
 PRICE = "    price: Annotated[Decimal, Scale(2)]\n"

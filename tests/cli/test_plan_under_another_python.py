@@ -21,12 +21,12 @@ APPLY = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from ledger import first
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import first_publication
 from views.project import load
 
 for folder in map(Path, sys.argv[1:]):
-    first.live(Tables(str(folder / ".tandem")), lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
+    first_publication.live(Tables(str(folder / ".tandem")), lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))
 """
 PLAN = """
 import contextlib, io, json, sys

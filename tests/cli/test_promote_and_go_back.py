@@ -8,7 +8,7 @@ import pytest
 
 from cli import history
 from cli.__main__ import main
-from ledger.realtime import Writer
+from ledger.realtime_writer import Writer
 from tests.serving.world import CHANGED, NOON, SOURCE, World, one_ready, position
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from cli.__main__ import main
 from infra import kafka
-from ledger import locks
+from ledger.delta import locks
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 

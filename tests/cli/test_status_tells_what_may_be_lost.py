@@ -9,7 +9,7 @@ import pytest
 
 from cli.__main__ import main
 from infra import kafka
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from tests.batch.filed import Filed, row
 from tests.stack import create_as, delete_below, kafka_toml, new_topic, produce
 

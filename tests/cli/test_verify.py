@@ -13,7 +13,7 @@ from batch.verify.oracle_sample import Sampled
 from cli import verify
 from cli.__main__ import main
 from infra import kafka
-from ledger import publications
+from ledger.publish import publications
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 

@@ -18,7 +18,7 @@ from cli.__main__ import main
 from cli.call import UNHEALTHY
 from infra import kafka
 from infra.jars import ROOT
-from ledger.positions import Position
+from ledger.log.positions import Position
 from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
 from tests.speed.test_killed import layer
 from tests.stack import environ, kafka_toml, new_topic, produce

@@ -13,7 +13,7 @@ from batch.recompute import recompute
 from batch.runtime.session import Run
 from cli.__main__ import main
 from infra import kafka
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.outcome import given
 from serving.reader import Reader
 from tests.speed.sales import Running, settings_for, wait_for

@@ -19,7 +19,7 @@ from infra.folders import child_environment
 from infra.jars import ROOT
 from infra.kafka import Address, outside
 from infra.settings import Kafka, Settings
-from ledger import locks
+from ledger.delta import locks
 from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.spark

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 
 
 @pytest.fixture

@@ -17,17 +17,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from ledger import delta
-from ledger.commits import Commit
 from ledger.cuts import take
-from ledger.delta import Unwritable
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position, distance, upper
-from ledger.publications import NotPublishable, history, latest, retained
-from ledger.realtime import Fenced, NotContiguous, Writer
-from ledger.standing import cut_of
-from ledger.tables import Tables
-from ledger.tiling import chain, end
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unwritable
+from ledger.log.positions import LOG_START, Position, distance, upper
+from ledger.publish.publications import NotPublishable, history, latest, retained
+from ledger.publish.standing import cut_of
+from ledger.realtime.commits import Commit
+from ledger.realtime.follower import Follower
+from ledger.realtime.tiling import chain, end
+from ledger.realtime_writer import Fenced, NotContiguous, Writer
 from tests.ledger.tiny import AT, SOURCE, added, at, claim, decode, first, fold, merge, partial, publish_cut
 
 FAULTS = ["none"] * 6 + ["before", "after", "crash before", "crash after"]
@@ -91,7 +91,7 @@ class Schedules(RuleBasedStateMachine):
         """A speed layer keeps on after an error that it survives; a crash takes it away."""
         with pytest.MonkeyPatch.context() as patch:
             if fault != "none":
-                patch.setattr(delta, "conditional_append", _broken(after="after" in fault))
+                patch.setattr(delta_tables, "conditional_append", _broken(after="after" in fault))
             try:
                 writer.append(fold(writer.end, to, writer.epoch))
             except Fenced:
@@ -181,7 +181,7 @@ class Schedules(RuleBasedStateMachine):
 
 def _broken(*, after: bool):  # type: ignore[no-untyped-def]
     """A commit that ends in an error, before or after it has landed; look-ups work again right away."""
-    real, broken = delta.conditional_append, [True]
+    real, broken = delta_tables.conditional_append, [True]
 
     def append(handle: DeltaTable, rows: pa.Table) -> None:
         if not (broken and broken.pop()):

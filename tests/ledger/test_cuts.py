@@ -5,14 +5,16 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import archive, cuts, delta
-from ledger.commit_files import spans_of
-from ledger.commits import Kind, Span
+from ledger import cuts
 from ledger.cuts import Choice, NotABoundary, OutOfReach, Passed, choose
-from ledger.positions import LOG_START, Position, distance, upper
-from ledger.realtime import NotContiguous
-from ledger.tables import Tables
-from ledger.tiling import boundary, chain
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, distance, upper
+from ledger.realtime.commit_files import spans_of
+from ledger.realtime.commits import Kind, Span
+from ledger.realtime.tiling import boundary, chain
+from ledger.realtime_writer import NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, fold, merge, publish_cut
 from views.errors import TandemError
 
@@ -147,13 +149,13 @@ def test_a_reservation_is_void_once_the_published_cut_has_passed_it(tables: Tabl
 def test_a_reservation_that_comes_during_a_compaction_wins(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = claim(tables)
     commit_each(writer, *(at(n, n) for n in range(1, 9)))
-    real = delta.conditional_replace
+    real = delta_tables.conditional_replace
 
     def interrupted(handle: DeltaTable, *args: object, **named: object) -> None:
         reserve(tables, at(3, 3))
         real(handle, *args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(delta, "conditional_replace", interrupted)
+    monkeypatch.setattr(delta_tables, "conditional_replace", interrupted)
     assert writer.compact(merge, live=LOG_START, at=AT, fanout=8) == 0
     monkeypatch.undo()
     writer.compact(merge, live=LOG_START, at=AT, fanout=2)

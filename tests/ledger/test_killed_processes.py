@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ledger.cuts import take
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position, upper
-from ledger.publications import NotPublishable, history, publish, retained
-from ledger.realtime import Fenced, NotContiguous
-from ledger.standing import cut_of
-from ledger.tables import Tables
-from ledger.tiling import chain, end
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position, upper
+from ledger.publish.publications import NotPublishable, history, publish, retained
+from ledger.publish.standing import cut_of
+from ledger.realtime.follower import Follower
+from ledger.realtime.tiling import chain, end
+from ledger.realtime_writer import Fenced, NotContiguous
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
 
 SCHEDULES = 200

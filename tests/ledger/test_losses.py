@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
+from ledger.log.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
+from ledger.log.positions import Position
 from ledger.losses import first_offsets, lost
-from ledger.positions import Position
 from views.ranges import Ranges
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)

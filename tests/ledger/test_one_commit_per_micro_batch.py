@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from ledger.commit_files import read_commit, to_rows
-from ledger.commits import Commit, Span
-from ledger.counts import Counts
-from ledger.delta import files, read_file
-from ledger.positions import Position
-from ledger.realtime import NotContiguous
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import files, read_file
+from ledger.log.counts import Counts
+from ledger.log.positions import Position
+from ledger.realtime.commit_files import read_commit, to_rows
+from ledger.realtime.commits import Commit, Span
+from ledger.realtime_writer import NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, fold
 from views.errors import TandemError
 from views.watermark import Newest

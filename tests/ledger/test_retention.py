@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ledger import commit_files, realtime
-from ledger.commit_files import read_commit, spans_of
-from ledger.delta import files, open_table
-from ledger.tables import Tables
-from ledger.tiling import chain
+from ledger import realtime_writer
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import files, open_table
+from ledger.realtime import commit_files
+from ledger.realtime.commit_files import read_commit, spans_of
+from ledger.realtime.tiling import chain
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, decode, merge, partial
 
 NINE = [at(n, n) for n in range(1, 10)]
@@ -63,7 +64,7 @@ def test_a_reader_in_mid_read_goes_on_over_compaction_and_expiry(tables: Tables)
 
 def test_the_table_stays_small_on_disk(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old log entries go once a checkpoint that is old as well sums them up, old data files with them, by the writer's hand."""
-    monkeypatch.setattr(realtime, "_CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr(realtime_writer, "_CHECKPOINT_EVERY", 4)
     monkeypatch.setattr(
         commit_files, "SETTINGS", {**commit_files.SETTINGS, "delta.deletedFileRetentionDuration": "interval 0 seconds"}
     )

@@ -3,8 +3,8 @@
 from shutil import rmtree
 
 from ledger.cuts import bridge
-from ledger.positions import LOG_START
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
 
 

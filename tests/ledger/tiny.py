@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ledger import tiling
-from ledger.commits import Commit
-from ledger.counts import Counts
-from ledger.positions import Position, distance
-from ledger.publications import Kind, Publication, initial, latest, publish
-from ledger.realtime import Writer
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.counts import Counts
+from ledger.log.positions import Position, distance
+from ledger.publish.publications import Kind, Publication, initial, latest, publish
+from ledger.realtime import tiling
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCE = "numbers"

@@ -55,10 +55,10 @@ MUTANTS = (
     Mutant(
         "at-the-cut",
         "a commit that ends at the cut is taken for one above it: `<` for `<=`",
-        "ledger/tiling.py",
+        "ledger/realtime/tiling.py",
         "if span.mark or span.end.at_or_below(cut):",
         "if span.mark or (span.end.at_or_below(cut) and span.end != cut):",
-        "tests/ledger/test_tiling.py::test_the_chain_runs_from_the_cut_to_the_last_commit",
+        "tests/ledger/realtime/test_tiling.py::test_the_chain_runs_from_the_cut_to_the_last_commit",
     ),
     Mutant(
         "published-before-written",
@@ -79,10 +79,10 @@ MUTANTS = (
     Mutant(
         "commits-rebased",
         "delta-rs retries a commit on versions that nobody has looked at, as it does by itself",
-        "ledger/delta.py",
+        "ledger/delta/delta_tables.py",
         "_ONCE: Final = CommitProperties(max_commit_retries=0)",
         "_ONCE: Final = CommitProperties()",
-        "tests/ledger/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
+        "tests/ledger/delta/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
     ),
     Mutant(
         "ranges-from-rows",
@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "bridge-crossed",
         "a reader goes on beyond a bridge that no batch view covers",
-        "ledger/tiling.py",
+        "ledger/realtime/tiling.py",
         "bridge = None if across_bridges else next(",
         "bridge = None if across_bridges is not None else next(",
         "tests/ledger/test_cuts.py::test_readers_do_not_cross_a_bridge_before_a_batch_covers_it",
@@ -112,10 +112,10 @@ MUTANTS = (
     Mutant(
         "parent-unchecked",
         "a run extends a batch version that is no longer the live one",
-        "ledger/publications.py",
+        "ledger/publish/publications.py",
         "        if parent.views.get(view) != started_from.views.get(view):",
         "        if view not in parent.views:",
-        "tests/ledger/test_publications.py::test_what_a_run_started_from_must_still_be_live",
+        "tests/ledger/publish/test_publications.py::test_what_a_run_started_from_must_still_be_live",
     ),
     Mutant(
         "windows-at-a-newer-cut",
@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "compacted-across-a-reservation",
         "compaction makes one commit of two on either side of a cut that a batch run has reserved",
-        "ledger/compaction.py",
+        "ledger/realtime/compaction.py",
         "for position in (live, *protect, *(span.start for span in reserved))}",
         "for position in (live, *protect)}",
         "tests/ledger/test_cuts.py::test_compaction_never_crosses_a_reserved_cut",
@@ -147,26 +147,26 @@ MUTANTS = (
     Mutant(
         "stale-handle",
         "a commit that was decided on an old version lands on the newest",
-        "ledger/delta.py",
+        "ledger/delta/delta_tables.py",
         "    try:\n        write_deltalake(\n",
         "    try:\n        handle.update_incremental()\n        write_deltalake(\n",
-        "tests/ledger/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
+        "tests/ledger/delta/test_conditional_commits.py::test_a_stale_handle_commits_nothing",
     ),
     Mutant(
         "epoch-unchecked",
         "a writer goes on after another one has claimed the table",
-        "ledger/realtime.py",
+        "ledger/realtime_writer.py",
         "        if newest > self.epoch:",
         "        if newest > self.epoch and not self._spans:",
-        "tests/ledger/test_conditional_commits.py::test_a_newer_writer_fences_an_older_one",
+        "tests/ledger/delta/test_conditional_commits.py::test_a_newer_writer_fences_an_older_one",
     ),
     Mutant(
         "expired-below-the-newest-cut",
         "what an older retained publication needs goes with what lies below the newest one's cut",
-        "ledger/compaction.py",
+        "ledger/realtime/compaction.py",
         "all(span.end.at_or_below(cut) for cut in retained)",
         "any(span.end.at_or_below(cut) for cut in retained)",
-        "tests/ledger/test_compaction.py::test_expired_is_only_what_lies_below_every_cut",
+        "tests/ledger/realtime/test_compaction.py::test_expired_is_only_what_lies_below_every_cut",
     ),
     Mutant(
         "ahead-moves-the-watermark",
@@ -206,26 +206,26 @@ MUTANTS = (
     Mutant(
         "unacknowledged-is-failed",
         "a commit whose acknowledgement was lost is taken for one that did not land",
-        "ledger/realtime.py",
-        "            except (delta.Conflict, delta.Unwritable) as error:\n                self._look()\n",
-        "            except (delta.Conflict, delta.Unwritable) as error:\n"
+        "ledger/realtime_writer.py",
+        "            except (delta_tables.Conflict, delta_tables.Unwritable) as error:\n                self._look()\n",
+        "            except (delta_tables.Conflict, delta_tables.Unwritable) as error:\n"
         "                if isinstance(error, delta.Unwritable):\n"
         "                    raise\n"
         "                self._look()\n",
-        "tests/ledger/test_conditional_commits.py::test_a_commit_that_landed_in_spite_of_an_error_is_not_repeated",
+        "tests/ledger/delta/test_conditional_commits.py::test_a_commit_that_landed_in_spite_of_an_error_is_not_repeated",
     ),
     Mutant(
         "cut-steps-back",
         "a publication whose cut lies behind that of the one before",
-        "ledger/publications.py",
+        "ledger/publish/publications.py",
         "        if not cut.at_or_below(candidate.cut(source)):",
         "        if source not in candidate.cuts:",
-        "tests/ledger/test_publications.py::test_a_cut_never_steps_back_within_a_release",
+        "tests/ledger/publish/test_publications.py::test_a_cut_never_steps_back_within_a_release",
     ),
     Mutant(
         "gone-before-it-is-live",
         "upkeep takes out what a promotion is about to publish, if its release is recomputed or retired at that moment",
-        "ledger/standing.py",
+        "ledger/publish/standing.py",
         'one.stage == "built" and one.state.parent >= live)',
         'one.stage == "built" and one.state.parent > live)',
         "tests/simulation/test_a_promotion_rests.py::test_what_goes_live_is_all_there",
@@ -297,7 +297,7 @@ MUTANTS = (
     Mutant(
         "times-lost-in-compaction",
         "commits that become one count as made at the time of the first",
-        "ledger/compaction.py",
+        "ledger/realtime/compaction.py",
         "at=max((commit.at for commit in folds if commit.at), default=None)",
         "at=min((commit.at for commit in folds if commit.at), default=None)",
         "tests/speed/test_hostile_clocks.py::test_a_copy_received_within_the_horizon_never_counts",
@@ -346,10 +346,10 @@ MUTANTS = (
     Mutant(
         "later-first-wins",
         "a first offset that is found later takes the place of an earlier one",
-        "ledger/archive.py",
+        "ledger/log/archive.py",
         "found[partition] = min(offset, found.get(partition, offset))",
         "found[partition] = offset",
-        "tests/ledger/test_archive_ledger.py::test_a_later_look_does_not_move_a_first_offset",
+        "tests/ledger/log/test_archive_ledger.py::test_a_later_look_does_not_move_a_first_offset",
     ),
     Mutant(
         "looked-and-forgot",
@@ -395,7 +395,7 @@ MUTANTS = (
     Mutant(
         "gap-before-untold",
         "a gap that begins before a range is not taken for one in it",
-        "ledger/gaps.py",
+        "ledger/log/gaps.py",
         "            first < end.get(partition, 0) and to > start.get(partition, 0)",
         "            start.get(partition, 0) <= first < end.get(partition, 0)",
         "tests/ledger/test_losses.py::test_a_gap_touches_a_range_that_has_one_of_its_offsets",

@@ -82,10 +82,10 @@ for number, test in enumerate([*tests, None]):
 
 
 def test_what_a_test_sees_is_caught_and_what_none_sees_survives(tmp_path: Path) -> None:
-    place = "tests/ledger/test_positions.py::"
+    place = "tests/ledger/log/test_positions.py::"
     tests = [place + "test_comparison_is_a_partial_order", place + "test_a_negative_offset_is_no_position"]
     # In a process of its own, since a trial is a fork of it.
-    command = [sys.executable, "-c", _TRIALS, "ledger/positions.py", str(tmp_path), *tests]
+    command = [sys.executable, "-c", _TRIALS, "ledger/log/positions.py", str(tmp_path), *tests]
     done = subprocess.run(command, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["caught", "survived", "unreached"], done.stdout + done.stderr
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledger.positions import Position
+from ledger.log.positions import Position
 from serving.provenance import Layer
 from tests.serving.world import NOON, SOURCE, World
 from views import oracle, python_values

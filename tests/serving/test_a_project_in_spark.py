@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from ledger.positions import Position
+from ledger.log.positions import Position
 from serving import ReadFailed, Value
 from serving.past import live_at
 from serving.reader import Reader, UnknownView

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from batch.maintain import expire
-from ledger import publications, releases
-from ledger.publications import Publication
+from ledger.publish import publications, releases
+from ledger.publish.publications import Publication
 from serving.connection import Connection
 from serving.memory.store import Store
 from serving.outcome import given

@@ -21,7 +21,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from ledger.positions import LOG_START, Position
+from ledger.log.positions import LOG_START, Position
 from serving import AtOneSnapshot
 from serving.connection import Connection
 from serving.http.formats import rows_of

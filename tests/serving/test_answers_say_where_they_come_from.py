@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.__main__ import main
-from ledger import gaps
-from ledger.gaps import Gap
-from ledger.positions import LOG_START
+from ledger.log import gaps
+from ledger.log.gaps import Gap
+from ledger.log.positions import LOG_START
 from serving import batch_states, connect
 from serving.outcome import Absent, Value, document
 from serving.reader import Reader

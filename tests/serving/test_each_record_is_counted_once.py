@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ledger.archive import Run, Summary
-from ledger.commits import Commit
-from ledger.counts import NOTHING, Counts
-from ledger.positions import LOG_START, Position
+from ledger.log.archive import Run, Summary
+from ledger.log.counts import NOTHING, Counts
+from ledger.log.positions import LOG_START, Position
+from ledger.realtime.commits import Commit
 from serving.snapshot import Tail, tail
 from serving.standing import Archived, Standing, archived_by, standing
 from tests.serving.world import NOON, position

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from cli.__main__ import main
-from ledger.counts import Counts
-from ledger.positions import LOG_START, Position
-from ledger.realtime import Writer
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position
+from ledger.realtime_writer import Writer
 from serving.connection import Connection
 from serving.http.media import ARROW, CSV, NDJSON
 from serving.memory.store import Store

@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ledger import delta
-from ledger.commit_files import SCHEMA, to_rows
-from ledger.commits import Commit
-from ledger.realtime import Writer
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.realtime.commit_files import SCHEMA, to_rows
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 from serving.outcome import Absent, Failed, ReadFailed, Value, given
 from serving.reader import Reader, UnknownView
 from serving.selection import BadSelection
@@ -31,13 +31,13 @@ def reason(world: World, view: str = "per_page") -> str:
     return answer.reason
 
 
-def handle_and_paths(world: World) -> tuple[delta.DeltaTable, dict[int, str]]:
+def handle_and_paths(world: World) -> tuple[delta_tables.DeltaTable, dict[int, str]]:
     """The realtime table, and its files by where their commits start."""
-    handle = delta.open_table(world.tables, world.tables.realtime(1, SOURCE))
+    handle = delta_tables.open_table(world.tables, world.tables.realtime(1, SOURCE))
     assert handle is not None
     paths = {}
-    for path in delta.files(handle):
-        row = delta.read_file(handle, path).to_pylist()[0]
+    for path in delta_tables.files(handle):
+        row = delta_tables.read_file(handle, path).to_pylist()[0]
         if row["kind"] == "fold":
             paths[json.loads(row["start_position"]).get("T", {}).get("0", 0)] = path
     return handle, paths
@@ -74,14 +74,16 @@ def test_a_question_without_a_meaning_raises(world: World) -> None:
 
 def test_a_gap_between_commits_fails(world: World) -> None:
     handle, paths = handle_and_paths(world)
-    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
     assert "no commit starts at {T/0: 3}" in reason(world)
 
 
 def test_an_overlap_of_commits_fails(world: World) -> None:
     handle, _ = handle_and_paths(world)
     again = world.fold(position(3), position(9))
-    delta.conditional_append(handle, to_rows(Commit(position(3), position(9), 1, "fold", at=NOON, by="test", **vars(again))))
+    delta_tables.conditional_append(
+        handle, to_rows(Commit(position(3), position(9), 1, "fold", at=NOON, by="test", **vars(again)))
+    )
     assert "overlap" in reason(world)
 
 
@@ -90,14 +92,14 @@ def test_a_commit_across_the_cut_fails(world: World) -> None:
     handle, paths = handle_and_paths(world)
     both = world.fold(position(0), position(6))
     commit = Commit(position(0), position(6), 1, "fold", at=NOON, by="test", **vars(both))
-    delta.conditional_replace(handle, [paths[0], paths[3]], [to_rows(commit)], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[0], paths[3]], [to_rows(commit)], at=NOON)
     assert "straddles the cut {T/0: 3}" in reason(world)
 
 
 def test_only_the_source_that_cannot_be_tiled_is_lost(world: World) -> None:
     reader = Reader(world.tables)
     handle, paths = handle_and_paths(world)
-    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
     reader.refresh()
     assert reader.snapshot().tails[SOURCE].problem is not None
     assert reader.snapshot().positions == {}
@@ -106,10 +108,10 @@ def test_only_the_source_that_cannot_be_tiled_is_lost(world: World) -> None:
 def tamper(world: World, column: str, value: object) -> None:
     """Put a commit with one column changed in place of the last."""
     handle, paths = handle_and_paths(world)
-    rows = delta.read_file(handle, paths[6])
+    rows = delta_tables.read_file(handle, paths[6])
     at = SCHEMA.names.index(column)
     changed = rows.set_column(at, SCHEMA.field(at), pa.array([value] * len(rows), SCHEMA.field(at).type))
-    delta.conditional_replace(handle, [paths[6]], [changed], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[6]], [changed], at=NOON)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ledger import delta, gaps
+from ledger.delta import delta_tables
+from ledger.log import gaps
 from serving import connect
 from serving.memory.store import Store
 from serving.outcome import Failed, ReadFailed
@@ -45,7 +46,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def lose_a_commit(world: World) -> None:
     handle, paths = handle_and_paths(world)
-    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
 
 
 def lose_a_file(world: World) -> None:

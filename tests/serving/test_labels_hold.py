@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.positions import LOG_START, Position
+from ledger.log.positions import LOG_START, Position
 from serving.outcome import Absent, Value
 from serving.reader import Reader
 from tests.serving.world import NOON, TOPIC_ID, World, hit, position

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
 from serving.outcome import Absent, Failed, Value
 from serving.reader import Reader
 from serving.selection import BadSelection

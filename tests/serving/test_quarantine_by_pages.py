@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from serving.quarantine import After, rejects
 from serving.selection import BadSelection
 from views.source import REJECTS_SCHEMA

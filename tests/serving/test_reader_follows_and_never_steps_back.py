@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from ledger import commit_files, cuts, delta, publications, releases
-from ledger.commits import Commit
-from ledger.parts import Part
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.realtime import Writer
-from ledger.watched import Watched
+from ledger import cuts
+from ledger.delta import delta_tables
+from ledger.delta.watched_table import Watched
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import publications, releases
+from ledger.publish.batch_parts import Part
+from ledger.publish.publications import Publication
+from ledger.realtime import commit_files
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 from serving.following import Following
 from serving.outcome import Value
 from serving.reader import Reader
@@ -39,7 +42,7 @@ def expire(world: World, *retained: Position) -> None:
 def test_only_new_files_are_read_and_only_new_commits_decoded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = commit_files.read_commit
-    monkeypatch.setattr("ledger.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
+    monkeypatch.setattr("ledger.realtime.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
     reader = Reader(world.tables)
     for n, end in enumerate((5, 10, 15), start=1):
         world.trigger(position(end))
@@ -137,7 +140,7 @@ def adopt(world: World, cut: Position) -> int:
     files = {**old.files, "tandem.toml": b"# changed"}
     release = releases.store(world.tables, files, sources=old.sources, views=old.views, by="test", at=NOON).number
     handle = commit_files.open_or_create(world.tables, release, SOURCE)
-    delta.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
+    delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
     parts = {name: Part(7, world.write_version(name, 7, cut), cut) for name in world.project.views}
 
     def derive(parent: Publication | None) -> Publication:
@@ -177,7 +180,7 @@ def test_a_release_that_is_waited_for_is_read_once(world: World, monkeypatch: py
     world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
     read: list[str] = []
     real = commit_files.read_commit
-    monkeypatch.setattr("ledger.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
+    monkeypatch.setattr("ledger.realtime.follower.read_commit", lambda handle, path: (read.append(path), real(handle, path))[1])
     for end in (12, 15, 18):
         world.trigger(position(end))
         for _ in range(2):

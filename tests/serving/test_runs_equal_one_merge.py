@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.commits import Commit
-from ledger.positions import LOG_START, Position, ranges
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.realtime.commits import Commit
 from serving.runs import Runs, follow
 from views.event import Event
 from views.kernel import Partial, merge

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
 from serving.memory.store import MEMORY, Store
 from serving.outcome import Absent, Value
 from serving.reader import Reader

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.commits import Commit
-from ledger.counts import NOTHING
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
+from ledger.log.counts import NOTHING
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
 from serving.snapshot import Snapshot, Tail
 from serving.uncounted_since import UncountedSince, behind_since
 from tests.serving.world import position

@@ -11,16 +11,18 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from ledger import archive, cuts, diffs, first, publications, releases, standing
-from ledger.commits import Commit
-from ledger.counts import Counts
-from ledger.diffs import ReleaseDiff
-from ledger.labels import labels_below
-from ledger.parts import BatchView, Part
-from ledger.positions import LOG_START, Position, ranges
-from ledger.publications import Publication
-from ledger.realtime import Writer
-from ledger.tables import Tables
+from ledger import cuts
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import diffs, first_publication, publications, releases, standing
+from ledger.publish.batch_parts import BatchView, Part
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.labels import labels_below
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 from tests.views.logged import records
 from views import project, watermark
 from views.fingerprint import decoder_fingerprint
@@ -147,7 +149,7 @@ class World:
         (self.folder / "definitions.py").write_text(self.definitions)
         self.project = project.load(self.folder)
         self.tables = Tables(str(self.folder / ".tandem"))
-        self.live = first.live(self.tables, lambda: self.project, by="test", at=NOON)
+        self.live = first_publication.live(self.tables, lambda: self.project, by="test", at=NOON)
         self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
         self._version = 0
         self.maxima: Maxima = {}

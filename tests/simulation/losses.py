@@ -10,12 +10,13 @@ import pytest
 import serving.unarchived
 from batch.recompute.plan import Request
 from cli.doctor import state as doctor
-from ledger import archive, gaps, publications
 from ledger.cuts import OutOfReach
-from ledger.fetched import LogChanged
-from ledger.gaps import GapNotAccepted
-from ledger.positions import Position, upper
-from ledger.until_loss import UntilLoss
+from ledger.log import archive, gaps
+from ledger.log.fetch_checks import LogChanged
+from ledger.log.gaps import GapNotAccepted
+from ledger.log.positions import Position, upper
+from ledger.log.retention import UntilLoss
+from ledger.publish import publications
 from serving.following import Following
 from serving.gaps import gap_document
 from serving.snapshot import Snapshot, provenance_of

@@ -11,8 +11,8 @@ import pytest
 import batch.transfer.export_archive
 import batch.transfer.import_archive
 from batch.runtime.parquet_writer import Written
-from ledger.manifest import File, Stretch
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.manifest import File, Stretch
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import World, inside, stored, written
 from views.ranges import Interval, Partition, Ranges

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 
-from ledger import publications, releases, standing
-from ledger.delta import Unreadable
-from ledger.parts import files_of
-from ledger.publications import Publication
+from ledger.delta.delta_tables import Unreadable
+from ledger.publish import publications, releases, standing
+from ledger.publish.batch_parts import files_of
+from ledger.publish.publications import Publication
 from tests.simulation.world import World
 
 

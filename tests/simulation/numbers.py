@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ledger.positions import Position
+from ledger.log.positions import Position
 from speed.identities import KEY, Identities, Keys
 from views import project
 from views.fingerprint import decoder_fingerprint, fingerprint

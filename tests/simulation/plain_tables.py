@@ -83,7 +83,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Within:
-    """Rows of windows that start in `[start, end)`, or with `inside` False all others: what ledger.parts filters by."""
+    """Rows of windows that start in `[start, end)`, or with `inside` False all others: what publish.batch_parts filters by."""
 
     start: datetime
     end: datetime
@@ -138,4 +138,4 @@ ARROW = SimpleNamespace(
 )
 """For `pa` in the ledger's modules."""
 PARQUET = SimpleNamespace(ParquetFile=ParquetFile, write_table=_write_table)
-"""For `pq` in ledger.delta."""
+"""For `pq` in ledger.delta.delta_tables."""

@@ -13,15 +13,15 @@ import batch.recompute.recompute
 import batch.release.apply
 from batch.recompute.plan import Request
 from batch.release.apply import Terms
-from ledger import first, promotion, publications, releases
-from ledger.commits import Commit
-from ledger.delta import Unreadable
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position, ranges, upper
-from ledger.publications import Publication
-from ledger.realtime import NotContiguous, Writer
-from ledger.standing import Followed
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable
+from ledger.log.positions import LOG_START, Position, ranges, upper
+from ledger.publish import first_publication, promotion, publications, releases
+from ledger.publish.publications import Publication
+from ledger.publish.standing import Followed
+from ledger.realtime.commits import Commit
+from ledger.realtime.follower import Follower
+from ledger.realtime_writer import NotContiguous, Writer
 from serving import snapshot
 from serving.following import Following
 from serving.outcome import Failed
@@ -106,7 +106,7 @@ def speed(
     """
     tables = world.tables
     if publications.latest(tables) is None:
-        first.live(tables, world.working_tree, by="speed", at=world.now())
+        first_publication.live(tables, world.working_tree, by="speed", at=world.now())
     followed = Followed(tables, world.keep.release_days)
     state = which(followed.states(world.now()))
     release = releases.load(tables, state.release)
@@ -163,7 +163,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
     `meanwhile` comes between a micro-batch's fetch and its commit, which then does not come if the log is another.
     """
     tables = world.tables
-    first.live(tables, world.working_tree, by="speed", at=world.now())
+    first_publication.live(tables, world.working_tree, by="speed", at=world.now())
     state = Followed(tables, world.keep.release_days).states(world.now())[0]
     release = releases.load(tables, state.release)
     definitions = project.load_files(release.files)

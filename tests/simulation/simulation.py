@@ -10,15 +10,15 @@ from functools import cache
 from batch.recompute.plan import BadRequest, Request
 from batch.release.apply import CannotApply
 from infra.settings import Keep
-from ledger import publications, standing
-from ledger.delta import Conflict, Unwritable, Vanished
-from ledger.fetched import Unclosed
-from ledger.positions import Position
-from ledger.promotion import NotReady
-from ledger.publications import NotPublishable, Publication
-from ledger.realtime import Fenced
-from ledger.releases import NoRelease
-from ledger.standing import Followed
+from ledger.delta.delta_tables import Conflict, Unwritable, Vanished
+from ledger.log.fetch_checks import Unclosed
+from ledger.log.positions import Position
+from ledger.publish import publications, standing
+from ledger.publish.promotion import NotReady
+from ledger.publish.publications import NotPublishable, Publication
+from ledger.publish.releases import NoRelease
+from ledger.publish.standing import Followed
+from ledger.realtime_writer import Fenced
 from serving.following import UNPUBLISHED
 from serving.snapshot import Snapshot
 from tests.simulation import programs

@@ -1,4 +1,4 @@
-"""Delta tables in memory, as delta-rs shows them to ledger/delta.py: versions, conditional commits, files, a vacuum.
+"""Delta tables in memory, as delta-rs shows them to ledger/delta/delta_tables.py: versions, conditional commits, files, a vacuum.
 
 Everything that would reach a disk asks the `io` of the simulation first, which may let others go first, kill the caller,
 lose the commit or only its acknowledgement, or show an older version. What is decided on an old version and may be retried
@@ -103,7 +103,7 @@ class Store:
 
 
 class Handles:
-    """The store that handles are opened in now: what ledger.delta calls DeltaTable takes an address only."""
+    """The store that handles are opened in now: what ledger.delta.delta_tables calls DeltaTable takes an address only."""
 
     store = Store()
 

@@ -7,8 +7,8 @@ import pytest
 
 from batch.recompute.plan import Request
 from infra.settings import Keep
-from ledger import publications, standing
-from ledger.publications import Publication
+from ledger.publish import publications, standing
+from ledger.publish.publications import Publication
 from tests.simulation import programs
 from tests.simulation.numbers import MINUTES, SOURCE, Choice, Event
 from tests.simulation.programs import Reader

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from infra.kafka import Topic
-from ledger import first, publications, releases
-from ledger.fetched import LogChanged
-from ledger.positions import Position
-from ledger.realtime import Writer
+from ledger.log.fetch_checks import LogChanged
+from ledger.log.positions import Position
+from ledger.publish import first_publication, publications, releases
+from ledger.realtime_writer import Writer
 from speed import query
 from speed.log import Log as Asked
 from speed.query import Query
@@ -80,7 +80,7 @@ def _trigger(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Wo
     before, after = (nothing, change) if late else (change, nothing)
     world = World(log=Log([[], []]))
     Present.enter(world)
-    first.live(world.tables, world.working_tree, by="speed", at=world.now())
+    first_publication.live(world.tables, world.working_tree, by="speed", at=world.now())
     state = publications.latest(world.tables)
     assert state is not None
     release = releases.load(world.tables, 1)

@@ -9,11 +9,11 @@ import pytest
 
 from batch.recompute.plan import Request
 from infra.settings import Keep
-from ledger import publications, releases
-from ledger.follower import Follower
-from ledger.positions import Position
-from ledger.realtime import Writer
-from ledger.standing import Followed
+from ledger.log.positions import Position
+from ledger.publish import publications, releases
+from ledger.publish.standing import Followed
+from ledger.realtime.follower import Follower
+from ledger.realtime_writer import Writer
 from serving import snapshot
 from speed.maintenance import tend
 from tests.simulation import programs

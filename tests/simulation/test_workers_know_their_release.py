@@ -12,8 +12,8 @@ import pytest
 from batch.recompute.plan import Request
 from infra.lineage.runs import Reporter
 from infra.settings import Keep
-from ledger import publications, standing
-from ledger.standing import Followed
+from ledger.publish import publications, standing
+from ledger.publish.standing import Followed
 from speed import layer as speed_layer
 from speed.follow import Follow, Surroundings
 from speed.layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team

@@ -2,7 +2,7 @@
 
 What decides runs as it is: all of ledger/; archive, recompute, apply, maintain of batch/; tail and upkeep of speed/; following of
 serving/. What that calls to copy, decode and fold is replaced by functions that read and write the same tables
-through the same waist, ledger/delta.py.
+through the same waist, ledger/delta/delta_tables.py.
 """
 
 import json
@@ -27,13 +27,13 @@ import batch.recompute.rebuild
 import batch.release.apply
 import batch.runtime.exclusive
 import batch.runtime.scratch
-import ledger.commit_files
-import ledger.delta
-import ledger.journal
-import ledger.parts
-import ledger.publications
-import ledger.realtime
-import ledger.releases
+import ledger.delta.delta_tables
+import ledger.delta.journal
+import ledger.publish.batch_parts
+import ledger.publish.publications
+import ledger.publish.releases
+import ledger.realtime.commit_files
+import ledger.realtime_writer
 import speed.log
 import speed.maintenance
 import speed.realtime_writer
@@ -47,13 +47,14 @@ from batch.runtime import delta_commits
 from batch.runtime.parquet_writer import Written
 from infra.kafka import Address, Topic
 from infra.settings import Batch, Keep, Lineage
-from ledger import archive, delta
-from ledger.counts import Counts
-from ledger.delta import Freed
-from ledger.parts import files_of, starting_within, still_live
-from ledger.place import Place
-from ledger.positions import Position, ranges
-from ledger.tables import Tables
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Freed
+from ledger.delta.location import Place
+from ledger.log import archive
+from ledger.log.counts import Counts
+from ledger.log.positions import Position, ranges
+from ledger.publish.batch_parts import files_of, starting_within, still_live
 from speed.dedup_window import Horizon
 from speed.micro_batch import Folded
 from tests.simulation import numbers
@@ -185,28 +186,30 @@ def world() -> World:
 def surroundings() -> Iterator[None]:
     """Replace what lies below the waist and beside the decisions, in favour of the world that is entered then."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (ledger.delta, ledger.journal, ledger.commit_files, ledger.parts):
+        for module in (ledger.delta.delta_tables, ledger.delta.journal, ledger.realtime.commit_files, ledger.publish.batch_parts):
             patch.setattr(module, "pa", ARROW)
-        patch.setattr(ledger.delta, "pq", PARQUET)
-        patch.setattr(ledger.delta, "DeltaTable", DeltaTable)
-        patch.setattr(ledger.delta, "write_deltalake", write_deltalake)
-        patch.setattr(ledger.delta, "file_system", Places.of)
-        patch.setattr(ledger.delta, "do_without_pandas", lambda: None)
-        patch.setattr(ledger.journal, "time", SimpleNamespace(sleep=sleep))
-        patch.setattr(ledger.journal, "_FILES", 2)
-        patch.setattr(ledger.parts, "_starting_within", Within)
-        for module in (ledger.commit_files, ledger.publications):
+        patch.setattr(ledger.delta.delta_tables, "pq", PARQUET)
+        patch.setattr(ledger.delta.delta_tables, "DeltaTable", DeltaTable)
+        patch.setattr(ledger.delta.delta_tables, "write_deltalake", write_deltalake)
+        patch.setattr(ledger.delta.delta_tables, "file_system", Places.of)
+        patch.setattr(ledger.delta.delta_tables, "do_without_pandas", lambda: None)
+        patch.setattr(ledger.delta.journal, "time", SimpleNamespace(sleep=sleep))
+        patch.setattr(ledger.delta.journal, "_FILES", 2)
+        patch.setattr(ledger.publish.batch_parts, "_starting_within", Within)
+        for module in (ledger.realtime.commit_files, ledger.publish.publications):
             patch.setattr(module, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps))
-        patch.setattr(ledger.publications, "from_row", _remembered(ledger.publications.from_row))
-        span_columns = ledger.commit_files._SPAN_COLUMNS
-        patch.setattr(ledger.commit_files, "_span_values", _remembered(ledger.commit_files._span_values, *span_columns))
-        for module in (ledger.delta, ledger.journal):
+        patch.setattr(ledger.publish.publications, "from_row", _remembered(ledger.publish.publications.from_row))
+        span_columns = ledger.realtime.commit_files._SPAN_COLUMNS
+        patch.setattr(
+            ledger.realtime.commit_files, "_span_values", _remembered(ledger.realtime.commit_files._span_values, *span_columns)
+        )
+        for module in (ledger.delta.delta_tables, ledger.delta.journal):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
         patch.setattr(batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
-        patch.setitem(ledger.realtime.Writer.compact.__kwdefaults__, "fanout", 2)
-        patch.setattr(ledger.realtime, "_CHECKPOINT_EVERY", 8)
-        patch.setattr(ledger.releases, "fingerprint", numbers.known_fingerprint)
-        patch.setattr(ledger.releases, "decoder_fingerprint", numbers.known_fingerprint)
+        patch.setitem(ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
+        patch.setattr(ledger.realtime_writer, "_CHECKPOINT_EVERY", 8)
+        patch.setattr(ledger.publish.releases, "fingerprint", numbers.known_fingerprint)
+        patch.setattr(ledger.publish.releases, "decoder_fingerprint", numbers.known_fingerprint)
 
         patch.setattr(batch.archive.archive, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
@@ -329,9 +332,9 @@ def _absent(place: Place, files: object, partition: Partition, interval: Interva
 
 
 def stored(address: str) -> list[Mapping[str, Any]]:
-    handle = delta.open_table(world().tables, address)
-    files = [] if handle is None else delta.files(handle)
-    return [row for path in files for row in delta.read_file(handle, path).rows]
+    handle = delta_tables.open_table(world().tables, address)
+    files = [] if handle is None else delta_tables.files(handle)
+    return [row for path in files for row in delta_tables.read_file(handle, path).rows]
 
 
 def inside(row: Mapping[str, Any], covered: Ranges) -> bool:
@@ -368,20 +371,20 @@ def _build(run: Run, below: Below, scratch: object) -> BatchViews:
     return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), appended, same)
 
 
-def of_parts(tables: Tables, address: str, parts: Sequence[ledger.parts.Part]) -> States:
+def of_parts(tables: Tables, address: str, parts: Sequence[ledger.publish.batch_parts.Part]) -> States:
     """What the states of parts come to, each without what later ones stand in for."""
     found = []
     for number, part in enumerate(parts):
         handle, files = files_of(tables, address, part)
-        found += [from_rows(still_live(delta.read_file(handle, file.path), parts[number + 1 :]).rows) for file in files]
+        found += [from_rows(still_live(delta_tables.read_file(handle, file.path), parts[number + 1 :]).rows) for file in files]
     return united(found)
 
 
 def _refuse_difference(run: Run, below: Below, served: Served, view: str, found: Sequence[Found]) -> None:
     """In place of the comparison that batch does while it folds: here nothing explains a difference."""
     tables, fingerprint = run.tables, below.release.views[view]
-    handle = delta.open_table(tables, tables.realtime(below.release.number, below.source.name))
-    tail = [decode(ledger.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
+    handle = delta_tables.open_table(tables, tables.realtime(below.release.number, below.source.name))
+    tail = [decode(ledger.realtime.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
     told = united([of_parts(tables, batch.recompute.rebuild._address(run, below, view), served.parts.get(view, ())), *tail])
     events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])

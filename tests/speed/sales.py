@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from infra import kafka
 from infra.settings import Settings, Speed
-from ledger.commits import Commit
-from ledger.follower import Follower
-from ledger.positions import LOG_START, Position
-from ledger.tables import Tables
-from ledger.tiling import end
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position
+from ledger.realtime.commits import Commit
+from ledger.realtime.follower import Follower
+from ledger.realtime.tiling import end
 from serving.outcome import given
 from serving.reader import Reader
 from speed import layer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.counts import Counts
+from ledger.log.counts import Counts
 from speed.micro_batch import Torn, _counts
 from speed.task import Share
 from views.ranges import Ranges

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.archive import Run
-from ledger.commits import Commit
-from ledger.compaction import expired, merged, plan
-from ledger.positions import LOG_START, Position, ranges
+from ledger.log.archive import Run
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.realtime.commits import Commit
+from ledger.realtime.compaction import expired, merged, plan
 from speed.counted_at import Counted, Stretch, divided, of_ledger, together
 from speed.dedup_window import Horizon, recalled
 from speed.identities import KEY, Identities

@@ -17,15 +17,16 @@ from batch.release.apply import Terms
 from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
-from ledger import cuts, first, promotion, publications, releases
-from ledger.commits import Commit
-from ledger.fetched import LogChanged
-from ledger.parts import BatchView
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.realtime import Fenced
-from ledger.tables import Tables
-from ledger.tiling import chain
+from ledger import cuts
+from ledger.delta.addresses import Tables
+from ledger.log.fetch_checks import LogChanged
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import first_publication, promotion, publications, releases
+from ledger.publish.batch_parts import BatchView
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime.tiling import chain
+from ledger.realtime_writer import Fenced
 from serving.outcome import given
 from serving.reader import Reader
 from speed.start_position import Gap
@@ -129,7 +130,7 @@ def test_copies_of_what_a_bridge_went_past_are_known(broker: kafka.Connection, s
     """Also where nothing but the bridge says that there was anything before: no micro-batch, no publication but the first."""
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     tables, project = Tables(settings.state), load_files(project_files(topic.name))
-    first.live(tables, lambda: project, by="test", at=datetime.now(UTC))
+    first_publication.live(tables, lambda: project, by="test", at=datetime.now(UTC))
     produce(broker, topic, some(range(10)))
     cuts.bridge(tables, 1, "sales", to=log_end(broker, topic), by="test", at=datetime.now(UTC))
     with running(spark, settings, topic):

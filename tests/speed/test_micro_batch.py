@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ledger.fetched import refuse_unclosed
+from ledger.log.fetch_checks import refuse_unclosed
 from speed.dedup_window import Horizon
 from speed.micro_batch import Folded, Torn, fold_records
 from speed.task import Task

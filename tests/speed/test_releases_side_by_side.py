@@ -15,10 +15,10 @@ from batch.release.apply import Terms
 from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
-from ledger import promotion, standing
-from ledger.positions import Position
-from ledger.publications import Publication
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
+from ledger.publish import promotion, standing
+from ledger.publish.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
 from tests.speed.sales import (

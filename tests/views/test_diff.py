@@ -12,8 +12,8 @@ from hypothesis import given
 
 from batch.release.apply import Applied
 from cli.apply import lines
-from ledger.diffs import ReleaseDiff
-from ledger.publications import Publication
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.publications import Publication
 from tests.samples import SAMPLES, share
 from tests.views.test_compare import answered, pieces
 from views.compare import tolerance

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from ledger import audits as stored
+from ledger.publish import audits as stored
 from serving.audits import document_of
 from serving.http.documented import problems
 from serving.http.gate import Gated

@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
 from infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
-from ledger.positions import Position
+from ledger.log.positions import Position
 from serving.http import models
 from serving.http.documented import problems
 from serving.http.gate import Gated

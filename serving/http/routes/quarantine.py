@@ -4,8 +4,9 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request
 
-from ledger import archive, publications, releases
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.publish import publications, releases
 from serving.http.documented import problems
 from serving.http.gate import Gated
 from serving.http.operator_models import Quarantine, Quarantined, Retried, Retry

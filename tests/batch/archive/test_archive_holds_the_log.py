@@ -9,9 +9,10 @@ from confluent_kafka import Producer
 
 from batch.archive import archive
 from infra import kafka
-from ledger import archive as ledger
-from ledger import gaps, publications, releases
-from ledger.fetched import LogChanged
+from ledger.log import archive as ledger
+from ledger.log import gaps
+from ledger.log.fetch_checks import LogChanged
+from ledger.publish import publications, releases
 from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
 from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
 from views.errors import TandemError

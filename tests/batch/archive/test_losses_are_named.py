@@ -14,9 +14,9 @@ from batch.recompute import recompute
 from batch.recompute.plan import Request
 from cli.__main__ import main
 from infra import kafka
-from ledger import gaps
-from ledger.gaps import GapNotAccepted
-from ledger.publications import Publication
+from ledger.log import gaps
+from ledger.log.gaps import GapNotAccepted
+from ledger.publish.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
 from tests.batch.shop import Shop

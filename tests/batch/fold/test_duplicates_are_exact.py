@@ -15,7 +15,7 @@ from batch.fold.dropped_positions import read_drops
 from batch.runtime.file_ranges import EVENTS, Span
 from batch.runtime.parquet_writer import TableFile
 from batch.runtime.splits import cut
-from ledger.place import Place
+from ledger.delta.location import Place
 from tests.batch.shop import DEFINITIONS
 from views import kernel, project
 from views.ranges import Ranges

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from batch.maintain.compact import plan
 from batch.runtime.file_ranges import Span
-from ledger.positions import Position
+from ledger.log.positions import Position
 from views.ranges import EMPTY
 
 SIZES = st.sampled_from([1, 10, 49, 50, 100])

@@ -22,11 +22,14 @@ from batch.runtime import delta_commits, scratch
 from batch.runtime.file_ranges import EVENTS, RECORDS, Columns, spans
 from batch.runtime.parquet_writer import TableFile
 from infra.settings import Batch, Keep, Settings
-from ledger import archive, cuts, delta, promotion, publications, releases, standing
-from ledger.counts import Counts
-from ledger.locks import Held
-from ledger.positions import LOG_START
-from ledger.publications import history
+from ledger import cuts
+from ledger.delta import delta_tables
+from ledger.delta.locks import Held
+from ledger.log import archive
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START
+from ledger.publish import promotion, publications, releases, standing
+from ledger.publish.publications import history
 from serving.outcome import Absent, Failed, Value
 from serving.reader import Reader
 from tests.serving import oracle
@@ -97,8 +100,8 @@ def logged(world: World) -> dict[str, list[dict[str, Any]]]:
     """All rows of the log's tables, in the order of the log."""
     found = {}
     for address, where in log_tables(world).items():
-        if (handle := delta.open_table(world.tables, address)) is not None:
-            rows = [row for path in delta.files(handle) for row in delta.read_file(handle, path).to_pylist()]
+        if (handle := delta_tables.open_table(world.tables, address)) is not None:
+            rows = [row for path in delta_tables.files(handle) for row in delta_tables.read_file(handle, path).to_pylist()]
             found[address] = sorted(rows, key=lambda row: [row[name] for name in where.names])
     return found
 
@@ -224,16 +227,19 @@ def test_an_expired_publication_is_refused_and_those_that_are_kept_are_named(wor
 
 def test_files_in_mid_read_stay_for_the_hours_that_are_set(world: World) -> None:
     world.clock = datetime.now(UTC)
-    handles = [delta.open_table(world.tables, address) for address in log_tables(world)]
-    views = [delta.open_table(world.tables, world.tables.view(name, live.fingerprint)) for name, live in world.live.views.items()]
-    paths = [(handle, path) for handle in (*handles, *views) if handle is not None for path in delta.files(handle)]
+    handles = [delta_tables.open_table(world.tables, address) for address in log_tables(world)]
+    views = [
+        delta_tables.open_table(world.tables, world.tables.view(name, live.fingerprint))
+        for name, live in world.live.views.items()
+    ]
+    paths = [(handle, path) for handle in (*handles, *views) if handle is not None for path in delta_tables.files(handle)]
     for handle, path in paths:
         os.utime(Path(handle.table_uri.removeprefix("file://")) / path, (0, 0))  # written long before they were taken out
     done = kept_up(world, hours=1)
     assert sum(table.compacted + table.expired for table in done.tables) > 0
     assert done.freed.files == 0
     for handle, path in paths:
-        delta.read_file(handle, path)
+        delta_tables.read_file(handle, path)
 
 
 def test_rows_are_in_the_order_of_the_log_and_files_are_pruned_by_it(world: World) -> None:
@@ -241,7 +247,7 @@ def test_rows_are_in_the_order_of_the_log_and_files_are_pruned_by_it(world: Worl
     kept_up(world)
     assert logged(world) == log
     for address, where in log_tables(world).items():
-        handle = delta.open_table(world.tables, address)
+        handle = delta_tables.open_table(world.tables, address)
         assert handle is not None
         assert handle.transaction_version(archive.APP_ID) == 4
         found = spans(handle, where)
@@ -271,7 +277,7 @@ def test_a_run_that_is_killed_at_any_step_leaves_everything_readable(world: Worl
         return act
 
     parts = (
-        (delta, "conditional_exchange"),
+        (delta_tables, "conditional_exchange"),
         (scratch, "discard"),
         (scratch, "clear"),
         (TableFile, "write"),

@@ -11,13 +11,13 @@ from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.audit import Unexplained
 from batch.recompute.plan import Request
-from ledger import archive as archived
-from ledger import audits, first, publications, releases
-from ledger.audits import Audit
-from ledger.commits import Commit
-from ledger.counts import Counts
-from ledger.positions import LOG_START, Position, ranges
-from ledger.realtime import Writer
+from ledger.log import archive as archived
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import audits, first_publication, publications, releases
+from ledger.publish.audits import Audit
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 from tests.batch.shop import DEFINITIONS as SHOP
 from tests.batch.shop import Shop, rows_of
 from views.kernel import partial
@@ -50,7 +50,7 @@ class Speed:
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.live = first.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
+        self.live = first_publication.live(shop.tables, shop.project, by="test", at=datetime.now(UTC))
         self.release = releases.load(shop.tables, self.live.release)
         self.writer = Writer.claim(shop.tables, self.release.number, "sales", by="test", at=datetime.now(UTC))
 

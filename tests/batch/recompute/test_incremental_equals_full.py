@@ -10,7 +10,7 @@ import pytest
 from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.plan import BadRequest, Request
-from ledger.publications import Publication
+from ledger.publish.publications import Publication
 from serving.outcome import Failed
 from serving.reader import Reader
 from tests.batch.shop import Log, Shop, records

@@ -11,13 +11,15 @@ from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.runtime.spark_jobs import TaskFailed
-from ledger import archive as archived
-from ledger import delta, publications, realtime
-from ledger.commit_files import spans_of
-from ledger.commits import Commit
-from ledger.counts import Counts
-from ledger.fetched import Unclosed
-from ledger.tiling import chain
+from ledger import realtime_writer
+from ledger.delta import delta_tables
+from ledger.log import archive as archived
+from ledger.log.counts import Counts
+from ledger.log.fetch_checks import Unclosed
+from ledger.publish import publications
+from ledger.realtime.commit_files import spans_of
+from ledger.realtime.commits import Commit
+from ledger.realtime.tiling import chain
 from tests.batch.shop import (
     DEFINITIONS,
     MALFORMED,
@@ -139,7 +141,7 @@ def test_cuts_where_the_speed_layer_has_committed(shop: Shop) -> None:
     project = shop.project()
     (done,) = archive.run(shop.run("archive"), lambda: project)
     batch = shop.run("speed")
-    writer = realtime.Writer.claim(shop.tables, 1, "sales", by="speed", at=batch.now())
+    writer = realtime_writer.Writer.claim(shop.tables, 1, "sales", by="speed", at=batch.now())
     ahead = type(done.end).of({partition: offset + 5 for partition, offset in done.end.items()})
     # They hold nothing, which is wrong.
     nothing = {fingerprint(view): to_ipc(state_schema(view).empty_table()) for view in project.views.values()}
@@ -300,10 +302,10 @@ def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     shop.sell(records(17, 100))
     archive.run(shop.run("archive"), shop.project)
     before = publications.latest(shop.tables)
-    handle = delta.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
+    handle = delta_tables.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
     assert handle is not None
-    rows = delta.read_file(handle, next(iter(delta.files(handle))))
-    (file,) = delta.files(handle)
+    rows = delta_tables.read_file(handle, next(iter(delta_tables.files(handle))))
+    (file,) = delta_tables.files(handle)
     path = Path(shop.tables.events("sales", decoder(shop)), file)
     kept = path.read_bytes()
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from batch.recompute.rebuild import _archived
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from tests.views.logged import records
 from views.ranges import Ranges
 

@@ -16,14 +16,15 @@ from batch.recompute.rebuild import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below
 from batch.recompute.served_state import Served, served
 from batch.runtime.splits import Slice
 from batch.verify.replay_compare import _archived
-from ledger import cuts, publications, releases
-from ledger.audits import Audit
-from ledger.counts import Counts
-from ledger.fetched import Unclosed
-from ledger.gaps import Gap
-from ledger.parts import Part
-from ledger.place import Place
-from ledger.positions import LOG_START, Position, ranges
+from ledger import cuts
+from ledger.delta.location import Place
+from ledger.log.counts import Counts
+from ledger.log.fetch_checks import Unclosed
+from ledger.log.gaps import Gap
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import publications, releases
+from ledger.publish.audits import Audit
+from ledger.publish.batch_parts import Part
 from tests.serving.world import NOON, SOURCE, World, hit, position
 from views.cause import cause
 from views.compare import MeasureDifference

@@ -9,10 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 from batch.recompute.estimate import RAW, Expected, duration, expected, size, told
 from batch.runtime.file_ranges import EVENTS, spans
 from batch.runtime.splits import cut
-from ledger import rates, releases
-from ledger.parts import Windows
-from ledger.positions import LOG_START, Position, ranges
-from ledger.rates import Estimate
+from ledger.log.positions import LOG_START, Position, ranges
+from ledger.publish import rates, releases
+from ledger.publish.batch_parts import Windows
+from ledger.publish.rates import Estimate
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
 from views.kernel import decode
 

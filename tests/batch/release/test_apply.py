@@ -13,10 +13,10 @@ from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.release import apply
 from batch.release.apply import Applied, Terms
-from ledger import diffs as kept
-from ledger import promotion, publications, releases, standing
-from ledger.completeness import ShorterHistory
-from ledger.publications import Publication
+from ledger.publish import diffs as kept
+from ledger.publish import promotion, publications, releases, standing
+from ledger.publish.completeness import ShorterHistory
+from ledger.publish.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth

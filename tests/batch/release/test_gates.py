@@ -3,7 +3,7 @@
 import pytest
 
 from batch.release.gates import BadGate, Condition, Shut, parse, refuse_shut
-from ledger.diffs import ReleaseDiff
+from ledger.publish.diffs import ReleaseDiff
 from tests.ledger.tiny import AT
 
 VIEW = {

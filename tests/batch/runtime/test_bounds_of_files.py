@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from batch.runtime.parquet_writer import TableFile
-from ledger.place import Place
+from ledger.delta.location import Place
 from views.event import TIMESTAMP
 from views.instant import FIRST, LAST
 

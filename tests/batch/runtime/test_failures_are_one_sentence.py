@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from batch.runtime import spark_jobs
-from ledger.delta import Unreadable
-from ledger.place import Place
-from ledger.stored_file import opened
+from ledger.delta.delta_tables import Unreadable
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
 
 _FULL = "No space left on device"
 

@@ -17,10 +17,11 @@ from batch.transfer import export_archive, import_archive
 from batch.transfer.export_archive import NotExported
 from batch.transfer.import_archive import Imported, NotImported
 from infra.settings import Batch, Settings
-from ledger import archive, gaps, manifest, publications, releases
-from ledger.manifest import BadManifest
-from ledger.positions import LOG_START, Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive, gaps, manifest
+from ledger.log.manifest import BadManifest
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import publications, releases
 from tests.batch.filed import AT, DEFINITIONS, SOURCE, Filed, in_order, row, rows_in
 from views import project
 from views.errors import TandemError

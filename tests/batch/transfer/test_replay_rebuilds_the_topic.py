@@ -13,8 +13,8 @@ from cli.__main__ import main
 from infra import kafka
 from infra.kafka import Record
 from infra.kafka.bulk import BulkSender
-from ledger.positions import LOG_START, Position
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, Row, row
 from tests.stack import create_as, kafka_toml, new_topic, produce, stack_settings
 from views.project import load_files

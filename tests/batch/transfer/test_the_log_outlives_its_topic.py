@@ -13,9 +13,9 @@ from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.transfer import export_archive, import_archive, replay
 from infra import kafka
-from ledger import archive as ledger
-from ledger.positions import LOG_START
-from ledger.publications import Publication
+from ledger.log import archive as ledger
+from ledger.log.positions import LOG_START
+from ledger.publish.publications import Publication
 from speed.start_position import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records

@@ -16,14 +16,14 @@ from batch.runtime.file_ranges import EVENTS
 from batch.runtime.parquet_writer import TableFile
 from batch.verify import oracle_sample
 from batch.verify.oracle_sample import Sampled, draw, sampled
-from ledger import archive
-from ledger.parts import BatchView, Part, files_of
-from ledger.place import Place
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.releases import Release
+from ledger.delta.addresses import Tables
+from ledger.delta.location import Place
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.batch_parts import BatchView, Part, files_of
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
 from ledger.stored_states import stored
-from ledger.tables import Tables
 from views import kernel, project
 from views.compare import MeasureDifference
 from views.fingerprint import decoder_fingerprint, fingerprint

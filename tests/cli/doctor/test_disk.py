@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cli.doctor.disk import FULL, SHORT
-from ledger import archive
-from ledger.positions import LOG_START
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START
 from tests.cli.doctor.looked import fine, wrong
 from tests.ledger.tiny import AT, at
 

@@ -11,8 +11,8 @@ import pytest
 from cli.doctor import log as looks
 from cli.doctor.check import Problem
 from infra import kafka
-from ledger import publications
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import publications
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, looked, wrong
 from tests.serving.world import NOON, World, hit, position

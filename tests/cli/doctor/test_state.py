@@ -15,12 +15,13 @@ import pytest
 from cli.__main__ import main
 from cli.doctor import state as looks
 from infra import processes
-from ledger import archive, diffs, gaps, publications, releases, standing
-from ledger.diffs import ReleaseDiff
-from ledger.locks import Owner
-from ledger.positions import LOG_START
-from ledger.standing import Stage
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.delta.locks import Owner
+from ledger.log import archive, gaps
+from ledger.log.positions import LOG_START
+from ledger.publish import diffs, publications, releases, standing
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.standing import Stage
 from speed import checkpoints
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, wrong

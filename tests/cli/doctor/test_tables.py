@@ -11,11 +11,13 @@ from deltalake import DeltaTable
 
 from cli.__main__ import main
 from cli.doctor import tables as looks
-from ledger import archive, delta, publications
-from ledger.parts import Part
-from ledger.positions import LOG_START
-from ledger.publications import Publication
-from ledger.realtime import Writer
+from ledger.delta import delta_tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START
+from ledger.publish import publications
+from ledger.publish.batch_parts import Part
+from ledger.publish.publications import Publication
+from ledger.realtime_writer import Writer
 from tests.cli.doctor.looked import fine, wrong
 from tests.serving.world import NOON, SOURCE, World, hit, position
 from views.fingerprint import decoder_fingerprint
@@ -213,15 +215,15 @@ def test_a_table_that_asks_too_much_of_its_writers_is_told(world: World) -> None
 
 
 def test_files_that_their_owner_deletes_meanwhile_are_not_missed(world: World) -> None:
-    before = delta.open_table(world.tables, world.tables.realtime(1, SOURCE))
+    before = delta_tables.open_table(world.tables, world.tables.realtime(1, SOURCE))
     assert before is not None
     world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
     assert world.compact()
-    now = delta.files(delta.reopen(before))
-    for path in set(delta.files(before)) - set(now):
+    now = delta_tables.files(delta_tables.reopen(before))
+    for path in set(delta_tables.files(before)) - set(now):
         (Path(before.table_uri.removeprefix("file://")) / path).unlink()
     handle, damaged = looks.looked_through(before)
-    assert (damaged, delta.files(handle)) == ([], now)
+    assert (damaged, delta_tables.files(handle)) == ([], now)
 
 
 def test_publications_that_cannot_be_read_are_told(world: World) -> None:

@@ -17,8 +17,8 @@ from infra import kafka
 from infra.kafka.partitioner import partition_of
 from infra.kafka.placement import placed_by_crc32
 from infra.spark import kafka_options
-from ledger import first
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
+from ledger.publish import first_publication
 from tests.infra.kafka.clients import CLIENTS
 from tests.infra.kafka.tools import Tools
 from tests.stack import consumed, kafka_toml, librdkafka, new_topic, stack_settings
@@ -138,7 +138,7 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
         producer.produce(old.name, b'{"id": "%d"}' % number, b"%d" % number)
     assert producer.flush(20) == 0
     (tmp_path / "definitions.py").write_text(KEYED.format(topic=old.name))
-    first.live(Tables(str(tmp_path / ".tandem")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
+    first_publication.live(Tables(str(tmp_path / ".tandem")), lambda: load(tmp_path), by="test", at=datetime.now(UTC))
     up, serve = ["up", "--project", str(tmp_path)], ["serve", "--port", "0", "--project", str(tmp_path)]
     for command in (feed, generate, up, serve):
         assert main(command) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from infra import kafka
 from infra.jars import ROOT
-from ledger.tables import Tables
+from ledger.delta.addresses import Tables
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, row
 from tests.stack import consumed, environ, kafka_toml, new_topic, stack_settings
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from ledger import releases
+from ledger.publish import releases
 from serving.code import release as of_release
 from tests.serving.code.coded import coded, files
 from tests.serving.http.served import Asker, Served

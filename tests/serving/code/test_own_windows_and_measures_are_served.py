@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ledger import documents
+from ledger.publish import documents
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit, position
 

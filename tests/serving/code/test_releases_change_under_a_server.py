@@ -11,9 +11,10 @@ import psutil
 import pytest
 
 from cli.__main__ import main
-from ledger import cuts, publications, releases, standing
-from ledger.parts import BatchView, Part
-from ledger.realtime import Writer
+from ledger import cuts
+from ledger.publish import publications, releases, standing
+from ledger.publish.batch_parts import BatchView, Part
+from ledger.realtime_writer import Writer
 from serving.code import definitions
 from tests.serving.code.test_hostile_code_starves_nobody import started
 from tests.serving.http.served import Served

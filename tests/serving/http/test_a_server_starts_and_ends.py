@@ -17,7 +17,7 @@ import pytest
 
 from cli.__main__ import main
 from infra.jars import ROOT
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
 from serving.http import running
 from serving.http.running import CannotServe, Tls
 from tests.serving import oracle

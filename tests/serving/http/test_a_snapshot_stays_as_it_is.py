@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
 from serving.http.media import MEDIA
 from tests.serving import oracle
 from tests.serving.http.served import Asker, Served

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import publications
-from ledger.positions import LOG_START, Position
-from ledger.realtime import Writer
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import publications
+from ledger.realtime_writer import Writer
 from serving.http.media import ARROW, CSV, JSON, NDJSON
 from serving.outcome import Value
 from serving.reader import Reader

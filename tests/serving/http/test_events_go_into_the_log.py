@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from examples.truth import murmur2
 from infra import kafka
-from ledger.positions import Position
+from ledger.log.positions import Position
 from serving import client as clients
 from serving.client import Refused
 from tests.serving.http.sending import Log, ndjson, served

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ledger import delta
+from ledger.delta import delta_tables
 from serving import reader
 from serving.http import formats, media
 from serving.http.problem import MEDIA, Problem
@@ -117,15 +117,15 @@ def test_a_gap_between_commits_fails_until_it_is_closed(world: World) -> None:
     with Served(world).asker() as asker:
         assert asker.get("/readyz").status_code == 200
         handle, paths = handle_and_paths(world)
-        lost = delta.read_file(handle, paths[3])
-        delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+        lost = delta_tables.read_file(handle, paths[3])
+        delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
         seen(asker, 503)
         problem(asker.get("/views/per_page/rows"), 503, "no commit starts at {T/0: 3}")
         told = problem(asker.get("/readyz"), 503)
         assert "T/0" not in told  # it is open to all
         state = asker.get("/views/per_page").json()["state"]
         assert "no commit starts at" in state["problem"]
-        delta.conditional_append(delta.open_table(world.tables, world.tables.realtime(1, SOURCE)), lost)
+        delta_tables.conditional_append(delta_tables.open_table(world.tables, world.tables.realtime(1, SOURCE)), lost)
         seen(asker, 200)
         assert asker.get("/views/ever/rows").json()["rows"][0]["n"] == 9
 

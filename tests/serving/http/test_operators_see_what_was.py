@@ -12,9 +12,9 @@ import pytest
 
 from cli.__main__ import main
 from infra.settings import Kafka, Settings
-from ledger import audits, publications
-from ledger.audits import Audit, Figures
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
+from ledger.publish import audits, publications
+from ledger.publish.audits import Audit, Figures
 from serving.http.pipeline import Pipeline
 from serving.recent import Recent
 from tests.serving.http.served import Served

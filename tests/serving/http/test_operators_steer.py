@@ -11,8 +11,8 @@ import httpx
 import pytest
 import structlog
 
-from ledger import publications
-from ledger.realtime import Writer
+from ledger.publish import publications
+from ledger.realtime_writer import Writer
 from serving.access.rights import VERBS, Principal, Rights
 from serving.http.runs import KEPT, LINES, Busy, Runs
 from serving.http.tandem import MOST_BYTES, Tandem

@@ -9,7 +9,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from ledger import delta, gaps
+from ledger.delta import delta_tables
+from ledger.log import gaps
 from serving.changes import Token
 from serving.http.gate import gated
 from serving.http.media import ARROW, CSV, JSON, NDJSON
@@ -48,14 +49,14 @@ def made(folder: Path, others: int) -> World:
 
 def cut_off(world: World) -> None:
     """Take away the commit above the cut that others follow, so that nothing can be answered."""
-    handle = delta.open_table(world.tables, world.tables.realtime(1, SOURCE))
+    handle = delta_tables.open_table(world.tables, world.tables.realtime(1, SOURCE))
     assert handle is not None
     paths = {}
-    for path in delta.files(handle):
-        row = delta.read_file(handle, path).to_pylist()[0]
+    for path in delta_tables.files(handle):
+        row = delta_tables.read_file(handle, path).to_pylist()[0]
         if row["kind"] == "fold":
             paths[tuple(json.loads(row["start_position"]).get(TOPIC_ID, ()))] = path
-    delta.conditional_replace(handle, [paths["0",]], [], at=NOON)
+    delta_tables.conditional_replace(handle, [paths["0",]], [], at=NOON)
 
 
 def everything(client: Any) -> dict[str, tuple[int, dict[str, str], bytes]]:

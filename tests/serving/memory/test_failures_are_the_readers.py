@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import delta
+from ledger.delta import delta_tables
 from serving.connection import Connection
 from serving.memory.store import Store
 from serving.outcome import Absent, Failed, ReadFailed, Value
@@ -26,7 +26,7 @@ def world(tmp_path: Path) -> World:
 
 def lose_a_commit(world: World) -> None:
     handle, paths = handle_and_paths(world)
-    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
 
 
 def lose_the_batch_files(world: World) -> None:
@@ -73,14 +73,14 @@ def test_a_damaged_commit_fails_its_view_until_another_is_in_its_place(world: Wo
     before = pages.now()
     assert before.memory is not None
     handle, paths = handle_and_paths(world)
-    whole = delta.read_file(handle, paths[6])
+    whole = delta_tables.read_file(handle, paths[6])
     damage(world)
     fresh = Connection(Store(world.tables, 2)).view("per_page")
     assert isinstance(fresh.ask(), Failed)
     with pytest.raises(ReadFailed, match="cannot read table"):
         fresh.get(page="/", window=NOON)
     handle, paths = handle_and_paths(world)
-    delta.conditional_replace(handle, [paths[6]], [whole], at=NOON)
+    delta_tables.conditional_replace(handle, [paths[6]], [whole], at=NOON)
     fresh.connection.refresh()
     assert fresh.rows() == before.scan().rows() == pages.rows()
     assert ever.get() == fresh.connection.view("ever").get()
@@ -91,14 +91,14 @@ def test_a_source_that_cannot_be_tiled_for_a_moment_goes_on_from_memory(world: W
     view = connection.view("per_page")
     before = view.now()
     handle, paths = handle_and_paths(world)
-    lost = delta.read_file(handle, paths[3])
-    delta.conditional_replace(handle, [paths[3]], [], at=NOON)
+    lost = delta_tables.read_file(handle, paths[3])
+    delta_tables.conditional_replace(handle, [paths[3]], [], at=NOON)
     connection.refresh()
     with pytest.raises(ReadFailed, match="cannot be answered exactly"):
         view.get(page="/", window=NOON)
     assert before.get(page="/", window=NOON) == before.scan().rows()[0]
     handle, _ = handle_and_paths(world)
-    delta.conditional_replace(handle, [], [lost], at=NOON)
+    delta_tables.conditional_replace(handle, [], [lost], at=NOON)
     connection.refresh()
     assert view.rows() == before.scan().rows()
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.parts import BatchView
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
+from ledger.publish.batch_parts import BatchView
 from serving.memory import layout as layouts
 from serving.memory import stack as stacks
 from serving.memory.answers import Answers

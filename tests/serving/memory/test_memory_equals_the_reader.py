@@ -12,12 +12,14 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import commit_files, delta, publications, releases
-from ledger.commits import Commit
-from ledger.parts import Part, starting_within
-from ledger.positions import LOG_START, Position
-from ledger.publications import Publication
-from ledger.realtime import Writer
+from ledger.delta import delta_tables
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import publications, releases
+from ledger.publish.batch_parts import Part, starting_within
+from ledger.publish.publications import Publication
+from ledger.realtime import commit_files
+from ledger.realtime.commits import Commit
+from ledger.realtime_writer import Writer
 from serving.connection import Connection
 from serving.memory import stack
 from serving.memory.store import MEMORY, Store
@@ -193,7 +195,7 @@ def adopt(world: World, cut: Position, release: int) -> None:
     assert stored.number == release
     handle = commit_files.open_or_create(world.tables, release, SOURCE)
     if cut != LOG_START:
-        delta.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
+        delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, cut, 1, "bridge", at=NOON, by="test")))
     world._version += 1
     parts = {name: Part(world._version, world.write_version(name, world._version, cut), cut) for name in world.project.views}
     whole = world.fold(LOG_START, cut)

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from ledger import audits
-from ledger.audits import Audit, Figures
-from ledger.positions import LOG_START
+from ledger.log.positions import LOG_START
+from ledger.publish import audits
+from ledger.publish.audits import Audit, Figures
 from tests.serving.world import NOON, World
 
 DEFINITIONS = """

@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from infra import pulse
 from infra.pulse import Heart
-from ledger import audits
-from ledger.publications import history
-from ledger.realtime import Writer
+from ledger.publish import audits
+from ledger.publish.publications import history
+from ledger.realtime_writer import Writer
 from serving.access import tokens
 from serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving

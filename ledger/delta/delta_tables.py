@@ -1,0 +1,323 @@
+"""Delta tables through delta-rs: open, create, read whole files, append on a condition, replace files on a condition.
+
+    TandemError
+    ├── Conflict        the table moved on since the handle was read: read again, decide again
+    ├── Unreadable      the table or one of its files cannot be read
+    │   └── Vanished    a file that the handle's version has is gone
+    └── Unwritable      a commit failed; whether it landed must be looked up
+
+All tables keep the plain protocol (reader 1, writer 2), so any Delta reader opens them, and no commit expires log
+entries by itself. A *handle* is a DeltaTable at the version it was read at; a conditional commit succeeds only if that is
+still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebase a stale append in silence).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NoReturn, TypeVar
+from urllib.parse import unquote, urlparse
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+from deltalake._internal import RemoveAction  # the package exports only its other half, AddAction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction
+from deltalake.writer.properties import ColumnProperties
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+
+from ledger.delta.addresses import Tables
+from views.errors import TandemError
+from views.python_values import do_without_pandas
+
+T = TypeVar("T")
+PLAIN: Final = {
+    # Positions are columns, yet history is kept too: nobody but the table's owner, on purpose, expires log entries.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 36500 days",
+}
+
+_ONCE: Final = CommitProperties(max_commit_retries=0)
+_HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+# One file of a few rows per commit: a dictionary costs more than it saves.
+_SMALL: Final = WriterProperties(
+    compression="ZSTD",
+    compression_level=1,
+    default_column_properties=ColumnProperties(dictionary_enabled=False),
+)
+
+
+_FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
+"""What delta-rs and Arrow raise for damaged logs and files, absent servers and full disks."""
+
+
+_LOOKS: Final = 3
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+_CAUSE: Final = "\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}"
+
+
+class Conflict(TandemError):
+    """The table has a newer version than the handle that a commit was decided on; nothing was committed."""
+
+
+class Unreadable(TandemError):
+    """A table, or a file of it, cannot be read."""
+
+
+class Vanished(Unreadable):
+    """A data file is gone, as after a vacuum: a newer version of the table may do without it."""
+
+
+class Unwritable(TandemError):
+    """A commit ended in an error; it may have landed all the same."""
+
+
+@dataclass(frozen=True)
+class Freed:
+    """So many files, and their bytes, are off the disk."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def open_table(tables: Tables, address: str) -> DeltaTable | None:
+    """The table at its newest version, None if there is none. Raises Unreadable."""
+    do_without_pandas()  # what delta-rs tells becomes Arrow's through a conversion that would import it
+    try:
+        return _listed(lambda: DeltaTable(address, storage_options=dict(tables.options)))
+    except TableNotFoundError:
+        return None
+    except _FAILURES as error:
+        unreadable(address, error)
+
+
+def create_table(
+    tables: Tables, address: str, schema: pa.Schema, settings: Mapping[str, str], *, partition_by: str | None = None
+) -> DeltaTable:
+    """The table at its newest version, made empty if there is none, whoever makes it first. Raises Unwritable, Unreadable."""
+    if (handle := open_table(tables, address)) is not None:
+        return handle
+    try:
+        DeltaTable.create(
+            address,
+            schema,
+            partition_by=[partition_by] if partition_by else None,
+            storage_options=dict(tables.options),
+            configuration={**PLAIN, **settings},
+            commit_properties=_ONCE,
+        )
+    except _FAILURES as error:
+        if (handle := open_table(tables, address)) is not None:
+            return handle
+        raise Unwritable(f"table {address} cannot be made: {reason(error)}") from error
+    handle = open_table(tables, address)
+    if handle is None:
+        raise Unreadable(f"table {address} is gone as soon as it was made; is its folder being deleted?")
+    return handle
+
+
+def refresh(handle: DeltaTable) -> DeltaTable:
+    """The handle, brought to the newest version, from a checkpoint if the entries in between are gone. Raises Unreadable."""
+    try:
+        _listed(handle.update_incremental)
+    except _FAILURES as error:
+        unreadable(handle.table_uri, error)
+    return handle
+
+
+def reopen(handle: DeltaTable) -> DeltaTable:
+    """A new handle of the same table at its newest version. Raises Unreadable, also if the table is gone."""
+    try:
+        return _listed(lambda: DeltaTable(handle.table_uri, storage_options=_options(handle)))
+    except _FAILURES as error:
+        unreadable(handle.table_uri, error)
+
+
+def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
+    """Commit the rows as one file if `handle` is at the newest version; the handle is then at the new one.
+
+    Raises Conflict if it was not. After Unwritable the caller looks up whether the commit landed.
+    """
+    try:
+        write_deltalake(
+            handle,
+            rows,
+            mode="append",
+            commit_properties=_ONCE,
+            post_commithook_properties=_HOOKS,
+            writer_properties=_SMALL,
+        )
+    except CommitFailedError as error:
+        raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
+
+
+def conditional_replace(
+    handle: DeltaTable, old: Iterable[str], rows: Iterable[pa.Table], *, at: datetime, bounds: str | None = None
+) -> None:
+    """In one commit, take the files `old` out of the table and put one file for each of `rows` in, if `handle` is newest.
+
+    The handle stays where it was: `refresh` it. Old files stay on disk for those who are reading them. `at` is the time of
+    the removal; `bounds` names the column whose smallest and largest values the log keeps. Raises Conflict, Unwritable.
+    """
+    try:
+        written = [_write_file(handle, table, int(at.timestamp() * 1000), bounds) for table in rows]
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
+    conditional_exchange(handle, old, written, at=at)
+
+
+def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[AddAction], *, at: datetime) -> None:
+    """In one commit, take the files `old` out of the table and make the files `new`, which are written, part of it.
+
+    As `conditional_replace`. Raises Conflict, Unwritable.
+    """
+    actions = pa.table(handle.get_add_actions())
+    known = actions.select([name for name in ("path", "size_bytes", "partition") if name in actions.column_names]).to_pylist()
+    stored = {action["path"]: (action["size_bytes"], action.get("partition") or {}) for action in known}
+    milliseconds = int(at.timestamp() * 1000)
+    removed = []
+    for path in old:
+        size, values = stored[path]
+        removed.append(RemoveAction(path, False, milliseconds, size, {name: str(value) for name, value in values.items()}))
+    try:
+        handle.create_write_transaction(
+            [*new, *removed],
+            "append",
+            handle.schema(),
+            partition_by=handle.metadata().partition_columns,
+            commit_properties=_ONCE,
+            post_commithook_properties=_HOOKS,
+        )
+    except CommitFailedError as error:
+        raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
+
+
+def checkpoint(handle: DeltaTable) -> None:
+    """Sum the log up in a checkpoint and delete entries before it that are older than the table's retention.
+
+    For the table's owner: a reader who was away for longer opens the table anew.
+    """
+    try:
+        handle.create_checkpoint()
+        handle.cleanup_metadata()
+    except _FAILURES as error:
+        raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {reason(error)}") from error
+
+
+def sweep(handle: DeltaTable, *, hours: int) -> Freed:
+    """Delete the data files that no version has needed for so long, litter of killed writers too; what that freed.
+
+    For the table's owner, who knows that nobody reads an older version by then. Commits nothing.
+    """
+    try:
+        old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+        places = file_system(handle)
+        # The log remembers files for longer than they are there.
+        there = [info for info in places.get_file_info(old) if info.type == FileType.File]
+        for info in there:
+            places.delete_file(info.path)
+    except _FAILURES as error:
+        raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
+    return Freed(len(there), sum(info.size or 0 for info in there))
+
+
+def files(handle: DeltaTable) -> dict[str, int]:
+    """The table's active files at the handle's version: path relative to the table, size in bytes."""
+    actions = pa.table(handle.get_add_actions())
+    return dict(zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True))
+
+
+def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Of files of the table, by path and size, those that are not there, have another size, or cannot be opened as Parquet."""
+    places = file_system(handle)
+    for path, info in zip(sizes, places.get_file_info(list(sizes)), strict=True):
+        try:
+            whole = info.size == sizes[path]
+            if whole:
+                with places.open_input_file(path) as opened:
+                    pq.ParquetFile(opened, page_checksum_verification=True)
+        except _FAILURES:
+            whole = False
+        if not whole:
+            yield path
+
+
+def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -> pa.Table:
+    """The rows of one active file, in the order written. Raises Vanished if it is gone, else Unreadable."""
+    try:
+        with file_system(handle).open_input_file(path) as opened:
+            return pq.ParquetFile(opened, page_checksum_verification=True).read(columns)
+    except FileNotFoundError as error:
+        raise Vanished(f"cannot read table {handle.table_uri}: its file {path} is gone; was the table vacuumed?") from error
+    except _FAILURES as error:
+        unreadable(f"{handle.table_uri}: file {path}", error)
+
+
+def file_system(handle: DeltaTable) -> FileSystem:
+    """A file system rooted at the table, wherever it is stored."""
+    address = urlparse(handle.table_uri)
+    if address.scheme in ("", "file"):
+        return SubTreeFileSystem(unquote(address.path), LocalFileSystem())
+    return PyFileSystem(DeltaStorageHandler(handle.table_uri, _options(handle)))
+
+
+def reason(error: BaseException) -> str:
+    """What storage said, in one line: delta-rs puts a chain of causes on lines of their own, of which the last says most."""
+    lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
+    first, *causes = [line for line in lines if line] or [type(error).__name__]
+    innermost = next((line for line in reversed(causes) if line.startswith(_CAUSE)), None)
+    return first if innermost is None else f"{first}: {innermost.removeprefix(_CAUSE).strip()}"
+
+
+def unreadable(what: str, error: BaseException) -> NoReturn:
+    """Raise Unreadable with the place and the first line of the reason."""
+    raise Unreadable(f"cannot read table {what}: {reason(error)}; restore it, or remove it if it can be rebuilt") from error
+
+
+def _options(handle: DeltaTable) -> dict[str, str] | None:
+    return handle._storage_options  # noqa: SLF001  # delta-rs has no other way to ask
+
+
+def _listed(look: Callable[[], T]) -> T:
+    """What a look at a log finds.
+
+    A folder that is listed while entries come into it may lack one that is older than others it has (POSIX leaves open whether
+    readdir gives what was added meanwhile): to delta-rs that log is damaged. The next look has it.
+    """
+    for _ in range(_LOOKS - 1):
+        try:
+            return look()
+        except TableNotFoundError:
+            raise
+        except DeltaError:
+            continue
+    return look()
+
+
+def _write_file(handle: DeltaTable, rows: pa.Table, milliseconds: int, bounds: str | None) -> AddAction:
+    path = f"part-{uuid4()}.parquet"
+    places = file_system(handle)
+    with places.open_output_stream(path) as stream:
+        pq.write_table(
+            rows,
+            stream,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=False,
+            write_statistics=False,
+            write_page_checksum=True,
+        )
+    size = places.get_file_info([path])[0].size
+    statistics: dict[str, object] = {"numRecords": rows.num_rows}
+    if bounds is not None:
+        values = rows[bounds].to_pylist()
+        statistics |= {"minValues": {bounds: min(values)}, "maxValues": {bounds: max(values)}}
+    return AddAction(path, size, {}, milliseconds, False, json.dumps(statistics))

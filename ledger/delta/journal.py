@@ -1,0 +1,129 @@
+"""Small append-only control tables: numbered rows, each derived from those before it.
+
+A row's number is one more than the newest's and is put only if absent: the row is derived from what a handle saw and
+committed on the condition that nothing came in between, else derived anew. So two processes never write one number, and
+what a row promises about its predecessors holds.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.watched_table import Watched
+
+T = TypeVar("T")
+
+Row = Mapping[str, Any]
+"""One row by column name."""
+
+_NUMBERED: Final = {"delta.dataSkippingStatsColumns": "number"}
+_ATTEMPTS: Final = 100
+_FILES: Final = 64
+"""More files than these become one: a reader pays for each."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A journal as one handle saw it; `handle` is None while there is no table."""
+
+    handle: DeltaTable | None
+
+    def newest(self) -> Row | None:
+        """The row with the highest number, read from one file; None of an empty journal."""
+        if self.handle is None:
+            return None
+        actions = pa.table(self.handle.get_add_actions(flatten=True))
+        if not actions.num_rows:
+            return None
+        numbers = actions["max.number"].to_pylist()
+        path = actions["path"][numbers.index(max(numbers))].as_py()
+        rows = delta_tables.read_file(self.handle, path)
+        last: Row = rows.take([max(range(rows.num_rows), key=rows["number"].to_pylist().__getitem__)]).to_pylist()[0]
+        return last
+
+    def rows(self) -> list[Row]:
+        """All rows in order of their numbers."""
+        if self.handle is None:
+            return []
+        return sorted((row for path in delta_tables.files(self.handle) for row in _rows(self.handle, path)), key=_number)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The control table at `address`: `number` (int64, from 1), `id` (unique, so that a writer knows its own row), `columns`."""
+
+    tables: Tables
+    address: str
+    columns: pa.Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's schema."""
+        return pa.schema([("number", pa.int64()), ("id", pa.string()), *self.columns])
+
+    def read(self) -> Snapshot:
+        """The journal now. Raises Unreadable."""
+        return Snapshot(delta_tables.open_table(self.tables, self.address))
+
+    def watched(self, make: Callable[[Snapshot], T]) -> Watched[T]:
+        """What a function makes of the journal, for one who asks again and again."""
+        return Watched(self.tables, self.address, lambda handle: make(Snapshot(handle)))
+
+    def add(self, derive: Callable[[Snapshot], Row | None]) -> Row | None:
+        """Add the row that `derive` makes of what is there, without number and id; nothing if it makes None.
+
+        `derive` is called again whenever another row came first, and may raise to give up. Returns the row as stored.
+        Raises Unreadable, Unwritable.
+        """
+        handle = delta_tables.create_table(self.tables, self.address, self.schema, _NUMBERED)
+        for attempt in range(_ATTEMPTS):
+            snapshot = Snapshot(handle)
+            newest = snapshot.newest()
+            derived = derive(snapshot)
+            if derived is None:
+                return None
+            row = {"number": _number(newest) + 1 if newest else 1, "id": uuid4().hex, **derived}
+            try:
+                delta_tables.conditional_append(handle, pa.Table.from_pylist([row], self.schema))
+            except (delta_tables.Conflict, delta_tables.Unwritable) as error:
+                handle = delta_tables.reopen(handle)
+                if _landed(Snapshot(handle), row):
+                    return row
+                if isinstance(error, delta_tables.Unwritable):
+                    raise
+                time.sleep(0.001 * attempt)  # with many writers at once, the one that lost most often waits longest
+            else:
+                self._tidy(handle)
+                return row
+        raise delta_tables.Unwritable(f"cannot write to table {self.address}: other writers came first {_ATTEMPTS} times")
+
+    def _tidy(self, handle: DeltaTable) -> None:
+        """Make one file of many. If that fails the row has landed all the same, and the next one's writer tries again."""
+        paths = delta_tables.files(handle)
+        if len(paths) <= _FILES:
+            return
+        with suppress(delta_tables.Conflict, delta_tables.Unwritable):
+            rows = pa.concat_tables(delta_tables.read_file(handle, path) for path in paths).cast(self.schema)
+            delta_tables.conditional_replace(handle, paths, [rows], at=datetime.now(UTC), bounds="number")
+
+
+def _landed(snapshot: Snapshot, row: Row) -> bool:
+    """Whether the very row is there: an error does not say, and another writer may have used its number for an equal one."""
+    return any(stored["id"] == row["id"] for stored in snapshot.rows())
+
+
+def _rows(handle: DeltaTable, path: str) -> list[dict[str, Any]]:
+    return delta_tables.read_file(handle, path).to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
+
+
+def _number(row: Row) -> int:
+    return int(row["number"])

@@ -1,0 +1,1 @@
+"""What the log held and what of it is archived: positions, archive runs, gaps, retention. These records are only appended."""

@@ -1,0 +1,301 @@
+"""The archive's own ledger: which range each run copies, and how far each table has come.
+
+A run's range is recorded, as an *intent*, before anything is written; each write carries the run's number as its Delta
+transaction version (`txnAppId` APP_ID, `txnVersion` the run), in the same commit as its rows. So what a table holds is
+exactly the runs up to its transaction version, whenever a run was killed, and finishing is doing the runs that it lacks.
+Spark skips a write whose version is not higher, in silence: compare with `progress` before, not after.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position
+from views.errors import TandemError
+from views.ranges import Offsets, Partition
+
+APP_ID: Final = "tandem.archive"
+"""The Delta application id of every write to archive, events and quarantine."""
+IMPORT: Final = "import"
+"""Whose runs are imports: they have their records and gaps from another installation, and nothing of them from the log."""
+
+
+class NotNext(TandemError):
+    """An archive run that does not start where the one before it ends, or before that one is finished."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Copy `[start, end)` of a source. `firsts` are the log's first offsets of partitions that `start` lacks."""
+
+    number: int
+    start: Position
+    end: Position
+    firsts: Offsets = field(hash=False)
+    at: datetime
+    by: str
+
+    @property
+    def imported(self) -> bool:
+        """Whether the run's records came from another installation."""
+        return self.by == IMPORT
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The number of the last run that each table holds, 0 of none."""
+
+    archive: int
+    events: int
+    quarantine: int
+
+    @property
+    def least(self) -> int:
+        """The last run that all three hold."""
+        return min(self.archive, self.events, self.quarantine)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a finished run found. `newest` is the append time of its newest event, None of none."""
+
+    run: int
+    counts: Counts
+    newest: datetime | None
+    at: datetime
+
+
+RUNS: Final = pa.schema(
+    [
+        ("start_position", pa.string()),
+        ("end_position", pa.string()),
+        ("firsts", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+    ]
+)
+SUMMARIES: Final = pa.schema(
+    [
+        ("run", pa.int64()),
+        ("counts", pa.string()),
+        ("newest", pa.timestamp("us", "UTC")),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+TOPICS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+"""Which name each topic id had when it was first read of."""
+FIRSTS: Final = pa.schema([("firsts", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+"""The first offsets of the partitions that somebody looked at for the first time."""
+
+
+def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
+    """Record the names of topics, ids by name in the order of the source; those that are recorded stay as they are.
+
+    For whoever reads of them first, before anything of them is counted: then all count them as the same generations.
+    """
+
+    def row(topic: str, name: str) -> Callable[[Snapshot], Row | None]:
+        def derive(snapshot: Snapshot) -> Row | None:
+            there = any(stored["topic"] == topic for stored in snapshot.rows())
+            return None if there else {"topic": topic, "name": name, "at": at}
+
+        return derive
+
+    known = topic_names(tables, source)
+    for name, topic in topics.items():
+        if topic not in known:
+            _topics(tables, source).add(row(topic, name))
+
+
+def topic_names(tables: Tables, source: str) -> dict[str, str]:
+    """The recorded names of topics by id, in the order in which they were recorded."""
+    return {row["topic"]: row["name"] for row in _topics(tables, source).read().rows()}
+
+
+def record_firsts(tables: Tables, source: str, firsts: Offsets, *, at: datetime) -> None:
+    """Record the first offsets of partitions, those too that have no record yet; what is recorded of a partition stays.
+
+    For whoever looks at the log, before anything of it is counted or archived: what vanishes from then on is a loss.
+    """
+
+    def row(snapshot: Snapshot) -> Row | None:
+        known = {partition for stored in snapshot.rows() for partition in _read(stored["firsts"])}
+        new = {partition: offset for partition, offset in firsts.items() if partition not in known}
+        return {"firsts": _written(new), "at": at} if new else None
+
+    if not firsts.keys() <= _looked_at(tables, source).keys():
+        _firsts(tables, source).add(row)
+
+
+def intend(
+    tables: Tables, source: str, *, start: Position, end: Position, firsts: Offsets | None = None, by: str, at: datetime
+) -> Run:
+    """Record the next run before anything of it is written. Raises NotNext unless `start` is where the last one ends."""
+    if start == end or not start.at_or_below(end):
+        raise NotNext(f"[{start}, {end}) is not a range that can be archived for source {source!r}: it must end above its start")
+
+    def row(snapshot: Snapshot) -> Row:
+        newest = snapshot.newest()
+        last = LOG_START if newest is None else _run(newest).end
+        if start != last:
+            raise NotNext(f"an archive run of source {source!r} cannot start at {start}: the last one ends at {last}")
+        return {
+            "start_position": json.dumps(start.to_json()),
+            "end_position": json.dumps(end.to_json()),
+            "firsts": _written(firsts or {}),
+            "at": at,
+            "by": by,
+        }
+
+    stored = _runs(tables, source).add(row)
+    assert stored is not None  # `row` always makes one
+    return _run(stored)
+
+
+def runs(tables: Tables, source: str) -> list[Run]:
+    """All recorded runs of a source, first to last; each starts where the one before it ends."""
+    return [_run(row) for row in _runs(tables, source).read().rows()]
+
+
+def progress(tables: Tables, source: str, decoder: str) -> Progress:
+    """How far the archive, and events and quarantine under this decoder fingerprint, have come. Raises Unreadable."""
+    return Progress(
+        archive=_reached(tables, tables.archive(source)),
+        events=_reached(tables, tables.events(source, decoder)),
+        quarantine=_reached(tables, tables.quarantine(source, decoder)),
+    )
+
+
+def end(tables: Tables, source: str, decoder: str) -> Position:
+    """The position below which archive, events and quarantine hold everything, and what they hold is counted."""
+    finished = {summary.run for summary in summaries(tables, source, decoder)}
+    reached = LOG_START
+    for run in runs(tables, source):
+        if run.number not in finished:
+            break
+        reached = run.end
+    return reached
+
+
+def reached_at(tables: Tables, source: str, position: Position) -> datetime:
+    """When the run began that archived what is below a position: by then the log had all of it. Raises TandemError above."""
+    found = next((run.at for run in runs(tables, source) if position.at_or_below(run.end)), None)
+    if found is None:
+        raise TandemError(f"the archive of source {source!r} does not reach {position}")
+    return found
+
+
+def archived(tables: Tables, source: str) -> Position:
+    """The position that the archive itself has reached, whatever has been decoded of it."""
+    reached = _reached(tables, tables.archive(source))
+    return next((run.end for run in runs(tables, source) if run.number == reached), LOG_START)
+
+
+def unwritten(tables: Tables, source: str) -> list[Run]:
+    """The recorded runs of which the archive has nothing yet."""
+    reached = _reached(tables, tables.archive(source))
+    return [run for run in runs(tables, source) if run.number > reached]
+
+
+def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Counts, newest: datetime | None, at: datetime) -> None:
+    """Record what a run found; recording twice is recording once. Raises NotNext unless all three tables hold the run."""
+    there = progress(tables, source, decoder)
+    if there.least < run:
+        raise NotNext(f"archive run {run} of source {source!r} is not finished: archive, events and quarantine hold {there}")
+
+    def row(snapshot: Snapshot) -> Row | None:
+        if any(stored["run"] == run for stored in snapshot.rows()):
+            return None
+        return {"run": run, "counts": json.dumps(counts.to_json()), "newest": newest, "at": at}
+
+    _summaries(tables, source, decoder).add(row)
+
+
+def summaries(tables: Tables, source: str, decoder: str) -> list[Summary]:
+    """What the finished runs found under this decoder fingerprint, in order of run."""
+    rows = _summaries(tables, source, decoder).read().rows()
+    found = [Summary(row["run"], Counts.from_json(json.loads(row["counts"])), row["newest"], row["at"]) for row in rows]
+    return sorted(found, key=lambda summary: summary.run)
+
+
+def firsts(tables: Tables, source: str) -> dict[Partition, int]:
+    """The first offset that the log ever had of each partition, as far as somebody looked: the least that was recorded.
+
+    Where the log starts by now is another matter: what lies in between is archived, or lost.
+    """
+    found = _looked_at(tables, source)
+    for run in runs(tables, source):
+        for partition, offset in run.firsts.items():
+            found[partition] = min(offset, found.get(partition, offset))
+    return found
+
+
+def generations(tables: Tables, source: str) -> tuple[str, ...]:
+    """The ids of the source's topics in the order of the log, which is that of `name_topics`: what it has never moves.
+
+    A topic made anew is archived after all of the one before it.
+    """
+    return tuple(topic_names(tables, source))
+
+
+def _reached(tables: Tables, address: str) -> int:
+    handle = delta_tables.open_table(tables, address)
+    return 0 if handle is None else handle.transaction_version(APP_ID) or 0
+
+
+def _runs(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("runs", source), RUNS)
+
+
+def _topics(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("topics", source), TOPICS)
+
+
+def _looked_at(tables: Tables, source: str) -> dict[Partition, int]:
+    found: dict[Partition, int] = {}
+    for row in _firsts(tables, source).read().rows():
+        found |= _read(row["firsts"])
+    return found
+
+
+def _firsts(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("firsts", source), FIRSTS)
+
+
+def _summaries(tables: Tables, source: str, decoder: str) -> Journal:
+    return Journal(tables, tables.control("summaries", source, decoder), SUMMARIES)
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    return Run(
+        number=row["number"],
+        start=Position.from_json(json.loads(row["start_position"])),
+        end=Position.from_json(json.loads(row["end_position"])),
+        firsts=_read(row["firsts"]),
+        at=row["at"],
+        by=row["by"],
+    )
+
+
+def _written(firsts: Offsets) -> str:
+    return json.dumps([[topic, number, offset] for (topic, number), offset in sorted(firsts.items())])
+
+
+def _read(written: str) -> dict[Partition, int]:
+    return {(topic, number): offset for topic, number, offset in json.loads(written)}

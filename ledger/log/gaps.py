@@ -1,0 +1,117 @@
+"""Gaps: offsets that the log no longer has and the archive never got, each recorded once and by name."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
+from ledger.delta.watched_table import Watched
+from ledger.log.positions import Position
+from views.errors import TandemError
+from views.ranges import Ranges
+
+
+class UnknownGap(TandemError):
+    """A gap's name that is not recorded."""
+
+
+class GapNotAccepted(TandemError):
+    """A gap that nobody has accepted by its name."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Offsets of a source that are lost. `reason` says why they are taken for lost and not for a harmless hole."""
+
+    name: str
+    source: str
+    ranges: Ranges
+    reason: str
+    at: datetime
+
+    @property
+    def way_on(self) -> str:
+        """What is lost and how to go on, in one sentence: the same wherever the gap is reported."""
+        return (
+            f"gap {self.name} of source {self.source!r}: {self.ranges.length} offsets are lost ({self.reason}); "
+            f"`tandem recompute --accept-gap {self.name}` counts without them"
+        )
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("name", pa.string()),
+        ("source", pa.string()),
+        ("ranges", pa.string()),
+        ("reason", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def record(tables: Tables, source: str, ranges: Ranges, *, reason: str, at: datetime) -> Gap:
+    """Record a gap under the name `<source>-gap-<n>`; the same ranges of a source again are the same gap."""
+    found: list[Gap] = []
+
+    def row(snapshot: Snapshot) -> Row | None:
+        known = [gap for gap in map(_gap, snapshot.rows()) if gap.source == source]
+        same = next((gap for gap in known if gap.ranges == ranges), None)
+        if same is not None:
+            found.append(same)
+            return None
+        name = f"{source}-gap-{len(known) + 1}"
+        return {"name": name, "source": source, "ranges": json.dumps(ranges.to_json()), "reason": reason, "at": at}
+
+    stored = _journal(tables).add(row)
+    return found[-1] if stored is None else _gap(stored)
+
+
+def gaps(tables: Tables, source: str | None = None) -> list[Gap]:
+    """All recorded gaps, of one source if given, in the order in which they were found."""
+    return [gap for gap in _all(_journal(tables).read()) if source in (None, gap.source)]
+
+
+def watched(tables: Tables) -> Watched[tuple[Gap, ...]]:
+    """All recorded gaps, for one who asks again and again."""
+    return _journal(tables).watched(_all)
+
+
+def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
+    """Raise UnknownGap for an accepted name that no gap has, GapNotAccepted for a gap that was not accepted by name."""
+    names = {gap.name for gap in found}
+    for name in accepted:
+        if name not in names:
+            raise UnknownGap(f"there is no gap {name!r}; gaps: {', '.join(sorted(names)) or 'none'}")
+    for gap in found:
+        if gap.name not in accepted:
+            raise GapNotAccepted(gap.way_on)
+
+
+def touching(gaps: Iterable[Gap], source: str, start: Position, end: Position) -> tuple[Gap, ...]:
+    """The gaps of a source that have an offset in `[start, end)`."""
+
+    def touches(gap: Gap) -> bool:
+        return any(
+            first < end.get(partition, 0) and to > start.get(partition, 0)
+            for partition, intervals in gap.ranges.intervals
+            for first, to in intervals
+        )
+
+    return tuple(gap for gap in gaps if gap.source == source and touches(gap))
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("gaps"), SCHEMA)
+
+
+def _all(snapshot: Snapshot) -> tuple[Gap, ...]:
+    return tuple(map(_gap, snapshot.rows()))
+
+
+def _gap(row: Row) -> Gap:
+    return Gap(row["name"], row["source"], Ranges.from_json(json.loads(row["ranges"])), row["reason"], row["at"])

@@ -1,0 +1,151 @@
+"""What a batch view is made of: a base and what was added to it since, each a batch version of the view's table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable, damaged, open_table
+from ledger.log.positions import Position
+from views.event import TIMESTAMP
+from views.windows import WINDOW_COLUMNS
+
+Windows = tuple[datetime, datetime]
+"""Half-open bounds of window starts."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One batch version of a view: `rows` states of the log from the end of the part before up to `end`.
+
+    One with `windows` stands in for what the parts before it have of windows that start in these bounds, and adds no log.
+    """
+
+    version: int
+    rows: int
+    end: Position
+    windows: Windows | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        windows = None if self.windows is None else [bound.isoformat() for bound in self.windows]
+        return {"version": self.version, "rows": self.rows, "end": self.end.to_json(), "windows": windows}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "Part":
+        """Inverse of `to_json`."""
+        start, end = map(datetime.fromisoformat, document["windows"]) if document["windows"] else (None, None)
+        windows = None if start is None or end is None else (start, end)
+        return cls(document["version"], document["rows"], Position.from_json(document["end"]), windows)
+
+
+@dataclass(frozen=True)
+class BatchView:
+    """The parts of `views/<view>/<fingerprint>` that are live: a base and what was added to it, which merge makes one.
+
+    A view that was renamed keeps its table: `at` is then `<view>/<fingerprint>` as it was when the table was made, else empty.
+    """
+
+    fingerprint: str
+    parts: tuple[Part, ...] = ()
+    at: str = ""
+
+    def address(self, tables: Tables, view: str) -> str:
+        """Where the parts are, of the view that has this name now."""
+        name, _, fingerprint = (self.at or f"{view}/{self.fingerprint}").partition("/")
+        return tables.view(name, fingerprint)
+
+    @property
+    def version(self) -> int:
+        """The newest part's; 0 of the empty batch."""
+        return self.parts[-1].version if self.parts else 0
+
+    @property
+    def rows(self) -> int:
+        """The rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        at = {"at": self.at} if self.at else {}
+        return {"fingerprint": self.fingerprint, "parts": [part.to_json() for part in self.parts], **at}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "BatchView":
+        """Inverse of `to_json`."""
+        return cls(document["fingerprint"], tuple(map(Part.from_json, document["parts"])), document.get("at", ""))
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One file of a part: its path in the view's table, how many states it holds, its size in bytes."""
+
+    path: str
+    rows: int
+    size: int
+
+
+def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list[PartFile]]:
+    """The view's table and, of it, the files of a part. Raises Unreadable if they do not hold the part's rows."""
+    handle = open_table(tables, address)
+    if handle is None:
+        raise Unreadable(f"table {address} is gone, and with it batch version {part.version}")
+    files = [file for version, file in _files(handle) if version == part.version]
+    if (found := sum(file.rows for file in files)) != part.rows:
+        raise Unreadable(f"table {address} has {found} of the {part.rows} rows of batch version {part.version}; restore it")
+    return handle, files
+
+
+def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
+    """What keeps a part from being read, a sentence for each file; nothing if its files can be opened."""
+    try:
+        handle, files = files_of(tables, address, part)
+    except Unreadable as error:
+        yield str(error)
+        return
+    for path in damaged(handle, {file.path: file.size for file in files}):
+        yield f"table {address} has lost {path} of batch version {part.version}: it is missing or torn"
+
+
+def versions(tables: Tables, address: str) -> dict[int, int]:
+    """The rows of each batch version that the view's table has; none if there is no table. Raises Unreadable."""
+    handle = open_table(tables, address)
+    found: dict[int, int] = {}
+    for version, file in _files(handle) if handle else ():
+        found[version] = found.get(version, 0) + file.rows
+    return found
+
+
+def paths(handle: DeltaTable) -> dict[str, int]:
+    """The batch version of every file of a view's table, by path."""
+    return {file.path: version for version, file in _files(handle)}
+
+
+def still_live(states: pa.Table, later: Sequence[Part]) -> pa.Table:
+    """Of the states of a part those that no later part stands in for."""
+    for start, end in (part.windows for part in later if part.windows):
+        states = states.filter(~_starting_within(start, end))
+    return states
+
+
+def starting_within(states: pa.Table, windows: Windows) -> pa.Table:
+    """The states whose windows start within the bounds."""
+    return states.filter(_starting_within(*windows))
+
+
+def _files(handle: DeltaTable) -> Iterator[tuple[int, PartFile]]:
+    """Every file of a view's table, with its batch version."""
+    actions = pa.table(handle.get_add_actions(flatten=True))
+    version = actions["partition.batch_version"].cast(pa.int64()).to_pylist()
+    columns = (actions[name].to_pylist() for name in ("path", "num_records", "size_bytes"))
+    return zip(version, (PartFile(*row) for row in zip(*columns, strict=True)), strict=True)
+
+
+def _starting_within(start: datetime, end: datetime) -> pc.Expression:
+    column = pc.field(WINDOW_COLUMNS[0])
+    return (column >= pa.scalar(start, TIMESTAMP)) & (column < pa.scalar(end, TIMESTAMP))

@@ -1,0 +1,41 @@
+"""Whether the log is complete enough to build views from it anew: else they would count less than the live ones did."""
+
+from collections.abc import Iterable
+
+from ledger.delta.addresses import Tables
+from ledger.log import archive, gaps
+from ledger.log.gaps import Gap
+from ledger.log.positions import LOG_START, ranges
+from ledger.publish.publications import Publication
+from views.errors import TandemError
+
+
+class ShorterHistory(TandemError):
+    """An archive that no longer has what the live views counted."""
+
+
+def accepted_gaps(tables: Tables, state: Publication, sources: Iterable[str], accepted: Iterable[str]) -> tuple[Gap, ...]:
+    """All gaps of the sources. Raises gaps.GapNotAccepted for one that is neither accepted now nor by the state before."""
+    found = tuple(gap for source in sources for gap in gaps.gaps(tables, source))
+    gaps.refuse_unaccepted(list(found), (*accepted, *(gap.name for gap in found if gap.name in state.gaps)))
+    return found
+
+
+def shorter_histories(tables: Tables, live: Publication, sources: Iterable[str], *, accepted: bool) -> tuple[str, ...]:
+    """What the archive lacks of what the live views counted, in words. Raises ShorterHistory unless that is accepted."""
+    found = tuple(words for source in sources if (words := _shorter(tables, live, source)) is not None)
+    if found and not accepted:
+        raise ShorterHistory(
+            f"the archive no longer has all that the live views counted ({'; '.join(found)}), so the new ones would count less; "
+            "--accept-shorter-history builds them from what there is"
+        )
+    return found
+
+
+def _shorter(tables: Tables, live: Publication, source: str) -> str | None:
+    counts = live.counts.get(source)
+    if counts is None:
+        return None
+    covered = ranges(LOG_START, live.cut(source), archive.firsts(tables, source)).length
+    lacking = counts.offsets - covered
+    return f"shorter history of {source}: {lacking} offsets" if lacking > 0 else None

@@ -1,0 +1,52 @@
+"""How the answers of a release differed from the live one's when it was built: what a promotion is decided by."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row
+
+SCHEMA: Final = pa.schema(
+    [("at", pa.timestamp("us", "UTC")), ("release", pa.int64()), ("against", pa.int64()), ("views", pa.string())]
+)
+"""`views` is JSON."""
+
+
+@dataclass(frozen=True)
+class ReleaseDiff:
+    """The diff of every view that both releases have, as views.diff.to_json writes it, `unchanged` ones without figures."""
+
+    at: datetime
+    release: int
+    against: int
+    views: Mapping[str, Mapping[str, Any]] = field(hash=False)
+
+
+def record(tables: Tables, diff: ReleaseDiff) -> None:
+    """Keep a diff. Raises Unwritable."""
+    row = {"at": diff.at, "release": diff.release, "against": diff.against, "views": json.dumps(diff.views)}
+    _journal(tables).add(lambda _: row)
+
+
+def of_release(tables: Tables, release: int) -> ReleaseDiff | None:
+    """The newest diff of a release; None if it was never compared. Raises Unreadable."""
+    return newest(tables).get(release)
+
+
+def newest(tables: Tables) -> dict[int, ReleaseDiff]:
+    """The newest diff of every release that was compared, by its number. Raises Unreadable."""
+    rows = {row["release"]: row for row in _journal(tables).read().rows()}
+    return {release: _from_row(row) for release, row in rows.items()}
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("diffs"), SCHEMA)
+
+
+def _from_row(row: Row) -> ReleaseDiff:
+    return ReleaseDiff(row["at"], row["release"], row["against"], json.loads(row["views"]))

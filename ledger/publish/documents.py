@@ -1,0 +1,33 @@
+"""The documents of releases: their definitions as data, for readers that import no code of a project (views.document)."""
+
+from typing import Final
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
+
+SCHEMA: Final = pa.schema([("release", pa.int64()), ("document", pa.binary())])
+
+
+def record(tables: Tables, release: int, document: bytes) -> None:
+    """Keep the document of a release, unless the one that is kept is the same."""
+
+    def row(snapshot: Snapshot) -> Row | None:
+        return None if _newest(snapshot, release) == document else {"release": release, "document": document}
+
+    _journal(tables).add(row)
+
+
+def of(tables: Tables, release: int) -> bytes:
+    """The newest document of a release; nothing where none was kept. Raises Unreadable."""
+    return _newest(_journal(tables).read(), release)
+
+
+def _newest(snapshot: Snapshot, release: int) -> bytes:
+    found: list[bytes] = [row["document"] for row in snapshot.rows() if row["release"] == release]
+    return found[-1] if found else b""
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("documents"), SCHEMA)

@@ -1,0 +1,21 @@
+"""Publication 1: what `up`, or the first speed or batch run, makes of a project that has published nothing yet."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from ledger.delta.addresses import Tables
+from ledger.publish import publications, releases
+from ledger.publish.publications import Publication
+from views.project import Project
+
+
+def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: datetime) -> Publication:
+    """The live publication; without one, the working tree's definitions become release 1 and publication 1, an empty batch.
+
+    Whatever is published stays as it is: then nobody looks at the working tree, be it broken by now.
+    """
+    found = publications.latest(tables)
+    if found is not None:
+        return found
+    release = releases.adopt(tables, working_tree(), by=by, at=at)
+    return publications.initial(tables, release=release.number, sources=release.sources, views=release.views, by=by, at=at)

@@ -1,0 +1,66 @@
+"""What the labels of time come to at a cut: late events, events after final, and how far the watermark has come.
+
+Labels are the speed layer's, which alone sees events in their order; a batch reads files in no order, and knows only the
+maxima of what it has read. What went past the speed layer over a bridge has no label.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ledger.delta.addresses import Tables
+from ledger.log.counts import add
+from ledger.log.positions import Position
+from ledger.publish.publications import Publication
+from ledger.realtime.follower import Follower
+from ledger.realtime.tiling import chain
+from views.watermark import Maxima, later, watermark
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Of one source below a cut: how many events were `late`, `after_final` by view name, and the watermark at the cut."""
+
+    late: int
+    after_final: Mapping[str, int] = field(hash=False)
+    watermark: int | None
+
+
+def labels_below(
+    tables: Tables,
+    parent: Publication | None,
+    source: str,
+    cut: Position,
+    *,
+    views: Mapping[str, str],
+    maxima: Maxima,
+    idle: timedelta,
+) -> Labels:
+    """What the parent, a state of the same release, says, and what the commits from its cut up to this one add.
+
+    `views` are the fingerprints of the source's views by name; one that the parent does not have starts at 0. `maxima` are
+    those of all events below the cut: they tell the watermark where no commits lead up to it, and where these and the parent
+    have none. It is never less than the parent's. Raises Unreadable.
+    """
+    reached = watermark(maxima, idle)
+    if parent is None or source not in parent.cuts:
+        return Labels(0, {}, reached)
+    found = chain(Follower(tables, parent.release, source).poll(), parent.cuts[source], across_bridges=True).commits
+    passed = [commit for commit in found if commit.end.at_or_below(cut)]
+    end = passed[-1].end if passed else parent.cuts[source]
+    led_up = end == cut and all(commit.kind == "fold" for commit in passed)
+    known = later(parent.watermarks.get(source), *(commit.watermark for commit in passed))
+    reached = known if led_up and known is not None else later(known, reached)
+    before = parent.counts[source].late if source in parent.counts else 0
+    return Labels(
+        late=before + sum(commit.counts.late for commit in passed),
+        after_final=add(
+            {name: parent.after_final.get(name, 0) for name, fingerprint in views.items() if _same(parent, name, fingerprint)},
+            *({name: commit.after_final.get(fingerprint, 0) for name, fingerprint in views.items()} for commit in passed),
+        ),
+        watermark=reached,
+    )
+
+
+def _same(parent: Publication, name: str, fingerprint: str) -> bool:
+    return name in parent.views and parent.views[name].fingerprint == fingerprint

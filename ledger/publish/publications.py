@@ -1,0 +1,321 @@
+"""Publications: which release, batch versions and cuts are live, one numbered record after another.
+
+A publication is derived from its parent, the one that was live when it was made, and is put only if no other came first.
+That, and the three checks of `publish`, is what keeps a reader from ever counting an event twice or not at all.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
+from ledger.delta.watched_table import Watched
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.batch_parts import BatchView, versions
+from ledger.realtime.commit_files import spans_of
+from ledger.realtime.tiling import boundary, chain
+from views.errors import TandemError
+from views.watermark import Maxima, maxima_from_json, maxima_to_json
+
+Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
+"""apply: of a state that is not live yet (ledger.publish.standing). After a rollback no recompute publishes until one resumes."""
+
+
+class NotPublishable(TandemError):
+    """A publication that would break what readers rely on; nothing was published."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One numbered record: what is live from now on, until the next.
+
+    `cuts` by source, `views` by name. Of the events below the cut: `counts` and `newest` (append time) by source, `rejected`
+    by view name and reason, `maxima` by source. At the cut: `watermarks` by source, in microseconds since 1970, and
+    `after_final`, by view name how many events came into windows that answers had labelled final, of the labels that answers
+    of this fingerprint ever had. `repaired` has, by source, how many of the events that the tail had counted since the cut
+    before the batch found to be copies; nothing of a source where nobody can tell (ledger.publish.repaired). `gaps` names the
+    gaps that the batch views were built in spite of. `parent` is 0 of number 1. `why` is what a person said about it.
+    """
+
+    number: int
+    parent: int
+    at: datetime
+    by: str
+    kind: Kind
+    release: int
+    cuts: Mapping[str, Position] = field(hash=False)
+    views: Mapping[str, BatchView] = field(hash=False)
+    counts: Mapping[str, Counts] = field(default_factory=dict, hash=False)
+    rejected: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    newest: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    maxima: Mapping[str, Maxima] = field(default_factory=dict, hash=False)
+    watermarks: Mapping[str, int] = field(default_factory=dict, hash=False)
+    after_final: Mapping[str, int] = field(default_factory=dict, hash=False)
+    repaired: Mapping[str, int] = field(default_factory=dict, hash=False)
+    gaps: tuple[str, ...] = ()
+    why: str = ""
+
+    def cut(self, source: str) -> Position:
+        """The source's cut; the log's start if the publication says nothing of the source."""
+        return self.cuts.get(source, LOG_START)
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("parent", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+        ("kind", pa.string()),
+        ("release", pa.int64()),
+        ("cuts", pa.string()),
+        ("views", pa.string()),
+        ("counts", pa.string()),
+        ("rejected", pa.string()),
+        ("newest", pa.string()),
+        ("maxima", pa.string()),
+        ("watermarks", pa.string()),
+        ("after_final", pa.string()),
+        ("repaired", pa.string()),
+        ("gaps", pa.string()),
+        ("why", pa.string()),
+    ]
+)
+"""Columns that hold mappings are JSON."""
+
+
+def latest(tables: Tables) -> Publication | None:
+    """The live publication, read from one file; None before the first. Raises Unreadable."""
+    return _newest(_journal(tables).read())
+
+
+def watched(tables: Tables) -> Watched[Publication | None]:
+    """The live publication, for one who asks again and again."""
+    return _journal(tables).watched(_newest)
+
+
+def history(tables: Tables) -> list[Publication]:
+    """All publications, oldest first."""
+    return [from_row(row) for row in _journal(tables).read().rows()]
+
+
+@dataclass
+class History:
+    """All publications, for one who asks again and again: only what is new is read."""
+
+    tables: Tables
+    _known: list[Publication] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._live = watched(self.tables)
+
+    def read(self) -> list[Publication]:
+        """All publications now, oldest first. Raises Unreadable."""
+        live = self._live.read()
+        if live is not None and self._known and live.number == self._known[-1].number + 1:
+            self._known.append(live)
+        elif live != (self._known[-1] if self._known else None):
+            self._known = history(self.tables)
+        return [*self._known]
+
+
+def publish(tables: Tables, derive: Callable[[Publication | None], Publication | None]) -> Publication | None:
+    """Publish what `derive` makes of the live publication, which becomes its parent; nothing if it makes None.
+
+    `derive` gives everything but `number` and `parent`, whose values are overwritten; it raises if what its run started from
+    is no longer live, and it is called again if another publication came first. Raises NotPublishable if a cut would step
+    back within the release, or is not a committed boundary of the release's chain (so that its readers could not tile). A
+    rollback may step back, if answers do not: what lies between the cuts must be in the realtime tables.
+    """
+
+    def row(snapshot: Snapshot) -> Row | None:
+        newest = snapshot.newest()
+        parent = None if newest is None else from_row(newest)
+        candidate = derive(parent)
+        if candidate is None:
+            return None
+        candidate = replace(candidate, parent=parent.number if parent else 0)
+        before = _last_of_release(snapshot, candidate.release)
+        (_refuse_lost_tail(tables, candidate, before) if candidate.kind == "rollback" else _refuse_step_back(candidate, before))
+        _refuse_untileable(tables, candidate)
+        return to_row(candidate)
+
+    stored = _journal(tables).add(row)
+    return None if stored is None else from_row(stored)
+
+
+def initial(
+    tables: Tables, *, release: int, sources: Iterable[str], views: Mapping[str, str], by: str, at: datetime
+) -> Publication:
+    """Publication 1, made if there is none: an empty batch, cut at the log's start. Otherwise the live one.
+
+    `views` gives fingerprints by name. Whoever of several callers comes second finds the first one's.
+    """
+    first = Publication(
+        number=1,
+        parent=0,
+        at=at,
+        by=by,
+        kind="initial",
+        release=release,
+        cuts=dict.fromkeys(sources, LOG_START),
+        views={name: BatchView(fingerprint) for name, fingerprint in views.items()},
+    )
+    published = publish(tables, lambda parent: first if parent is None else None) or latest(tables)
+    assert published is not None  # publish makes None only of a parent, and publications are never taken back
+    return published
+
+
+def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
+    """Those that can still be asked: the newest `keep`, and all that were live at `since` or later.
+
+    One that is not retained never is again, unless the policy changes; see `whole` for what is left then, and
+    standing.retained.
+    """
+    ordered = sorted(publications, key=lambda publication: publication.number)
+    recent = [replaced for replaced, successor in pairwise(ordered) if successor.at > since]
+    kept = {publication.number: publication for publication in (*recent, *ordered[-keep:])}
+    return [kept[number] for number in sorted(kept)]
+
+
+def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publication]:
+    """Those whose batch views are stored to the last row. Reads the log of each view's table once. Raises Unreadable."""
+    stored = cache(lambda address: versions(tables, address))
+    return [
+        each
+        for each in publications
+        if all(
+            stored(view.address(tables, name)).get(part.version, 0) == part.rows
+            for name, view in each.views.items()
+            for part in view.parts
+        )
+    ]
+
+
+def live_at(publications: Iterable[Publication], time: datetime) -> Publication | None:
+    """The one that was live at a time; None before the first."""
+    return max((each for each in publications if each.at <= time), key=lambda each: each.number, default=None)
+
+
+def refuse_stale(parent: Publication | None, started_from: Publication, *, extends: Iterable[str] = ()) -> None:
+    """For a run's `derive`: raise NotPublishable unless what the run started from is still live.
+
+    That is the release, and of each view that the run `extends` (adds an increment to) the very version.
+    """
+    if parent is None or parent.release != started_from.release:
+        live = "none" if parent is None else parent.release
+        raise NotPublishable(f"the run started from release {started_from.release}, but release {live} is live now; run again")
+    for view in extends:
+        if parent.views.get(view) != started_from.views.get(view):
+            raise NotPublishable(
+                f"the run extends view {view!r} of publication {started_from.number}, "
+                f"but publication {parent.number} has another version of it; run again"
+            )
+
+
+def _refuse_step_back(candidate: Publication, before: Publication | None) -> None:
+    for source, cut in before.cuts.items() if before else ():
+        if not cut.at_or_below(candidate.cut(source)):
+            raise NotPublishable(
+                f"the cut of source {source!r} would step back from {cut} to {candidate.cut(source)} "
+                f"within release {candidate.release}; it must lie at or above {cut}"
+            )
+
+
+def _refuse_lost_tail(tables: Tables, candidate: Publication, before: Publication | None) -> None:
+    for source, cut in before.cuts.items() if before else ():
+        spans = spans_of(tables, candidate.release, source)
+        back = candidate.cut(source)
+        problem = chain(spans, back).problem
+        if problem or not chain(spans, cut).end.at_or_below(chain(spans, back).end):
+            why = problem or "a batch run went past what no speed layer had counted"
+            raise NotPublishable(
+                f"the cut of source {source!r} cannot go back from {cut} to {back}: the realtime views do not reach from there "
+                f"to where answers stand ({why})"
+            )
+
+
+def _refuse_untileable(tables: Tables, candidate: Publication) -> None:
+    for source, cut in candidate.cuts.items():
+        spans = spans_of(tables, candidate.release, source)
+        problem = chain(spans, cut).problem
+        if not problem and not boundary(spans, cut):
+            problem = "no commit of the release's realtime table starts or ends there"
+        if problem:
+            raise NotPublishable(f"{cut} is no cut for source {source!r} of release {candidate.release}: {problem}")
+
+
+def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:
+    newest = snapshot.newest()
+    if newest is None or newest["release"] == release:
+        return None if newest is None else from_row(newest)
+    return next((from_row(row) for row in reversed(snapshot.rows()) if row["release"] == release), None)
+
+
+def _newest(snapshot: Snapshot) -> Publication | None:
+    row = snapshot.newest()
+    return None if row is None else from_row(row)
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("publications"), SCHEMA)
+
+
+def to_row(publication: Publication) -> Row:
+    """The publication as a journal has it, but for its number."""
+
+    def each(mapping: Mapping[str, Any], convert: Callable[[Any], Any]) -> str:
+        return json.dumps({name: convert(value) for name, value in sorted(mapping.items())})
+
+    return {
+        "parent": publication.parent,
+        "at": publication.at,
+        "by": publication.by,
+        "kind": publication.kind,
+        "release": publication.release,
+        "cuts": each(publication.cuts, Position.to_json),
+        "views": each(publication.views, BatchView.to_json),
+        "counts": each(publication.counts, Counts.to_json),
+        "rejected": each(publication.rejected, dict),
+        "newest": each(publication.newest, datetime.isoformat),
+        "maxima": each(publication.maxima, maxima_to_json),
+        "watermarks": each(publication.watermarks, int),
+        "after_final": each(publication.after_final, int),
+        "repaired": each(publication.repaired, int),
+        "gaps": json.dumps(publication.gaps),
+        "why": publication.why,
+    }
+
+
+def from_row(row: Row) -> Publication:
+    """Inverse of `to_row`."""
+
+    def each(column: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
+        return {name: convert(value) for name, value in json.loads(row[column]).items()}
+
+    return Publication(
+        number=row["number"],
+        parent=row["parent"],
+        at=row["at"],
+        by=row["by"],
+        kind=row["kind"],
+        release=row["release"],
+        cuts=each("cuts", Position.from_json),
+        views=each("views", BatchView.from_json),
+        counts=each("counts", Counts.from_json),
+        rejected=each("rejected", dict),
+        newest=each("newest", datetime.fromisoformat),
+        maxima=each("maxima", maxima_from_json),
+        watermarks=each("watermarks", int),
+        after_final=each("after_final", int),
+        repaired=each("repaired", int),
+        gaps=tuple(json.loads(row["gaps"])),
+        why=row["why"],
+    )

@@ -1,0 +1,147 @@
+"""Releases: a project's definitions as they were when they were adopted, numbered.
+
+Archive, recompute, speed and serve run the stored files of the published release, never the working tree.
+"""
+
+import json
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
+from ledger.publish import documents
+from views.document import document_of
+from views.errors import TandemError
+from views.fingerprint import decoder_fingerprint, fingerprint
+from views.project import Project
+
+
+class NoRelease(TandemError):
+    """A release that is not stored."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """The project's `files` by path, the decoder fingerprints of its `sources` and the fingerprints of its `views` by name.
+
+    `revision` names the files in version control, if it was known.
+    """
+
+    number: int
+    at: datetime
+    by: str
+    sources: Mapping[str, str] = field(hash=False)
+    views: Mapping[str, str] = field(hash=False)
+    files: Mapping[str, bytes] = field(hash=False, repr=False)
+    revision: str = ""
+
+    def defines(self, project: Project) -> bool:
+        """Whether the project is of these very files, and they mean the same."""
+        sources = {name: decoder_fingerprint(source) for name, source in project.sources.items()}
+        views = {name: fingerprint(view) for name, view in project.views.items()}
+        return (self.files, self.sources, self.views) == (project.files, sources, views)
+
+
+SCHEMA: Final = pa.schema(
+    [
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+        ("sources", pa.string()),
+        ("views", pa.string()),
+        ("files", pa.list_(pa.struct([("path", pa.string()), ("content", pa.binary())]))),
+        ("revision", pa.string()),
+    ]
+)
+"""`sources` and `views` are JSON objects of name to fingerprint."""
+
+
+def adopt(tables: Tables, project: Project, *, by: str, at: datetime, over: Container[int] = ()) -> Release:
+    """The project as a stored release with its document: a new one unless the newest is just that, and not `over`."""
+    stored = store(
+        tables,
+        project.files,
+        sources={name: decoder_fingerprint(source) for name, source in project.sources.items()},
+        views={name: fingerprint(view) for name, view in project.views.items()},
+        by=by,
+        at=at,
+        over=over,
+        revision=project.revision,
+    )
+    documents.record(tables, stored.number, document_of(project))
+    return stored
+
+
+def store(
+    tables: Tables,
+    files: Mapping[str, bytes],
+    *,
+    sources: Mapping[str, str],
+    views: Mapping[str, str],
+    by: str,
+    at: datetime,
+    over: Container[int] = (),
+    revision: str = "",
+) -> Release:
+    """The release of these files: the newest if it holds them and they mean the same, else a new one, numbered by put-if-absent.
+
+    One whose number is `over` is not taken up again. Equal files may have other fingerprints, under another version of Tandem
+    or of a package that they reach.
+    """
+    same: list[Release] = []
+
+    def row(snapshot: Snapshot) -> Row | None:
+        row = snapshot.newest()
+        newest = None if row is None else _from_row(row)
+        if (
+            newest is not None
+            and newest.number not in over
+            and (newest.files, newest.sources, newest.views) == (files, sources, views)
+        ):
+            same.append(newest)
+            return None
+        return {
+            "at": at,
+            "by": by,
+            "sources": json.dumps(dict(sources)),
+            "views": json.dumps(dict(views)),
+            "files": [{"path": path, "content": files[path]} for path in sorted(files)],
+            "revision": revision,
+        }
+
+    stored = _journal(tables).add(row)
+    return same[-1] if stored is None else _from_row(stored)
+
+
+def load(tables: Tables, number: int) -> Release:
+    """A stored release. Raises NoRelease, Unreadable."""
+    releases = every(tables)
+    for release in releases:
+        if release.number == number:
+            return release
+    stored = ", ".join(str(release.number) for release in releases) or "none"
+    raise NoRelease(f"release {number} is not stored in {tables.root}; stored: {stored}")
+
+
+def every(tables: Tables) -> list[Release]:
+    """All stored releases, oldest first."""
+    return [_from_row(row) for row in _journal(tables).read().rows()]
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("releases"), SCHEMA)
+
+
+def _from_row(row: Row) -> Release:
+    return Release(
+        number=row["number"],
+        at=row["at"],
+        by=row["by"],
+        sources=json.loads(row["sources"]),
+        views=json.loads(row["views"]),
+        files={file["path"]: file["content"] for file in row["files"]},
+        revision=row["revision"],
+    )

@@ -1,0 +1,185 @@
+"""Releases that stand beside the live one: applied and not promoted yet, or live before and not retired.
+
+A standing release has realtime tables of its own, which the speed layer keeps up, and batch views of its own at a cut of its
+own, in records that no reader follows. So it can go live in one publication, forward or back, without a step back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Row, Snapshot
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import publications
+from ledger.publish.publications import NotPublishable, Publication, retained
+
+Stage = Literal["applied", "built", "failed", "retired"]
+"""applied: its realtime tables are followed, its batch views are being built. built: both are there. failed: it cannot be kept
+up any more. retired: nobody needs it any more."""
+
+_OVER: Final = ("failed", "retired")
+
+
+@dataclass(frozen=True)
+class Record:
+    """Where a release stands: `state` is as if it were live; its parent is the publication that was.
+
+    The state's `why` is for people; its kind is promote or rollback where it was to go live next.
+    """
+
+    number: int
+    stage: Stage
+    state: Publication
+
+    @property
+    def over(self) -> bool:
+        """Whether the release no longer stands."""
+        return self.stage in _OVER
+
+
+SCHEMA: Final = pa.schema([("stage", pa.string()), *publications.SCHEMA])
+
+
+def record(tables: Tables, stage: Stage, state: Publication, *, after: Publication | None = None) -> Record:
+    """Say where a release stands from now on.
+
+    `after` is the state that this one follows on. Raises NotPublishable if the release is live by now, or stands otherwise.
+    """
+
+    def row(snapshot: Snapshot) -> Row:
+        live = publications.latest(tables)
+        if live is None or live.release == state.release:
+            raise NotPublishable(f"release {state.release} is live by now; run again")
+        known = [_from_row(row) for row in snapshot.rows()]
+        if after is not None and after != _newest(state.release, publications.history(tables), known):
+            raise NotPublishable(f"release {state.release} has another state by now; run again")
+        return {**publications.to_row(state), "stage": stage, "parent": live.number}
+
+    stored = _journal(tables).add(row)
+    assert stored is not None  # the row is never None
+    return _from_row(stored)
+
+
+def newest(tables: Tables, release: int) -> Record | None:
+    """The newest record of a release; None of one that has none. Raises Unreadable."""
+    return next((one for one in reversed(records(tables)) if one.state.release == release), None)
+
+
+def records(tables: Tables) -> list[Record]:
+    """All records, oldest first. Raises Unreadable."""
+    return [_from_row(row) for row in _journal(tables).read().rows()]
+
+
+def state_of(tables: Tables, release: int) -> Publication | None:
+    """The newest state of a release: the live publication, if it is of that release, else how it stands."""
+    live = publications.latest(tables)
+    if live is None or live.release == release:
+        return live
+    return _newest(release, publications.history(tables), records(tables))
+
+
+def cut_of(tables: Tables, release: int, source: str) -> Position:
+    """The source's cut in the newest state of a release; the log's start if it has none."""
+    state = state_of(tables, release)
+    return LOG_START if state is None else state.cut(source)
+
+
+@dataclass
+class Followed:
+    """The releases that are kept up, for one who asks again and again: only what is new is read.
+
+    That is the live one, those that were applied, and those that were live within `days`, unless they are retired or failed.
+    """
+
+    tables: Tables
+    days: float
+    _history: publications.History = field(init=False, repr=False)
+    _known: list[Record] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._history = publications.History(self.tables)
+
+    def states(self, now: datetime) -> list[Publication]:
+        """The newest state of each, the live one first; none before the first publication. Raises Unreadable."""
+        every, known = self._history.read(), self._records()
+        states = (_newest(release, every, known) for release in _standing(every, known, now - timedelta(days=self.days)))
+        return [state for state in states if state is not None]
+
+    def ready(self, now: datetime) -> list[Publication]:
+        """The states, of `states`, of those that could go live: all but the live one and those whose views are being built."""
+        states = self.states(now)[1:]
+        # Of the records that these states come from: a newer one may be of a release that begins just now.
+        building = {one.state.release: one.stage == "applied" for one in self._known}
+        return [state for state in states if not building.get(state.release)]
+
+    def retained(self, now: datetime, *, publications: int, since: datetime) -> list[Publication]:
+        """What a reader may stand on, or can ask: publications by the policy, the state of every release of `states`, and states
+        that may go live any moment, whatever their release has become since.
+
+        What only others need (realtime rows, batch versions) may go. See publications.retained.
+        """
+        every = self._history.read()
+        kept = retained(every, keep=publications, since=since)
+        # The records are read after the publications, so that none which may follow on these is missed.
+        standing = self.states(now)
+        going = [state for state in _going_live(every, self._known) if state not in standing]
+        return [*kept, *(state for state in (*standing, *going) if state not in kept)]
+
+    def _records(self) -> list[Record]:
+        snapshot = _journal(self.tables).read()
+        newest = snapshot.newest()
+        if newest is not None and (not self._known or self._known[-1].number != newest["number"]):
+            self._known = [_from_row(row) for row in snapshot.rows()]
+        return self._known
+
+
+def _standing(history: Sequence[Publication], known: Sequence[Record], since: datetime) -> list[int]:
+    """The live release, then all that stand beside it."""
+    if not history:
+        return []
+    live = history[-1].release
+    until = {before.release: after.at for before, after in pairwise(history) if after.release != before.release}
+    last = {each.release: each.number for each in history}
+    newest = {one.state.release: one for one in known}
+
+    def stands(release: int) -> bool:
+        one = newest.get(release)
+        if one is not None and one.state.parent >= last.get(release, 0):
+            if one.over:
+                return False
+            if release not in until:
+                return True
+        return until[release] > since
+
+    return [live, *(release for release in sorted({*until, *newest} - {live}) if stands(release))]
+
+
+def _going_live(history: Sequence[Publication], known: Sequence[Record]) -> list[Publication]:
+    """The states that a promotion or rollback may be about to publish.
+
+    It has said so under the publication that is live, and comes too late as soon as there is another one.
+    """
+    live = history[-1].number if history else 0
+    said = (one.state for one in known if one.stage == "built" and one.state.parent >= live)
+    return [state for state in said if state.kind in ("promote", "rollback")]
+
+
+def _newest(release: int, history: Sequence[Publication], known: Sequence[Record]) -> Publication | None:
+    published = next((each for each in reversed(history) if each.release == release), None)
+    one = next((one for one in reversed(known) if one.state.release == release), None)
+    if published is not None and (one is None or one.state.parent < published.number):
+        return published
+    return None if one is None else one.state
+
+
+def _journal(tables: Tables) -> Journal:
+    return Journal(tables, tables.control("standing"), SCHEMA)
+
+
+def _from_row(row: Row) -> Record:
+    return Record(row["number"], row["stage"], publications.from_row(row))

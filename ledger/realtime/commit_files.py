@@ -1,0 +1,150 @@
+"""A realtime table as commits: every active file is one commit, one row per view, every row with the commit's own values.
+
+Positions and counts are columns, since what a Delta log remembers beside the data goes when the log is cleaned up.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log.counts import Counts
+from ledger.log.positions import Position
+from ledger.realtime.commits import Commit, Span
+from views.watermark import maxima_from_json, maxima_to_json
+
+SCHEMA: Final = pa.schema(
+    [
+        ("fingerprint", pa.string()),
+        ("epoch", pa.int64()),
+        ("kind", pa.string()),
+        ("start_position", pa.string()),
+        ("end_position", pa.string()),
+        ("batches", pa.int64()),
+        ("counts", pa.string()),
+        ("rejected", pa.string()),
+        ("maxima", pa.string()),
+        ("newest", pa.timestamp("us", "UTC")),
+        ("watermark", pa.int64()),
+        ("after_final", pa.int64()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("by", pa.string()),
+        ("caught_up", pa.timestamp("us", "UTC")),
+        ("identities_since", pa.timestamp("us", "UTC")),
+        ("partial", pa.binary()),
+    ]
+)
+"""One row per view; a commit without views has one row whose fingerprint is null. Mappings are JSON."""
+
+SETTINGS: Final = {
+    # No file statistics: nobody prunes by them, and every commit would pay for reading them back.
+    "delta.dataSkippingNumIndexedCols": "0",
+    # The owner makes checkpoints and expires log entries between triggers, not within one.
+    "delta.checkpointInterval": "1000000",
+    # Every commit and every look lists the log's folder (2 ms for 1000 entries), and two commits a second make 7200 an hour.
+    "delta.logRetentionDuration": "interval 15 minutes",
+    # Compaction leaves as many tombstones as there were commits: a checkpoint must not carry a week of them.
+    "delta.deletedFileRetentionDuration": "interval 15 minutes",
+}
+
+_SPAN_COLUMNS: Final = ["epoch", "kind", "start_position", "end_position", "batches"]
+
+
+def open_or_create(tables: Tables, release: int, source: str) -> DeltaTable:
+    """The realtime table of a release and source, made empty if there is none."""
+    return delta_tables.create_table(tables, tables.realtime(release, source), SCHEMA, SETTINGS)
+
+
+def spans_of(tables: Tables, release: int, source: str) -> list[Span]:
+    """Where the table's commits stand, in no order, without their content; none if there is no table. Raises Unreadable."""
+    handle = delta_tables.open_table(tables, tables.realtime(release, source))
+    return [] if handle is None else list(read_spans(handle, {}).values())
+
+
+def newest_at(tables: Tables, release: int, source: str) -> datetime | None:
+    """When the newest of the table's commits was made; None of none. Raises Unreadable."""
+    handle = delta_tables.open_table(tables, tables.realtime(release, source))
+    rows = (
+        (delta_tables.read_file(handle, path, ["at"])["at"].to_pylist() for path in delta_tables.files(handle)) if handle else ()
+    )
+    return max((time for one in rows for time in one if time is not None), default=None)
+
+
+def read_spans(handle: DeltaTable, known: Mapping[str, Span]) -> dict[str, Span]:
+    """The span of every active file by path; files in `known` are not read again."""
+    return {path: known[path] if path in known else _span(handle, path) for path in delta_tables.files(handle)}
+
+
+def read_commit(handle: DeltaTable, path: str) -> Commit:
+    """The commit that one active file holds. Raises Unreadable."""
+    rows = delta_tables.read_file(handle, path).to_pylist()
+    if not rows:
+        delta_tables.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+    first = rows[0]
+    views = [row for row in rows if row["fingerprint"] is not None]
+    return Commit(
+        **_span_values(first),
+        counts=Counts.from_json(json.loads(first["counts"])),
+        rejected={row["fingerprint"]: json.loads(row["rejected"]) for row in views if row["rejected"] != "{}"},
+        maxima=maxima_from_json(json.loads(first["maxima"])),
+        newest=first["newest"],
+        watermark=first["watermark"],
+        after_final={row["fingerprint"]: row["after_final"] for row in views if row["after_final"]},
+        partials={row["fingerprint"]: row["partial"] for row in views},
+        at=first["at"],
+        by=first["by"],
+        caught_up=first["caught_up"],
+        identities_since=first["identities_since"],
+    )
+
+
+def to_rows(commit: Commit) -> pa.Table:
+    """The rows of the commit's file."""
+    fingerprints: list[str | None] = [*sorted(commit.partials)] or [None]
+    number = len(fingerprints)
+    columns: dict[str, list[Any]] = {
+        "fingerprint": fingerprints,
+        "epoch": [commit.epoch] * number,
+        "kind": [commit.kind] * number,
+        "start_position": [_text(commit.start.to_json())] * number,
+        "end_position": [_text(commit.end.to_json())] * number,
+        "batches": [commit.batches] * number,
+        "counts": [_text(commit.counts.to_json())] * number,
+        "rejected": [_text(dict(commit.rejected.get(name or "", {}))) for name in fingerprints],
+        "maxima": [_text(maxima_to_json(commit.maxima))] * number,
+        "newest": [commit.newest] * number,
+        "watermark": [commit.watermark] * number,
+        "after_final": [commit.after_final.get(name or "", 0) for name in fingerprints],
+        "at": [commit.at] * number,
+        "by": [commit.by] * number,
+        "caught_up": [commit.caught_up] * number,
+        "identities_since": [commit.identities_since] * number,
+        "partial": [commit.partials.get(name or "") for name in fingerprints],
+    }
+    return pa.Table.from_pydict(columns, SCHEMA)
+
+
+def _span(handle: DeltaTable, path: str) -> Span:
+    rows = delta_tables.read_file(handle, path, _SPAN_COLUMNS).slice(0, 1).to_pylist()
+    if not rows:
+        delta_tables.unreadable(f"{handle.table_uri}: file {path}", ValueError("it has no rows"))
+    return Span(**_span_values(rows[0]))
+
+
+def _span_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "start": Position.from_json(json.loads(row["start_position"])),
+        "end": Position.from_json(json.loads(row["end_position"])),
+        "epoch": row["epoch"],
+        "kind": row["kind"],
+        "batches": row["batches"],
+    }
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"))

@@ -1,0 +1,151 @@
+"""Which neighbouring commits become one, and what that one is. Pure functions.
+
+Level-wise: a commit's level is the logarithm of its micro-batches to the base `fanout`, and neighbours become one only if
+that lifts them a level. So a commit is rewritten at most once per level, and the table holds few files however long it
+grows between two cuts.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+from ledger.log.counts import add, plus
+from ledger.log.positions import Position, distance
+from ledger.realtime.commits import Commit, Span
+from views.errors import TandemError
+from views.watermark import later, newest
+
+Merge = Callable[[str, Sequence[bytes]], bytes]
+"""A view's fingerprint and partials of disjoint ranges as Arrow IPC bytes, to one partial's bytes."""
+
+FANOUT: Final = 8
+RECENT: Final = 2
+"""Commits at a table's end that upkeep leaves alone: a reader who has not seen them yet adds them to what it has, where a commit
+that held old and new together would have it begin again from the cut."""
+
+SpanT = TypeVar("SpanT", bound=Span)
+
+
+def plan(
+    spans: Iterable[Span], *, live: Position, protect: Iterable[Position] = (), fanout: int = FANOUT, recent: int = 0
+) -> list[tuple[Span, ...]]:
+    """Groups of neighbours, each to become one commit; most often none.
+
+    No group crosses a cut that is reserved and not yet overtaken by `live`, the release's published cut, nor, for each of
+    `protect` (retained cuts, the archive's end), the largest boundary at or below it. Folds and bridges never mix. The `recent`
+    last commits stay as they are.
+    """
+    ordered = in_order(spans)
+    reserved = [span for span in ordered if span.kind == "cut" and not span.start.at_or_below(live)]
+    barriers = {_boundary_below(ordered, position) for position in (live, *protect, *(span.start for span in reserved))}
+    movable = [span for span in ordered[: _older(ordered, recent)] if span not in reserved]
+    return [group for segment in _segments(movable, barriers) for group in _groups(segment, fanout)]
+
+
+def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
+    """One commit in place of neighbours, given in order: same range, same contributions, the newest epoch.
+
+    It counts as made at the latest of their times, so that its identities are kept at least as long as each of theirs.
+    """
+    folds = [commit for commit in commits if not commit.mark]
+    if not folds:
+        return max(commits, key=lambda commit: commit.epoch)
+    views = {frozenset(commit.partials) for commit in folds}
+    if len(views) != 1:
+        raise TandemError(f"the commits of [{folds[0].start}, {folds[-1].end}) have different views and cannot become one")
+    return Commit(
+        folds[0].start,
+        folds[-1].end,
+        max(commit.epoch for commit in commits),
+        folds[0].kind,
+        batches=sum(commit.batches for commit in folds),
+        counts=plus(*(commit.counts for commit in folds)),
+        rejected={
+            view: add(*(commit.rejected.get(view, {}) for commit in folds))
+            for view in folds[0].partials
+            if any(commit.rejected.get(view) for commit in folds)
+        },
+        maxima=newest(commit.maxima for commit in folds),
+        newest=max((commit.newest for commit in folds if commit.newest), default=None),
+        watermark=later(*(commit.watermark for commit in folds)),
+        after_final=add(*(commit.after_final for commit in folds)),
+        partials={view: merge(view, [commit.partials[view] for commit in folds]) for view in folds[0].partials},
+        at=max((commit.at for commit in folds if commit.at), default=None),
+        by=folds[-1].by,
+        caught_up=next((commit.caught_up for commit in reversed(folds) if commit.caught_up), None),
+        identities_since=max((commit.identities_since for commit in folds if commit.identities_since), default=None),
+    )
+
+
+def expired(spans: Iterable[Span], cuts: Iterable[Position]) -> list[Span]:
+    """The commits that no reader of these retained cuts needs: those below every one of them.
+
+    What stands at the table's end is kept always: it carries the position and the epoch that a new writer goes on from.
+    """
+    ordered = in_order(spans)
+    retained = list(cuts)
+    if not retained or not ordered:
+        return []
+    end = ordered[-1].end
+    return [span for span in ordered if span.end != end and all(span.end.at_or_below(cut) for cut in retained)]
+
+
+def in_order(spans: Iterable[SpanT]) -> list[SpanT]:
+    """The spans in the log's order, marks before what starts where they stand.
+
+    Positions of one table are all comparable, so the sum of their offsets orders them.
+    """
+    nowhere = Position()
+    return sorted(spans, key=lambda span: (distance(nowhere, span.start), distance(nowhere, span.end), span.epoch))
+
+
+def _older(ordered: Sequence[Span], recent: int) -> int:
+    """How many spans there are before the so many last ones that are no marks."""
+    if not recent:
+        return len(ordered)
+    commits = [place for place, span in enumerate(ordered) if not span.mark]
+    return commits[-recent] if len(commits) >= recent else 0
+
+
+def _boundary_below(spans: Iterable[Span], position: Position) -> Position | None:
+    boundaries = (at for span in spans for at in (span.start, span.end) if at.at_or_below(position))
+    return max(boundaries, key=lambda at: distance(Position(), at), default=None)
+
+
+def _segments(ordered: Sequence[Span], barriers: set[Position | None]) -> list[list[Span]]:
+    """Runs of touching spans without both folds and bridges, and without a barrier but at their ends.
+
+    Marks go with what they touch: a boundary that a mark stands on is kept by its neighbours.
+    """
+    segments: list[list[Span]] = []
+    kind = None
+    for span in ordered:
+        own = None if span.mark else span.kind
+        touches = bool(segments) and segments[-1][-1].end == span.start
+        if not touches or (own and kind and (own != kind or span.start in barriers)):
+            segments.append([])
+            kind = None
+        segments[-1].append(span)
+        kind = own or kind
+    return segments
+
+
+def _groups(segment: Sequence[Span], fanout: int) -> list[tuple[Span, ...]]:
+    """The highest level first, since what it takes in needs no lifting by itself."""
+    total = sum(span.batches for span in segment)
+    groups: list[tuple[Span, ...]] = []
+    taken: set[int] = set()
+    level = 1
+    while fanout ** (level + 1) <= total:
+        level += 1
+    for size in (fanout**power for power in range(level, 0, -1)):
+        run: list[int] = []
+        for index, span in enumerate(segment):
+            if index in taken or span.batches >= size:
+                run = []
+                continue
+            run.append(index)
+            if len(run) >= fanout and sum(segment[member].batches for member in run) >= size:
+                groups.append(tuple(segment[member] for member in run))
+                taken.update(run)
+                run = []
+    return groups

@@ -1,0 +1,47 @@
+"""Following a realtime table as it grows, without reading anything twice."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from deltalake import DeltaTable
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.watched_table import Watched
+from ledger.realtime.commit_files import read_commit
+from ledger.realtime.commits import Commit
+from ledger.realtime.compaction import in_order
+
+_LOOKS = 3
+
+
+@dataclass
+class Follower:
+    """Reads the realtime table of one release and source; its state is the table and the commits it has read, at a version."""
+
+    tables: Tables
+    release: int
+    source: str
+    _known: dict[str, Commit] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._table = Watched(self.tables, self.tables.realtime(self.release, self.source), self._read)
+
+    def poll(self) -> tuple[Commit, ...]:
+        """The table's commits now, in the log's order; without news this costs a look at the log, and it is the same tuple.
+
+        Raises Unreadable.
+        """
+        for _ in range(_LOOKS - 1):
+            # Compaction may take out files between our look at the log and at them.
+            with suppress(delta_tables.Vanished):
+                return self._table.read()
+        return self._table.read()
+
+    def _read(self, handle: DeltaTable | None) -> tuple[Commit, ...]:
+        if handle is None:
+            return ()
+        self._known = {
+            path: self._known[path] if path in self._known else read_commit(handle, path) for path in delta_tables.files(handle)
+        }
+        return tuple(in_order(self._known.values()))

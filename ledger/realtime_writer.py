@@ -1,0 +1,159 @@
+"""The one writer of a release's realtime table for one source: claim, append, compact, expire.
+
+    TandemError
+    ├── Fenced           another writer has claimed the table since; this one must stop
+    └── NotContiguous    the commit does not start where the table ends, for instance behind a bridge
+
+Every commit is decided on a handle and lands only if that handle is still newest, so a writer that slept, or whose machine
+was cut off, commits nothing once another has claimed the table: its next commit conflicts, and it finds the newer epoch.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from deltalake import DeltaTable
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.standing import cut_of
+from ledger.realtime import compaction
+from ledger.realtime.commit_files import open_or_create, read_commit, read_spans, to_rows
+from ledger.realtime.commits import Commit, Span
+from ledger.realtime.tiling import end
+from views.errors import TandemError
+
+_CHECKPOINT_EVERY = 200
+"""Versions between two checkpoints: reading one costs a new reader less than that many log entries."""
+
+_READ_HOURS = 1
+"""How long a reader may take over one version before its files are deleted under it; it then reads the table anew."""
+
+
+class Fenced(TandemError):
+    """Another writer has claimed the table with a newer epoch."""
+
+
+class NotContiguous(TandemError):
+    """A commit's start is not the table's end, which `end` holds."""
+
+    def __init__(self, start: Position, end: Position, table: str) -> None:
+        super().__init__(f"a commit from {start} cannot follow in table {table}, which ends at {end}; go on from there")
+        self.end = end
+
+
+@dataclass
+class Writer:
+    """Holds `epoch` of a realtime table whose commits reach `end`, the start of the next one. Make one with `claim`."""
+
+    epoch: int
+    end: Position
+    _handle: DeltaTable = field(repr=False)
+    _spans: dict[str, Span] = field(repr=False)
+    _checkpointed: int = field(default=0, repr=False)
+
+    @classmethod
+    def claim(cls, tables: Tables, release: int, source: str, *, by: str, at: datetime) -> "Writer":
+        """Take the table over: the first act is a commit with a new epoch, which fences every earlier writer.
+
+        The writer goes on at the table's end; in an empty table at the release's published cut, else at the log's start.
+        """
+        handle = open_or_create(tables, release, source)
+        while True:
+            spans = read_spans(handle, {})
+            start = end(spans.values())
+            start = cut_of(tables, release, source) if start is None else start
+            epoch = 1 + max((span.epoch for span in spans.values()), default=0)
+            try:
+                delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by)))
+            except delta_tables.Conflict:
+                handle = delta_tables.reopen(handle)
+            else:
+                return cls(epoch, start, handle, spans)
+
+    def append(self, commit: Commit) -> None:
+        """Commit a micro-batch. `commit.epoch` is this writer's and `commit.start` its `end`.
+
+        Returns once the commit is known to have landed, whatever the storage said. Raises Fenced, NotContiguous (`end` is
+        then where to go on), Unwritable if it did not land.
+        """
+        if commit.epoch != self.epoch:
+            raise Fenced(f"a commit of epoch {commit.epoch} is not for the writer that holds epoch {self.epoch}")
+        while True:
+            if commit.start != self.end:
+                raise NotContiguous(commit.start, self.end, self._handle.table_uri)
+            try:
+                delta_tables.conditional_append(self._handle, to_rows(commit))
+            except (delta_tables.Conflict, delta_tables.Unwritable) as error:
+                self._look()
+                if commit.key in {span.key for span in self._spans.values()}:
+                    return
+                self._refuse_fenced()
+                if isinstance(error, delta_tables.Unwritable):
+                    raise
+            else:
+                self.end = commit.end
+                return
+
+    def compact(
+        self,
+        merge: compaction.Merge,
+        *,
+        live: Position,
+        protect: Iterable[Position] = (),
+        at: datetime,
+        fanout: int = compaction.FANOUT,
+        recent: int = 0,
+    ) -> int:
+        """Make one commit of neighbours where `compaction.plan` says so; how many files went.
+
+        `live` is the release's published cut; `protect` are the retained cuts and the archive's end, read not before it; the
+        `recent` last commits stay as they are. A cut that is being reserved meanwhile wins: then nothing is done this time.
+        Raises Fenced, Unwritable.
+        """
+        self._look()
+        self._refuse_fenced()
+        paths = {span: path for path, span in self._spans.items()}
+        groups = compaction.plan(paths, live=live, protect=protect, fanout=fanout, recent=recent)
+        if not groups:
+            return 0
+        ones = [compaction.merged([read_commit(self._handle, paths[span]) for span in group], merge) for group in groups]
+        old = [paths[span] for group in groups for span in group]
+        return self._replace(old, ones, at)
+
+    def expire(self, cuts: Iterable[Position], *, at: datetime) -> int:
+        """Take out what lies below every one of these retained cuts of the release; how many files went.
+
+        Files stay on disk for readers in the middle of a read. Raises Fenced, Unwritable.
+        """
+        self._look()
+        self._refuse_fenced()
+        paths = {span: path for path, span in self._spans.items()}
+        old = [paths[span] for span in compaction.expired(paths, cuts)]
+        return self._replace(old, [], at) if old else 0
+
+    def _replace(self, old: list[str], ones: list[Commit], at: datetime) -> int:
+        try:
+            delta_tables.conditional_replace(self._handle, old, [to_rows(one) for one in ones], at=at)
+        except delta_tables.Conflict:
+            return 0
+        self._look()
+        if self._handle.version() - self._checkpointed >= _CHECKPOINT_EVERY:
+            delta_tables.checkpoint(self._handle)
+            delta_tables.sweep(self._handle, hours=_READ_HOURS)
+            self._checkpointed = self._handle.version()
+        return len(old)
+
+    def _look(self) -> None:
+        """Bring handle, spans and end to the table's newest version."""
+        self._handle = delta_tables.refresh(self._handle)
+        self._spans = read_spans(self._handle, self._spans)
+        self.end = end(self._spans.values()) or LOG_START
+
+    def _refuse_fenced(self) -> None:
+        newest = max((span.epoch for span in self._spans.values()), default=0)
+        if newest > self.epoch:
+            raise Fenced(
+                f"another writer has claimed table {self._handle.table_uri} with epoch {newest}; this one held {self.epoch}"
+            )

@@ -1,0 +1,157 @@
+"""What cannot be read or written is one sentence with its place; nothing is taken for empty, nothing is overwritten."""
+
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable, Unwritable
+from ledger.delta.journal import Journal
+from ledger.publish import releases
+from ledger.publish.publications import history, latest
+from ledger.realtime.commit_files import spans_of
+from ledger.realtime.follower import Follower
+from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, publish_cut
+from views.errors import TandemError
+
+
+def _garbage_entry(table: Path) -> None:
+    (table / "_delta_log" / f"{1:020}.json").write_text("garbage{")
+
+
+def _binary_entry(table: Path) -> None:
+    (table / "_delta_log" / f"{1:020}.json").write_bytes(bytes(range(256)))
+
+
+def _missing_entry(table: Path) -> None:
+    (table / "_delta_log" / f"{0:020}.json").unlink()
+
+
+def _garbage_file(table: Path) -> None:
+    for path in table.glob("*.parquet"):
+        path.write_bytes(b"PAR1 no more")
+
+
+def _missing_file(table: Path) -> None:
+    for path in table.glob("*.parquet"):
+        path.unlink()
+
+
+def _a_file_instead(table: Path) -> None:
+    shutil.rmtree(table)
+    table.write_text("what?")
+
+
+@pytest.mark.parametrize("damage", [_garbage_entry, _binary_entry, _missing_entry, _garbage_file, _missing_file, _a_file_instead])
+def test_a_damaged_table_is_one_sentence_with_its_path(tables: Tables, damage: Callable[[Path], None]) -> None:
+    first(tables)
+    commit_each(claim(tables), at(1, 1))
+    releases.store(tables, {"a.py": b""}, sources={}, views={}, by="test", at=AT)
+    reads: dict[str, Callable[[], object]] = {
+        tables.control("publications"): lambda: (latest(tables), history(tables)),
+        tables.control("releases"): lambda: releases.load(tables, 1),
+        tables.realtime(1, SOURCE): lambda: (spans_of(tables, 1, SOURCE), Follower(tables, 1, SOURCE).poll()),
+    }
+    for address, read in reads.items():
+        read()
+        damage(Path(address))
+        with pytest.raises(Unreadable) as raised:
+            read()
+        assert address in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+def test_a_damaged_table_is_not_made_anew(tables: Tables) -> None:
+    first(tables)
+    _garbage_entry(Path(tables.control("publications")))
+    with pytest.raises(Unreadable):
+        first(tables)
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    """No file of this process may grow past a few bytes: the kernel fails the write, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tables: Tables) -> None:
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    with (
+        _full_disk(),
+        pytest.raises(Unwritable, match=r"cannot write to table .*/control/publications.*: .*too large") as published,
+    ):
+        publish_cut(tables, at(1, 1))
+    with (
+        _full_disk(),
+        pytest.raises(Unwritable, match=r"cannot write to table .*/realtime/1/numbers.*: .*too large") as committed,
+    ):
+        commit_each(writer, at(3, 3))
+    with _full_disk(), pytest.raises(Unwritable, match=r"cannot write to table .*/realtime/1/numbers.*: .*too large"):
+        writer.compact(lambda _, partials: partials[0], live=at(0, 0), at=AT, fanout=2)
+    assert "\n" not in str(published.value) + str(committed.value)
+    assert [publication.number for publication in history(tables)] == [1]
+    assert publish_cut(tables, at(1, 1)).number == 2
+    commit_each(writer, at(3, 3))
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(TandemError, match=r"state/control/publications"):
+        first(Tables(str(tmp_path / "state")))
+
+
+def test_folders_with_blanks_and_umlauts_work(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path / "my stäte"))
+    first(tables)
+    commit_each(claim(tables), at(1, 1))
+    writer = claim(tables)
+    writer.compact(lambda _, partials: partials[0], live=at(0, 0), at=AT, fanout=2)
+    publish_cut(tables, at(1, 1))
+    assert Follower(tables, 1, SOURCE).poll()
+
+
+def test_a_folder_with_a_percent_sign_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TandemError, match="holds a '%'"):
+        Tables(str(tmp_path / "50%25"))
+
+
+def test_a_relative_folder_is_made_absolute_and_a_uri_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Tables("state").archive("s") == str(tmp_path / "state/log/s/archive")
+    assert Tables("s3://bucket/t/").realtime(3, "s") == "s3://bucket/t/realtime/3/s"
+
+
+def test_control_tables_are_plain(tables: Tables) -> None:
+    first(tables)
+    handle = delta_tables.open_table(tables, tables.control("publications"))
+    assert handle is not None
+    assert (handle.protocol().min_reader_version, handle.protocol().min_writer_version) == (1, 2)
+    assert handle.metadata().configuration["delta.enableExpiredLogCleanup"] == "false"
+
+
+def test_a_row_that_landed_in_spite_of_an_error_is_found(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tables, tables.control("notes"), pa.schema([("text", pa.string())]))
+    real = delta_tables.conditional_append
+
+    def lost(handle: object, rows: pa.Table) -> None:
+        real(delta_tables.reopen(handle), rows)  # type: ignore[arg-type]
+        raise Unwritable("the connection was lost after the commit")
+
+    monkeypatch.setattr(delta_tables, "conditional_append", lost)
+    stored = journal.add(lambda _: {"text": "a"})
+    assert stored is not None
+    assert stored["number"] == 1
+    assert [row["text"] for row in journal.read().rows()] == ["a"]

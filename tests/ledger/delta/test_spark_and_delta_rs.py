@@ -1,0 +1,39 @@
+"""Both engines read each other's tables, and Spark's transaction versions are the archive's progress."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.archive import APP_ID, Progress
+from ledger.log.positions import LOG_START
+from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, merge
+
+pytestmark = pytest.mark.spark
+
+
+def test_spark_reads_realtime_and_control_tables(tables: Tables, spark: SparkSession) -> None:
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 5)))
+    assert writer.compact(merge, live=at(0, 0), at=AT, fanout=3)
+    handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
+    assert handle is not None
+    delta_tables.checkpoint(handle)
+    commit_each(writer, at(5, 5))
+    realtime = spark.read.format("delta").load(tables.realtime(1, SOURCE))
+    folds = {row["end_position"] for row in realtime.where("kind = 'fold'").collect()}
+    assert '{"T":{"0":5,"1":5}}' in folds
+    assert realtime.where("kind = 'fold'").count() < 5
+    publications = spark.read.format("delta").load(tables.control("publications"))
+    assert [(row["number"], row["kind"]) for row in publications.collect()] == [(1, "initial")]
+
+
+def test_what_spark_writes_under_a_runs_number_is_progress(tables: Tables, spark: SparkSession) -> None:
+    run = archive.intend(tables, SOURCE, start=LOG_START, end=at(3, 1), by="test", at=AT)
+    for address in (tables.archive(SOURCE), tables.events(SOURCE, "d1"), tables.quarantine(SOURCE, "d1")):
+        assert archive.progress(tables, SOURCE, "d1").least == 0
+        rows = spark.range(2).coalesce(1).write.format("delta").mode("append")
+        rows.option("txnAppId", APP_ID).option("txnVersion", run.number).save(address)
+    assert archive.progress(tables, SOURCE, "d1") == Progress(run.number, run.number, run.number)

@@ -1,0 +1,187 @@
+"""A table that is watched is read when it has something new, and only then."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.delta.journal import Journal, Snapshot
+from ledger.delta.watched_table import Watched
+from ledger.log import gaps
+from ledger.publish import publications
+from tests.ledger.tiny import AT, SOURCE, at, publish_cut
+from views.ranges import Ranges
+
+
+@pytest.fixture
+def table(tables: Tables) -> str:
+    """Where a table is, or will be."""
+    return tables.control("watched")
+
+
+def append(table: str, *numbers: int) -> None:
+    write_deltalake(table, pa.table({"n": numbers}), mode="append")
+
+
+def numbers(handle: DeltaTable | None) -> list[int]:
+    return (
+        []
+        if handle is None
+        else sorted(n for path in delta_tables.files(handle) for n in delta_tables.read_file(handle, path)["n"].to_pylist())
+    )
+
+
+def watching(tables: Tables, table: str, *commits: int) -> Watched[list[int]]:
+    """One who has seen the table after these commits of a number each."""
+    watched = Watched(tables, table, numbers)
+    for n in commits:
+        append(table, n)
+    watched.read()
+    return watched
+
+
+def refused(*_: object) -> DeltaTable:
+    raise AssertionError("nothing is new")
+
+
+def quiet(monkeypatch: pytest.MonkeyPatch, look: Callable[[], object]) -> object:
+    """What is seen while nobody may open or refresh a table."""
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_tables, "open_table", refused)
+        patch.setattr(delta_tables, "refresh", refused)
+        return look()
+
+
+def test_a_table_is_there_once_it_is_made(tables: Tables, table: str) -> None:
+    watched = Watched(tables, table, numbers)
+    assert watched.read() == []
+    assert watched.read() == []
+    append(table, 1)
+    assert watched.read() == [1]
+
+
+def test_without_news_nothing_of_it_is_read(tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(tables, table, numbers)
+    for n in range(3):
+        append(table, n)
+        first = watched.read()
+        assert first == [*range(n + 1)]
+        assert quiet(monkeypatch, watched.read) is first
+
+
+def test_a_file_system_that_fails_for_a_moment_breaks_nothing(
+    tables: Tables, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(path: Path) -> object:
+        raise OSError(errno.ESTALE, "stale file handle", str(path))
+
+    watched = watching(tables, table, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", stale)
+        assert watched.read() == [1]
+        assert Watched(tables, table, numbers).read() == [1]
+    append(table, 2)
+    assert watched.read() == [1, 2]
+
+
+def test_many_commits_at_once_are_all_seen(tables: Tables, table: str) -> None:
+    watched = watching(tables, table, 0)
+    for n in range(1, 8):
+        append(table, n)
+    assert watched.read() == [*range(8)]
+
+
+def test_a_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str, tmp_path: Path) -> None:
+    watched = watching(tables, table, 1, 2)
+    other = tmp_path / "other"
+    append(str(other), 3)
+    append(str(other), 4)
+    shutil.rmtree(table)
+    shutil.move(other, table)
+    assert watched.read() == [3, 4]
+
+
+def test_a_shorter_table_that_takes_the_place_of_another_is_read_anew(tables: Tables, table: str) -> None:
+    watched = watching(tables, table, 1, 2)
+    shutil.rmtree(table)
+    append(table, 5)
+    assert watched.read() == [5]
+
+
+def test_a_table_that_is_gone_is_gone(tables: Tables, table: str) -> None:
+    watched = watching(tables, table, 1)
+    shutil.rmtree(table)
+    assert watched.read() == []
+
+
+def test_one_who_was_away_until_entries_expired_sees_the_newest(tables: Tables, table: str) -> None:
+    watched = watching(tables, table, 0)
+    for n in range(1, 4):
+        append(table, n)
+    DeltaTable(table).create_checkpoint()
+    for version in range(3):
+        (Path(table) / "_delta_log" / f"{version:020}.json").unlink()
+    assert watched.read() == [0, 1, 2, 3]
+
+
+def test_a_torn_entry_is_said_until_it_is_whole(tables: Tables, table: str) -> None:
+    watched = watching(tables, table, 1)
+    append(table, 2)
+    entry = Path(table) / "_delta_log" / f"{1:020}.json"
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: len(whole) // 2])
+    for _ in range(2):
+        with pytest.raises(delta_tables.Unreadable):
+            watched.read()
+    entry.write_bytes(whole)
+    assert watched.read() == [1, 2]
+
+
+def test_what_could_not_be_made_is_tried_again(tables: Tables, table: str) -> None:
+    append(table, 1)
+    wrong = [delta_tables.Vanished("a file is gone")]
+
+    def make(handle: DeltaTable | None) -> list[int]:
+        if wrong:
+            raise wrong.pop()
+        return numbers(handle)
+
+    watched = Watched(tables, table, make)
+    with pytest.raises(delta_tables.Vanished):
+        watched.read()
+    assert watched.read() == [1]
+
+
+def test_what_is_made_of_a_journal_is_made_anew_only_of_new_rows(tables: Tables) -> None:
+    journal, made = Journal(tables, tables.control("names"), pa.schema([("name", pa.string())])), []
+
+    def names(snapshot: Snapshot) -> list[str]:
+        made.append(snapshot)
+        return [row["name"] for row in snapshot.rows()]
+
+    watched = journal.watched(names)
+    assert watched.read() == []
+    for expected in (["a"], ["a", "b"]):
+        journal.add(lambda _, name=expected[-1]: {"name": name})
+        before = len(made)
+        assert watched.read() == expected
+        assert watched.read() == expected
+        assert len(made) == before + 1
+
+
+def test_gaps_and_publications_are_watched(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, recorded = publications.watched(tables), gaps.watched(tables)
+    assert (live.read(), recorded.read()) == (None, ())
+    for n in range(2):
+        published = publish_cut(tables, at(0, 0))
+        gaps.record(tables, SOURCE, Ranges.of({("T", 0): (2 * n, 2 * n + 1)}), reason="lost", at=AT)
+        assert live.read() == published == publications.latest(tables)
+        assert recorded.read() == tuple(gaps.gaps(tables))
+        assert len(recorded.read()) == n + 1
+        assert quiet(monkeypatch, lambda: (live.read(), recorded.read())) == (live.read(), recorded.read())

@@ -1,0 +1,171 @@
+"""Rule 6: the archive is contiguous and holds no offset twice; each table's progress is its own; gaps have names."""
+
+import re
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.archive import APP_ID, NotNext, Progress, Run
+from ledger.log.counts import Counts
+from ledger.log.gaps import UnknownGap, gaps, record, refuse_unaccepted
+from ledger.log.positions import LOG_START, Position
+from tests.ledger.tiny import AT, SOURCE, at
+from views.errors import TandemError
+from views.ranges import Ranges
+
+DECODER = "d1"
+
+
+def intend(tables: Tables, start: Position, end: Position) -> Run:
+    return archive.intend(tables, SOURCE, start=start, end=end, by="test", at=AT)
+
+
+def write(address: str, run: int) -> None:
+    """What Spark does: rows and the run's number in one commit."""
+    once = CommitProperties(app_transactions=[Transaction(APP_ID, run)])
+    write_deltalake(address, pa.table({"run": [run]}), mode="append", commit_properties=once)
+
+
+def write_all(tables: Tables, run: int) -> None:
+    for address in (tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)):
+        write(address, run)
+
+
+def finish(tables: Tables, run: int) -> None:
+    archive.finish(tables, SOURCE, DECODER, run, counts=Counts(), newest=AT, at=AT)
+
+
+def test_runs_are_contiguous(tables: Tables) -> None:
+    assert intend(tables, LOG_START, at(3, 1)).number == 1
+    for start in (LOG_START, at(2, 1), at(4, 1), at(3, 2)):
+        with pytest.raises(NotNext, match=re.escape(f"cannot start at {start}: the last one ends at {at(3, 1)}")):
+            intend(tables, start, at(9, 9))
+    assert intend(tables, at(3, 1), at(3, 4)).number == 2
+    assert [(run.start, run.end) for run in archive.runs(tables, SOURCE)] == [(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]
+
+
+def test_a_position_was_reached_when_the_first_run_beyond_it_began(tables: Tables) -> None:
+    """So nothing below it can be newer, whatever its timestamp says."""
+    for number, (start, end) in enumerate([(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]):
+        archive.intend(tables, SOURCE, start=start, end=end, by="test", at=AT + timedelta(hours=number))
+    later = AT + timedelta(hours=1)
+    expected = [(at(1), AT), (at(3, 1), AT), (at(3, 2), later), (at(3, 4), later)]
+    assert [(position, archive.reached_at(tables, SOURCE, position)) for position, _ in expected] == expected
+    with pytest.raises(TandemError, match="does not reach"):
+        archive.reached_at(tables, SOURCE, at(4, 4))
+
+
+def test_topics_are_in_the_order_in_which_they_were_first_read_of_and_then_of_the_source(tables: Tables) -> None:
+    assert archive.generations(tables, SOURCE) == ()
+    archive.name_topics(tables, SOURCE, {"second": "z", "first": "m"}, at=AT)
+    # Which of them has records first changes nothing.
+    one = Position.of({("m", 0): 3})
+    intend(tables, LOG_START, one)
+    assert archive.generations(tables, SOURCE) == ("z", "m")
+    # Names are those of the first time, and so is the order.
+    archive.name_topics(tables, SOURCE, {"third": "a", "first": "m", "other": "z"}, at=AT)
+    intend(tables, one, Position.of({("z", 0): 3, ("m", 0): 4, ("a", 0): 1}))
+    assert archive.generations(tables, SOURCE) == ("z", "m", "a")
+    assert archive.topic_names(tables, SOURCE) == {"z": "second", "m": "first", "a": "third"}
+
+
+@pytest.mark.parametrize("end", [at(3, 1), at(3, 0), at(9, 0)])
+def test_a_run_must_advance(tables: Tables, end: Position) -> None:
+    intend(tables, LOG_START, at(3, 1))
+    with pytest.raises(NotNext, match="must end above its start"):
+        intend(tables, at(3, 1), end)
+
+
+def test_every_source_has_its_own_runs(tables: Tables) -> None:
+    intend(tables, LOG_START, at(3, 1))
+    assert archive.intend(tables, "other", start=LOG_START, end=at(1), by="test", at=AT).number == 1
+
+
+def test_what_is_there_after_a_kill_at_any_point(tables: Tables) -> None:
+    """Killed after the intent, or after any of the three writes: exactly the tables that hold the run are told."""
+    run = intend(tables, LOG_START, at(3, 1))
+    addresses = [tables.archive(SOURCE), tables.events(SOURCE, DECODER), tables.quarantine(SOURCE, DECODER)]
+    for written, address in enumerate([*addresses, None]):
+        there = archive.progress(tables, SOURCE, DECODER)
+        assert there == Progress(*(run.number if place < written else 0 for place in range(3)))
+        assert archive.end(tables, SOURCE, DECODER) == LOG_START
+        if address:
+            write(address, run.number)
+    finish(tables, run.number)
+    assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
+
+
+def test_the_end_is_where_everything_is_written_and_counted(tables: Tables) -> None:
+    intend(tables, LOG_START, at(3, 1))
+    intend(tables, at(3, 1), at(5, 5))
+    write_all(tables, 1)
+    write(tables.archive(SOURCE), 2)
+    finish(tables, 1)
+    write(tables.events(SOURCE, DECODER), 2)
+    write(tables.quarantine(SOURCE, DECODER), 2)
+    assert archive.end(tables, SOURCE, DECODER) == at(3, 1)
+    assert archive.archived(tables, SOURCE) == at(5, 5)
+    finish(tables, 2)
+    assert archive.end(tables, SOURCE, DECODER) == at(5, 5)
+
+
+def test_a_changed_decoder_fills_new_tables_from_the_first_run(tables: Tables) -> None:
+    intend(tables, LOG_START, at(3, 1))
+    write_all(tables, 1)
+    assert archive.progress(tables, SOURCE, "d2") == Progress(archive=1, events=0, quarantine=0)
+    assert archive.end(tables, SOURCE, "d2") == LOG_START
+
+
+def test_a_run_is_summed_up_once_and_only_when_it_is_finished(tables: Tables) -> None:
+    counts = Counts(events=2, quarantined={"json": 1}, holes=1)
+    intend(tables, LOG_START, at(3, 1))
+    write(tables.archive(SOURCE), 1)
+    with pytest.raises(NotNext, match="run 1 of source 'numbers' is not finished"):
+        archive.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
+    write(tables.events(SOURCE, DECODER), 1)
+    write(tables.quarantine(SOURCE, DECODER), 1)
+    for _ in range(2):
+        archive.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
+    (summary,) = archive.summaries(tables, SOURCE, DECODER)
+    assert (summary.run, summary.counts, summary.newest) == (1, counts, AT)
+    assert archive.summaries(tables, SOURCE, "d2") == []
+
+
+def test_the_logs_first_offsets_are_remembered(tables: Tables) -> None:
+    archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7}, by="test", at=AT)
+    archive.intend(tables, SOURCE, start=at(9), end=at(9, 5), firsts={("T", 1): 0}, by="test", at=AT)
+    assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0}
+
+
+def test_a_later_look_does_not_move_a_first_offset(tables: Tables) -> None:
+    """The log starts further on by now: what it had before is archived or lost, and no look may forget it."""
+    archive.intend(tables, SOURCE, start=LOG_START, end=at(9), firsts={("T", 0): 7, ("T", 1): 0}, by="test", at=AT)
+    archive.intend(tables, SOURCE, start=at(9), end=at(9, 15), firsts={("T", 1): 10}, by="test", at=AT)
+    archive.record_firsts(tables, SOURCE, {("T", 0): 8, ("T", 1): 10, ("T", 2): 3}, at=AT)
+    archive.record_firsts(tables, SOURCE, {("T", 2): 5, ("U", 0): 0}, at=AT)
+    assert archive.firsts(tables, SOURCE) == {("T", 0): 7, ("T", 1): 0, ("T", 2): 3, ("U", 0): 0}
+    # What was imported may begin before anything that was looked at.
+    archive.intend(tables, SOURCE, start=at(9, 15), end=at(9, 15, 20), firsts={("T", 2): 1}, by=archive.IMPORT, at=AT)
+    assert archive.firsts(tables, SOURCE)["T", 2] == 1
+
+
+def test_a_gap_is_recorded_once_and_by_name(tables: Tables) -> None:
+    lost = Ranges.of({("T", 0): (3, 7)})
+    gap = record(tables, SOURCE, lost, reason="the log began at 7", at=AT)
+    assert record(tables, SOURCE, lost, reason="seen again", at=AT) == gap
+    other = record(tables, "other", lost, reason="the log began at 7", at=AT)
+    assert gaps(tables) == [gap, other]
+    assert gaps(tables, SOURCE) == [gap]
+
+
+def test_a_gap_is_refused_unless_accepted_by_name(tables: Tables) -> None:
+    gap = record(tables, SOURCE, Ranges.of({("T", 0): (3, 7)}), reason="the log began at 7", at=AT)
+    with pytest.raises(TandemError, match=r"gap numbers-gap-1 of source 'numbers': 4 offsets are lost \(the log began at 7\)"):
+        refuse_unaccepted([gap], ())
+    with pytest.raises(UnknownGap, match="there is no gap 'x'; gaps: numbers-gap-1"):
+        refuse_unaccepted([gap], ("x",))
+    refuse_unaccepted([gap], (gap.name,))

@@ -1,0 +1,77 @@
+"""Rule 5: a range is committed only if every offset of it is accounted for and the log is still the one that was planned on."""
+
+from dataclasses import replace
+
+import pytest
+
+from ledger.log.counts import Counts, plus
+from ledger.log.fetch_checks import LogChanged, Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
+from views.ranges import Ranges
+
+P, Q = ("T", 0), ("T", 1)
+TEN = Ranges.of({P: (5, 12), Q: (0, 3)})
+
+
+def test_events_quarantine_duplicates_and_explained_holes_make_the_length() -> None:
+    refuse_unclosed(TEN, Counts(events=5, quarantined={"json": 1, "time": 1}, duplicates=1, holes=2, late=4, conflicts=1))
+
+
+def test_of_a_records_events_one_counts_for_it() -> None:
+    counts = Counts(events=9, duplicates=2, further=4, quarantined={"json": 1}, holes=2)
+    assert counts.records == 7
+    refuse_unclosed(TEN, counts)
+    assert Counts.from_json(counts.to_json()) == counts
+    assert plus(counts, counts).further == 8
+    with pytest.raises(Unclosed, match=r"14 outcomes .* 11 records with 9 events and 2 duplicates"):
+        refuse_unclosed(TEN, replace(counts, further=0))
+
+
+@pytest.mark.parametrize("events", [9, 11])
+def test_a_range_that_does_not_close_is_refused(events: int) -> None:
+    with pytest.raises(Unclosed, match=f"{events} outcomes were counted for 10 offsets"):
+        refuse_unclosed(TEN, Counts(events=events))
+
+
+def test_a_log_that_only_grew_is_the_same_log() -> None:
+    refuse_changed_log({P: 5, Q: 0}, firsts={P: 5, Q: 0}, ends={P: 12, Q: 0})
+
+
+def test_a_log_that_lost_offsets_under_the_fetch_is_refused() -> None:
+    with pytest.raises(LogChanged, match="partition 0 of topic T now begins at 6, past 5"):
+        refuse_changed_log({P: 5}, firsts={P: 6}, ends={P: 12})
+    with pytest.raises(LogChanged, match="now begins at 1, past 0"):
+        refuse_changed_log({Q: 0}, firsts={Q: 1}, ends={Q: 12})
+
+
+def test_a_log_that_ends_below_what_was_read_is_another_log() -> None:
+    with pytest.raises(LogChanged, match="ends at 4, below 5"):
+        refuse_changed_log({P: 5}, firsts={P: 0}, ends={P: 4})
+
+
+def test_a_topic_made_anew_is_refused() -> None:
+    with pytest.raises(LogChanged, match="partition 0 of topic T is gone"):
+        refuse_changed_log({P: 5}, firsts={("U", 0): 0}, ends={("U", 0): 9})
+
+
+def test_a_topic_of_which_nothing_was_read_is_another() -> None:
+    refuse_new_topic({"sales": "b"}, [], {})
+    refuse_new_topic({"sales": "b"}, [("a", 0), ("b", 0)], {})
+    # Accepted before it had a record.
+    refuse_new_topic({"sales": "b"}, [("a", 0)], {"a": "sales", "b": "sales"})
+    with pytest.raises(LogChanged, match="topic 'sales' was deleted and made anew"):
+        refuse_new_topic({"sales": "b"}, [("a", 0)], {})
+
+
+def test_each_of_several_topics_is_known_by_its_name() -> None:
+    """Another topic's former records say nothing of one that is added, taken away, or still empty."""
+    known = {"a1": "a", "b1": "b"}
+    refuse_new_topic({"a": "a1", "b": "b1"}, [("a1", 0)], {"a1": "a"})
+    refuse_new_topic({"a": "a1", "b": "b2"}, [("a1", 0)], {"a1": "a"})
+    refuse_new_topic({"a": "a1"}, [("a1", 0), ("b1", 0)], known)
+    refuse_new_topic({"c": "c1"}, [("a1", 0), ("b1", 0)], known)
+    refuse_new_topic({"a": "a2", "b": "b1"}, [("a1", 0), ("a2", 0), ("b1", 1)], known)
+    with pytest.raises(LogChanged, match="topic 'b' was deleted and made anew"):
+        refuse_new_topic({"a": "a1", "b": "b2"}, [("a1", 0), ("b1", 0)], known)
+    # An id that no archive run has named may have been any topic's.
+    with pytest.raises(LogChanged, match="topic 'b' was deleted and made anew"):
+        refuse_new_topic({"a": "a1", "b": "b2"}, [("a1", 0), ("b1", 0)], {"a1": "a"})

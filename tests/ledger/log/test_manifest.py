@@ -1,0 +1,83 @@
+"""A manifest says what an export is, and is refused if it contradicts itself or leads out of its folder."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ledger.log.manifest import BadManifest, Exported, File, Gap, Manifest, Stretch, Topic, read, write
+from views.ranges import Ranges
+
+FILES = [File(f"sales/part-{n}.parquet", 100 + n, f"{n}" * 64) for n in range(3)]
+GOOD = Manifest(
+    1,
+    {
+        "sales": Exported(
+            topics=(Topic("z", "sales"), Topic("a", "sales")),
+            covered={"z": {"0": [(0, 40)], "1": [(5, 9)]}, "a": {"0": [(0, 3)]}},
+            rows=33,
+            gaps=(Gap("lost", {"z": {"0": [(3, 7)]}}),),
+            stretches=(
+                Stretch("z", 0, 0, 30, 20, FILES[0]),
+                Stretch("z", 0, 30, 40, 10, FILES[1]),
+                Stretch("z", 1, 5, 9, 0, None),
+                Stretch("a", 0, 0, 3, 3, FILES[2]),
+            ),
+        )
+    },
+)
+
+
+def sales(document: dict[str, Any]) -> Any:
+    return document["sources"]["sales"]
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    assert read(write(GOOD), "here") == GOOD
+    assert GOOD.sources["sales"].ranges == Ranges.of({("z", 0): (0, 40), ("z", 1): (5, 9), ("a", 0): (0, 3)})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda one: one.clear(), "is not the manifest of an export"),
+        (lambda one: one.update(format=2), "format 2 is not known; this version of tandem reads format 1"),
+        (lambda one: one.update(more=1), "unknown field"),
+        (lambda one: sales(one)["stretches"].pop(), "not the .* that it covers"),
+        (lambda one: sales(one)["stretches"][1].update(end=31), "not the .* that it covers"),
+        (lambda one: sales(one)["stretches"][1].update(start=29), "stretches that overlap"),
+        (lambda one: sales(one).update(rows=1), "has 1 records, and 33 in its stretches"),
+        (lambda one: sales(one)["stretches"][0].update(rows=0), "has 0 records and the file sales/part-0.parquet for"),
+        (lambda one: sales(one)["stretches"][0].update(rows=31), "has 31 records and the file"),
+        (lambda one: sales(one)["stretches"][0].update(file=None), "has 20 records and no file"),
+        (lambda one: sales(one)["stretches"][0]["file"].update(sha256="x"), "is not the manifest of an export"),
+        (lambda one: sales(one)["stretches"][0]["file"].update(path=FILES[1].path), "is named twice"),
+        (lambda one: sales(one)["topics"].pop(), "covers the topics"),
+        (lambda one: sales(one)["covered"]["z"].update({"0": [[0, 3], [5, 40]]}), "covered with a gap from 3 to 5"),
+        (lambda one: sales(one)["covered"]["z"].update({"0": [[9, 3]]}), "ranges that are none"),
+        (lambda one: sales(one)["covered"]["z"].update({"x": [[0, 3]]}), "ranges that are none"),
+        (lambda one: sales(one)["gaps"][0]["ranges"]["z"].update({"0": [[-1, 3]]}), "ranges that are none"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(change: Callable[[Any], Any], sentence: str) -> None:
+    document = json.loads(write(GOOD))
+    change(document)
+    with pytest.raises(BadManifest, match=rf"^here.*{sentence}"):
+        read(json.dumps(document).encode(), "here")
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/etc/passwd", "sales/../../x", "sales//x", "x", "./x", "sales/..", "sales\\..\\x", "sales/x\0", ""]
+)
+def test_a_path_that_leaves_the_folder_is_refused(path: str) -> None:
+    document = json.loads(write(GOOD))
+    sales(document)["stretches"][0]["file"]["path"] = path
+    with pytest.raises(BadManifest, match=r"is not a file of the folder; a path is <source>/<name>$"):
+        read(json.dumps(document).encode(), "here")
+
+
+@pytest.mark.parametrize("document", [b"", b"[]", b"\xff", b'{"format": "1"}', b"x" * 100])
+def test_what_is_no_manifest_is_refused(document: bytes) -> None:
+    with pytest.raises(BadManifest, match=r"^here is not the manifest of an export"):
+        read(document, "here")

@@ -1,0 +1,101 @@
+"""How long what is not archived is safe: the least of all partitions, by age and by size, and when that is told in time."""
+
+from datetime import timedelta
+
+import pytest
+
+from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
+from tests.ledger.tiny import AT
+
+DAY = timedelta(days=1)
+WEEK = Retention(timedelta(days=7))
+LIMITED = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, WEEK),
+        ({"retention.ms": "-1"}, Retention()),
+        ({"retention.bytes": "5"}, Retention(timedelta(days=7), 5)),
+        ({"cleanup.policy": "compact"}, Retention()),
+        ({"cleanup.policy": "compact,delete"}, WEEK),
+        ({"retention.ms": "0", "retention.bytes": "0"}, Retention(timedelta(0), 0)),
+    ],
+)
+def test_a_topics_configuration_says_what_it_keeps(change: dict[str, str], expected: Retention) -> None:
+    assert Retention.of(LIMITED | change) == expected
+
+
+def left(*waiting: Waiting, lost: int = 0, warn: timedelta = DAY) -> UntilLoss:
+    return until_loss(waiting, lost=lost, now=AT, warn=warn)
+
+
+def of_age(age: timedelta, retention: Retention = WEEK) -> Waiting:
+    return Waiting(retention, 5, AT - age, 30)
+
+
+def test_nothing_that_waits_and_nothing_that_is_limited_is_null() -> None:
+    assert left() == left(of_age(99 * DAY, Retention())) == UntilLoss()
+    assert UntilLoss().to_json() == {"seconds": None, "offsets": None, "lost": 0, "warning": None}
+
+
+def test_the_oldest_record_of_all_partitions_decides() -> None:
+    found = left(of_age(DAY), of_age(2 * DAY))
+    assert (found.seconds, found.offsets, found.warning) == (5 * 86400, None, None)
+    assert left(of_age(9 * DAY)).seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("days", "kept", "warn", "short"),
+    [
+        (6.01, 7, 24, True),
+        (5.99, 7, 24, False),
+        (0.6, 1, 24, True),
+        (0.4, 1, 24, False),
+        (6.9, 7, 0, False),
+        (0.1, 7, 999, False),
+    ],
+)
+def test_it_warns_below_the_threshold_or_half_of_the_retention(days: float, kept: int, warn: int, *, short: bool) -> None:
+    found = left(of_age(days * DAY, Retention(kept * DAY)), warn=timedelta(hours=warn))
+    assert found.short is short
+    assert (found.warning is not None) is short
+
+
+def test_what_a_partition_may_still_take_before_its_size_reaches_the_oldest() -> None:
+    """100 bytes a record: 30 of its own and what Kafka may add."""
+    full = Retention(None, 10_000)
+    found = left(Waiting(full, 40, AT - 99 * DAY, 30), Waiting(full, 20, AT, 30))
+    assert (found.seconds, found.offsets, found.short) == (None, 60, False)
+    assert (
+        left(Waiting(full, 51, AT, 30)).warning
+        == "in 49 offsets the log may lose records that are not archived; run `tandem archive`"
+    )
+    assert left(Waiting(full, 999, AT, 30)).offsets == 0
+
+
+def test_both_limits_are_told() -> None:
+    found = left(Waiting(Retention(7 * DAY, 10_000), 10, AT - 6.5 * DAY, 30))
+    assert (found.seconds, found.offsets) == (43200, 90)
+    assert found.warning == "in 12.0 hours or 90 offsets the log may lose records that are not archived; run `tandem archive`"
+
+
+def test_a_timestamp_beyond_the_retention_is_told_as_what_it_is() -> None:
+    """A producer's clock, or an event time as timestamp: the broker goes by it, and may delete the record at any time."""
+    found = left(of_age(3 * DAY), of_age(20_000 * DAY), of_age(8 * DAY))
+    assert (found.seconds, found.expired) == (0, AT - 20_000 * DAY)
+    assert found.warning == (
+        "the timestamp 1972-01-29T12:00:00Z of a record that is not archived is older than the topic's retention: the broker may "
+        "delete it at any time; run `tandem archive`, and check the producer's clock"
+    )
+
+
+@pytest.mark.parametrize("written", ["9223372036854775807", "31536000000000000"])
+def test_a_thousand_years_are_for_ever(written: str) -> None:
+    assert Retention.of(LIMITED | {"retention.ms": written}) == Retention()
+
+
+def test_what_is_lost_is_told_first() -> None:
+    found = left(of_age(9 * DAY), lost=3)
+    assert found.warning == "3 offsets are lost that were not archived; `tandem archive` records them as a gap"

@@ -1,0 +1,25 @@
+"""The history of audits gives back what was recorded, in order, of one view and measure where only that is asked for."""
+
+from dataclasses import replace
+
+from ledger.delta.addresses import Tables
+from ledger.publish import audits
+from ledger.publish.audits import Audit, Figures
+from tests.ledger.tiny import AT, at
+
+FIGURES = Figures(9, 2, 1, 4.5, 0.5, 0.25, 0.0, "duplicate", ({"row": {"s": None}, "served": 1, "found": "1.50", "only": None},))
+ONE = Audit(AT, 7, 1, 1, "v", "n", at(0, 0), at(3, 4), figures=FIGURES)
+
+
+def test_what_is_recorded_is_found(tables: Tables) -> None:
+    other = replace(ONE, measure="m", figures=replace(FIGURES, cause="none", examples=()))
+    bridged = replace(ONE, view="w", measure="", figures=None, obstacle="bridge")
+    audits.record(tables, [ONE, other, bridged])
+    audits.record(tables, [])
+    audits.record(tables, [replace(ONE, version=8)])
+    found = audits.history(tables)
+    assert found == [ONE, other, bridged, replace(ONE, version=8)]
+    assert found[0].figures is not None
+    assert found[0].figures.examples == FIGURES.examples
+    assert audits.history(tables, view="v", measure="m") == [other]
+    assert audits.history(tables, view="w", measure="m") == [bridged]

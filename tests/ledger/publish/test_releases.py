@@ -1,0 +1,36 @@
+"""A release is what was stored, byte for byte; equal files are one release."""
+
+import pytest
+
+from ledger.delta.addresses import Tables
+from ledger.publish.releases import NoRelease, every, load, store
+from tests.ledger.tiny import AT
+
+FILES = {"definitions.py": b"VIEWS = ()\n", "tandem.toml": b"", "data/\xc3\xa4.bin": bytes(range(256))}
+
+
+def test_files_come_back_byte_for_byte(tables: Tables) -> None:
+    stored = store(tables, FILES, sources={"s": "d1"}, views={"v": "f1"}, by="test", at=AT)
+    loaded = load(tables, 1)
+    assert loaded == stored
+    assert (loaded.number, loaded.files, loaded.sources, loaded.views) == (1, FILES, {"s": "d1"}, {"v": "f1"})
+
+
+def test_the_same_files_again_are_the_same_release(tables: Tables) -> None:
+    first = store(tables, FILES, sources={}, views={}, by="test", at=AT)
+    assert store(tables, FILES, sources={}, views={}, by="other", at=AT) == first
+    assert store(tables, {**FILES, "more.py": b""}, sources={}, views={}, by="test", at=AT).number == 2
+    assert store(tables, FILES, sources={}, views={}, by="test", at=AT).number == 3
+    assert [release.number for release in every(tables)] == [1, 2, 3]
+
+
+def test_the_same_files_that_mean_something_else_are_another_release(tables: Tables) -> None:
+    """As under a Tandem whose kernel computes otherwise, which has to be able to adopt them."""
+    store(tables, FILES, sources={"s": "d1"}, views={"v": "f1"}, by="test", at=AT)
+    assert store(tables, FILES, sources={"s": "d1"}, views={"v": "f2"}, by="test", at=AT).number == 2
+    assert store(tables, FILES, sources={"s": "d2"}, views={"v": "f2"}, by="test", at=AT).number == 3
+
+
+def test_a_release_that_is_not_stored_is_named(tables: Tables) -> None:
+    with pytest.raises(NoRelease, match=r"release 7 is not stored in .*; stored: none"):
+        load(tables, 7)

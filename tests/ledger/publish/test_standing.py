@@ -1,0 +1,339 @@
+"""Releases stand beside the live one, go live, come back and go: each by one record, and answers never step back."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from ledger import cuts
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position
+from ledger.publish import promotion, publications, standing
+from ledger.publish.batch_parts import BatchView, Part
+from ledger.publish.promotion import NotReady
+from ledger.publish.publications import NotPublishable, Publication, latest
+from ledger.publish.standing import Followed, Record, Stage, cut_of, record, state_of
+from ledger.realtime.follower import Follower
+from ledger.realtime.tiling import chain
+from ledger.realtime_writer import Writer
+from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, partial, publish_cut
+
+DAYS = 7.0
+
+
+def applied(tables: Tables, release: int, *, stage: Stage = "built", cut: Position | None = None) -> Record:
+    """Another release that begins at the live cut."""
+    live = latest(tables)
+    assert live is not None
+    begin = live.cut(SOURCE) if cut is None else cut
+    if begin != LOG_START:
+        cuts.begin(tables, release, SOURCE, begin, by="test", at=AT)
+    return record(tables, stage, replace(live, release=release, kind="apply", cuts={SOURCE: begin}, at=AT))
+
+
+def promote(tables: Tables, release: int | None = None, *, max_lag: int = 0, when: datetime = AT) -> Publication:
+    return promotion.promote(tables, release, days=DAYS, max_lag=max_lag, by="test", at=when, why="because")
+
+
+def rollback(tables: Tables, number: int | None = None, *, when: datetime = AT, keep: int = 9) -> Publication:
+    return promotion.rollback(tables, number, days=DAYS, keep=keep, since=when, by="test", at=when)
+
+
+def followed(tables: Tables, when: datetime = AT) -> list[int]:
+    return [state.release for state in Followed(tables, DAYS).states(when)]
+
+
+def answer(tables: Tables) -> tuple[int, Position]:
+    """How many numbers the live publication counts, and up to where."""
+    live = latest(tables)
+    assert live is not None
+    found = chain(Follower(tables, live.release, SOURCE).poll(), live.cut(SOURCE))
+    assert not found.problem
+    return partial(LOG_START, live.cut(SOURCE))[0] + sum(commit.counts.events for commit in found.commits), found.end
+
+
+@pytest.fixture
+def writer(tables: Tables) -> Writer:
+    """Release 1 with a batch below (5, 5) and micro-batches up to (9, 9)."""
+    first(tables)
+    writer = claim(tables)
+    commit_each(writer, at(5, 5), at(7, 8))
+    publish_cut(tables, at(5, 5))
+    commit_each(writer, at(9, 9))
+    return writer
+
+
+def test_a_release_begins_at_the_live_cut_and_is_followed_from_there(tables: Tables, writer: Writer) -> None:
+    applied(tables, 2, stage="applied")
+    assert followed(tables) == [1, 2]
+    other = claim(tables, 2)
+    assert (other.end, cut_of(tables, 2, SOURCE)) == (at(5, 5), at(5, 5))
+    assert promotion.ready(tables, days=DAYS, at=AT) == {}
+    with pytest.raises(NotReady, match="release 2 is being built; ready: none"):
+        promote(tables, 2)
+    with pytest.raises(NotReady, match="no release is ready; `tandem apply`"):
+        promote(tables)
+
+
+def test_a_promotion_waits_for_the_realtime_views(tables: Tables, writer: Writer) -> None:
+    applied(tables, 2)
+    other = claim(tables, 2)
+    live = latest(tables)
+    assert live is not None
+    assert promotion.lags(tables, promotion.ready(tables, days=DAYS, at=AT)[2], live) == {SOURCE: 8}
+    with pytest.raises(NotReady, match="release 2 are 8 offsets of source 'numbers' behind the live ones, more than 7"):
+        promote(tables, max_lag=7)
+    commit_each(other, at(8, 9))
+    promoted = promote(tables, max_lag=1)
+    assert (promoted.number, promoted.parent, promoted.release, promoted.kind, promoted.why) == (3, 2, 2, "promote", "because")
+    assert promoted.cut(SOURCE) == at(5, 5)
+    assert answer(tables) == (17, at(8, 9))
+    assert followed(tables) == [2, 1]
+    with pytest.raises(NotReady, match="release 2 is live already"):
+        promote(tables, 2)
+
+
+def test_what_was_live_comes_back_where_it_stands_by_now(tables: Tables, writer: Writer) -> None:
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(9, 9))
+    promote(tables)
+    commit_each(writer, at(12, 11))
+    # A recompute moves the cut of the release that stands beside.
+    state = state_of(tables, 1)
+    assert state is not None
+    record(tables, "built", replace(state, cuts={SOURCE: at(7, 8)}), after=state)
+    with pytest.raises(NotPublishable, match="release 1 has another state by now"):
+        record(tables, "built", replace(state, cuts={SOURCE: at(9, 9)}), after=state)
+    back = rollback(tables, 2)
+    assert (back.release, back.kind, back.cut(SOURCE), back.parent) == (1, "rollback", at(7, 8), 3)
+    assert answer(tables) == (23, at(12, 11))
+    assert followed(tables) == [1, 2]
+    assert promote(tables, max_lag=5).release == 2
+
+
+def test_a_publication_of_the_same_release_comes_back_as_it_was(tables: Tables, writer: Writer) -> None:
+    publish_cut(tables, at(9, 9))
+    commit_each(writer, at(10, 10))
+    before = answer(tables)
+    assert rollback(tables).cut(SOURCE) == at(5, 5)
+    assert answer(tables) == before
+    with pytest.raises(NotReady, match="publication 4 comes from a rollback: say which one to go back to"):
+        rollback(tables)
+    with pytest.raises(NotReady, match="there is no publication 9 before 4"):
+        rollback(tables, 9)
+    resumed = promotion.resume(tables, by="test", at=AT)
+    assert (resumed.kind, resumed.cut(SOURCE)) == ("resume", at(5, 5))
+    with pytest.raises(NotReady, match="publishing is not paused"):
+        promotion.resume(tables, by="test", at=AT)
+    # What follows may take the cut that was gone back from.
+    assert publish_cut(tables, at(9, 9)).number == 6
+
+
+def test_nothing_goes_back_over_what_no_speed_layer_counted(tables: Tables, writer: Writer) -> None:
+    cuts.bridge(tables, 1, SOURCE, to=at(20, 20), by="test", at=AT)
+    publish_cut(tables, at(20, 20))
+    with pytest.raises(NotPublishable, match=r"cannot go back from .* to .*: the realtime views do not reach"):
+        rollback(tables)
+    live = latest(tables)
+    assert live is not None
+    assert live.number == 3
+
+
+def test_nothing_goes_back_to_batch_views_that_are_gone(tables: Tables, writer: Writer) -> None:
+    live = latest(tables)
+    assert live is not None
+    gone = {"numbers_total": BatchView("f00d", (Part(7, 3, at(5, 5)),))}
+    publications.publish(tables, lambda parent: replace(live, views=gone))
+    publications.publish(tables, lambda parent: live)
+    with pytest.raises(NotReady, match="the batch views of publication 3 are no longer kept"):
+        rollback(tables, 3)
+
+
+def test_nothing_goes_back_to_what_upkeep_may_be_taking_out(tables: Tables, writer: Writer) -> None:
+    """It looked before the rollback and takes out after it: then the live publication would have lost its tail."""
+    publish_cut(tables, at(9, 9))
+    cuts_before = [each.cut(SOURCE) for each in publications.retained(publications.history(tables), keep=1, since=AT)]
+    with pytest.raises(NotReady, match="the batch views of publication 2 are no longer kept"):
+        rollback(tables, 2, keep=1)
+    writer.expire(cuts_before, at=AT)
+    assert answer(tables)[1] == at(9, 9)
+
+
+def test_a_release_that_begins_while_one_is_chosen_is_not_ready(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its batch views are still empty."""
+    states = Followed.states
+
+    def meanwhile(self: Followed, now: datetime) -> list[Publication]:
+        if standing.newest(tables, 2) is None:
+            applied(tables, 2, stage="applied")
+        return states(self, now)
+
+    monkeypatch.setattr(Followed, "states", meanwhile)
+    with pytest.raises(NotReady, match="no release is ready"):
+        promote(tables)
+    assert followed(tables) == [1, 2]
+
+
+def test_a_recompute_that_began_before_a_promotion_comes_too_late(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else upkeep would go by its cut, and take out what the publication needs that is on its way."""
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(7, 8), at(9, 9))
+    began = state_of(tables, 2)
+    assert began is not None
+    tileable, moved = publications._refuse_untileable, []
+
+    def meanwhile(tables: Tables, candidate: Publication) -> None:
+        tileable(tables, candidate)
+        with pytest.raises(NotPublishable, match="release 2 has another state by now"):
+            record(tables, "built", replace(began, cuts={SOURCE: at(7, 8)}), after=began)
+        moved.append(cut_of(tables, 2, SOURCE))
+
+    monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
+    assert promote(tables).cut(SOURCE) == at(5, 5)
+    assert moved == [at(5, 5)]
+
+
+def moved(tables: Tables) -> None:
+    state = state_of(tables, 2)
+    assert state is not None
+    record(tables, "built", replace(state, kind="recompute", cuts={SOURCE: at(7, 8)}), after=state)
+
+
+def retired(tables: Tables) -> None:
+    promotion.retire(tables, 2, by="test", at=AT)
+
+
+@pytest.mark.parametrize("becomes", [moved, retired])
+def test_upkeep_leaves_what_may_go_live_any_moment(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[Tables], None]
+) -> None:
+    """A recompute, or who retires it, may come between what a promotion says and its publication."""
+    applied(tables, 2)
+    other = claim(tables, 2)
+    commit_each(other, at(7, 8), at(9, 9))
+    tileable = publications._refuse_untileable
+
+    def needed() -> list[Position]:
+        states = Followed(tables, DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
+        return [state.cut(SOURCE) for state in states if state.release == 2]
+
+    def meanwhile(tables: Tables, candidate: Publication) -> None:
+        tileable(tables, candidate)
+        becomes(tables)
+        assert at(5, 5) in needed()
+        other.expire(needed(), at=AT)
+
+    monkeypatch.setattr(publications, "_refuse_untileable", meanwhile)
+    assert promote(tables).cut(SOURCE) == at(5, 5)
+    assert answer(tables) == (18, at(9, 9))
+
+
+def test_what_did_not_go_live_is_needed_until_the_next_publication(
+    tables: Tables, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can tell a promotion that takes long from one that was killed; from then on it comes too late."""
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(7, 8), at(9, 9))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publications, "_refuse_untileable", killed)
+        with pytest.raises(KeyboardInterrupt):
+            promote(tables)
+    retired(tables)
+
+    def needed() -> list[tuple[int, Position]]:
+        states = Followed(tables, DAYS).retained(AT, publications=1, since=AT + timedelta(days=1))
+        return [(state.release, state.cut(SOURCE)) for state in states]
+
+    assert needed() == [(1, at(5, 5)), (2, at(5, 5))]
+    publish_cut(tables, at(7, 8))
+    assert needed() == [(1, at(7, 8))]
+
+
+def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables, writer: Writer) -> None:
+    applied(tables, 2)
+    with pytest.raises(NotReady, match="release 1 is live"):
+        promotion.retire(tables, 1, by="test", at=AT)
+    with pytest.raises(NotReady, match="release 3 neither was live nor was applied"):
+        promotion.retire(tables, 3, by="test", at=AT)
+    promotion.retire(tables, 2, by="test", at=AT, why="worse")
+    assert followed(tables) == [1]
+    with pytest.raises(NotReady, match=r"release 2 is retired \(worse\); ready: none"):
+        promote(tables, 2)
+    with pytest.raises(NotReady, match="release 2 is retired already"):
+        promotion.retire(tables, 2, by="test", at=AT)
+    applied(tables, 3)
+    commit_each(claim(tables, 3), at(9, 9))
+    promote(tables)
+    promotion.retire(tables, 1, by="test", at=AT)
+    assert followed(tables) == [3]
+    with pytest.raises(NotReady, match="release 1 is no longer kept up"):
+        rollback(tables, 2)
+
+
+def test_a_release_that_failed_is_not_followed(tables: Tables, writer: Writer) -> None:
+    built = applied(tables, 2)
+    record(tables, "failed", replace(built.state, why="its code raises"))
+    assert followed(tables) == [1]
+    with pytest.raises(NotReady, match=r"release 2 is failed \(its code raises\)"):
+        promote(tables, 2)
+
+
+def test_a_release_that_was_live_is_kept_up_for_days(tables: Tables, writer: Writer) -> None:
+    applied(tables, 2)
+    commit_each(claim(tables, 2), at(9, 9))
+    promote(tables)
+    for days, expected in ((6.9, [2, 1]), (7.1, [2])):
+        assert followed(tables, AT + timedelta(days=days)) == expected
+    with pytest.raises(NotReady, match="release 1 is no longer kept up"):
+        rollback(tables, 2, when=AT + timedelta(days=8))
+
+
+def test_what_stands_is_retained(tables: Tables, writer: Writer) -> None:
+    def retained(*, publications: int) -> list[tuple[int, Position]]:
+        states = Followed(tables, DAYS).retained(AT, publications=publications, since=AT + timedelta(days=1))
+        return [(state.release, state.cut(SOURCE)) for state in states]
+
+    publish_cut(tables, at(9, 9))
+    applied(tables, 2, cut=at(5, 5))
+    assert retained(publications=1) == [(1, at(9, 9)), (2, at(5, 5))]
+    assert retained(publications=2) == [(1, at(5, 5)), (1, at(9, 9)), (2, at(5, 5))]
+
+
+def test_one_who_asks_again_sees_what_is_new(tables: Tables) -> None:
+    known = Followed(tables, DAYS)
+    assert known.states(AT) == []
+    first(tables)
+    commit_each(claim(tables), at(3, 3))
+    dice = random.Random(5)
+    for release in range(2, 9):
+        steps = dice.sample(("apply", "promote", "publish", "retire"), 4)
+        for step in steps:
+            live = latest(tables)
+            assert live is not None
+            if step == "apply":
+                applied(tables, release)
+            elif step == "promote" and promotion.ready(tables, days=DAYS, at=AT):
+                promote(tables, max_lag=99)
+            elif step == "publish":
+                publish_cut(tables, live.cut(SOURCE), release=live.release)
+            elif step == "retire" and (ready := promotion.ready(tables, days=DAYS, at=AT)):
+                promotion.retire(tables, min(ready), by="test", at=AT)
+            assert known.states(AT) == Followed(tables, DAYS).states(AT)
+
+
+def test_a_release_that_is_live_is_not_recorded_as_standing(tables: Tables, writer: Writer) -> None:
+    live = latest(tables)
+    assert live is not None
+    with pytest.raises(NotPublishable, match="release 1 is live by now"):
+        record(tables, "retired", live)
+    assert standing.records(tables) == []

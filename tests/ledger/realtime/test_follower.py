@@ -1,0 +1,144 @@
+"""Following a table reads every file once, and never takes a rewritten commit for a new one."""
+
+import pytest
+
+from ledger.cuts import reserve
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log.positions import LOG_START, Position
+from ledger.realtime import follower
+from ledger.realtime.commits import Commit
+from ledger.realtime.compaction import RECENT
+from ledger.realtime.follower import Follower
+from ledger.realtime.tiling import chain
+from tests.ledger.tiny import AT, SOURCE, added, at, claim, commit_each, decode, merge, partial
+
+
+def follow(tables: Tables) -> Follower:
+    return Follower(tables, 1, SOURCE)
+
+
+def ends(commits: tuple[Commit, ...], since: tuple[Commit, ...] = ()) -> list[Position]:
+    """Of the commits that are new to who has seen others; they go on where those end."""
+    new = added(commits, since)
+    assert new is not None
+    return [commit.end for commit in new]
+
+
+def test_no_table_is_no_commits(tables: Tables) -> None:
+    follower = follow(tables)
+    assert follower.poll() == ()
+    commit_each(claim(tables), at(1, 1))
+    assert ends(follower.poll()) == [at(1, 1)]
+
+
+def test_each_poll_gives_what_is_new_in_order(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    before = follower.poll()
+    assert ends(before) == [at(1, 1), at(2, 2)]
+    commit_each(writer, at(3, 2), at(3, 3))
+    assert ends(follower.poll(), before) == [at(3, 2), at(3, 3)]
+
+
+def test_no_file_is_read_twice(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, following = claim(tables), follow(tables)
+    real, read = follower.read_commit, []
+
+    def counted(handle: object, path: str) -> object:
+        read.append(path)
+        return real(handle, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(follower, "read_commit", counted)
+    for n in range(1, 6):
+        commit_each(writer, at(n, n))
+        following.poll()
+    assert len(read) == len(set(read)) == 6
+
+
+def test_without_news_the_commits_are_not_gone_through_again(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    first = follower.poll()
+    assert follower.poll() is first
+    commit_each(writer, at(3, 2))
+    assert follower.poll()[:-1] == first
+
+
+def test_a_compaction_adds_nothing(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, *(at(n, n) for n in range(1, 9)))
+    before = follower.poll()
+    assert writer.compact(merge, live=LOG_START, at=AT, fanout=4)
+    found = follower.poll()
+    assert ends(found, before) == []
+    assert len(found) < 9
+    assert decode([data for commit in found for data in commit.partials.values()]) == partial(LOG_START, at(8, 8))
+
+
+def test_a_compaction_over_old_and_new_has_a_reader_begin_again(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    before = follower.poll()
+    commit_each(writer, at(3, 3))
+    writer.compact(merge, live=LOG_START, at=AT, fanout=4)
+    found = follower.poll()
+    assert added(found, before) is None
+    assert chain(found, LOG_START).end == at(3, 3)
+
+
+def test_a_reader_that_lacks_only_recent_commits_never_begins_again(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    found: tuple[Commit, ...] = ()
+    for number in range(1, 40):
+        commit_each(writer, at(number, number))
+        if number % 2:
+            writer.compact(merge, live=LOG_START, at=AT, fanout=2, recent=RECENT)
+            before, found = found, follower.poll()
+            assert ends(found, before)[-1] == at(number, number)
+            assert chain(found, LOG_START).end == at(number, number)
+    assert len(found) < 10
+
+
+def test_expired_commits_leave_the_list(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1), at(2, 2))
+    before = follower.poll()
+    writer.expire([at(1, 1)], at=AT)
+    found = follower.poll()
+    assert ends(found, before) == []
+    assert [commit.end for commit in found if not commit.mark] == [at(2, 2)]
+
+
+def test_a_mark_is_not_new(tables: Tables) -> None:
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1))
+    before = follower.poll()
+    reserve(tables, 1, SOURCE, at(1, 1), by="test", at=AT)
+    assert ends(follower.poll(), before) == []
+
+
+def test_a_reader_who_was_away_while_the_log_was_cleaned_up_comes_back(tables: Tables) -> None:
+    """Its handle's next log entries are gone: it opens the table anew and still reads only what is new."""
+    writer, follower = claim(tables), follow(tables)
+    commit_each(writer, at(1, 1))
+    before = follower.poll()
+    commit_each(writer, at(2, 2), at(3, 3))
+    handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
+    assert handle is not None
+    handle.create_checkpoint()
+    places = delta_tables.file_system(handle)
+    for version in range(handle.version()):
+        places.delete_file(f"_delta_log/{version:020}.json")
+    commit_each(writer, at(4, 4))
+    assert ends(follower.poll(), before) == [at(2, 2), at(3, 3), at(4, 4)]
+
+
+def test_a_file_that_is_gone_for_good_is_said(tables: Tables) -> None:
+    commit_each(claim(tables), at(1, 1))
+    handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
+    assert handle is not None
+    for path in delta_tables.files(handle):
+        delta_tables.file_system(handle).delete_file(path)
+    with pytest.raises(delta_tables.Vanished, match=r"cannot read table .*realtime/1/numbers.*is gone"):
+        follow(tables).poll()
