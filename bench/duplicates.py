@@ -23,9 +23,9 @@ from bench.peak import peak
 from ledger.delta.location import Place
 from speed.dedup_window import Horizon
 from speed.identities import KEY, KEY_WIDTH, Identities
-from views import project
-from views.source import events_schema
-from views.wire import to_ipc
+from views.arrow.ipc import to_ipc
+from views.project import project
+from views.source.source import events_schema
 
 MILLION: Final = 1_000_000
 _PIECE: Final = 10_000

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from views.decode.file import Layout, layout
-from views.source import Source
+from views.source.source import Source
 
 _MOST_BYTES: Final = 500_000
 """How long a value of several lines is: a broker takes a megabyte unless it is told otherwise."""

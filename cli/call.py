@@ -17,9 +17,9 @@ from infra import settings as settings_of_project
 from infra.folders import EXAMPLES
 from infra.revision import revision
 from infra.settings import Settings
-from views import project as definitions_of_project
 from views.errors import TandemError
-from views.project import Project
+from views.project import project as definitions_of_project
+from views.project.project import Project
 
 DEFAULT_PROJECT = EXAMPLES / "web"
 UNHEALTHY = 3

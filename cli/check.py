@@ -9,19 +9,19 @@ from cli.call import Call, Output
 from cli.published import published
 from infra.settings import effective
 from ledger.delta.addresses import Tables
-from views.decoder import decoder_name
 from views.errors import TandemError
-from views.event import event_fields
-from views.evolution import refuse_breaks
 from views.exactness import of_measures
-from views.fingerprint import fingerprint
-from views.key import spread
+from views.fingerprint.fingerprint import fingerprint
+from views.fingerprint.schema_evolution import refuse_breaks
 from views.measures import CustomMeasure
 from views.measures.filtered import Filtered
-from views.only import only_name
-from views.prepare import prepared_schema
-from views.project import Project
-from views.source import Prepare, Source, position_schema
+from views.project.partition_key import spread
+from views.project.project import Project
+from views.source.decoder import decoder_name
+from views.source.event import event_fields
+from views.source.prepare import prepared_schema
+from views.source.record_filter import only_name
+from views.source.source import Prepare, Source, position_schema
 from views.view import BoundMeasure, View, bind, described
 
 
@@ -171,7 +171,7 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
     And by source that prepares, the events that it does not look at by themselves.
     """
     try:
-        from views.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
+        from views.verify.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise

@@ -25,16 +25,16 @@ from ledger.publish.publications import Publication
 from serving.batch_states import HELD_BYTES
 from serving.reader import Reader
 from serving.snapshot import Tail, provenance_of
-from views.decoder import decoder_name
+from views.arrow.ipc import from_ipc
 from views.errors import TandemError, listed
 from views.exactness import Exactness
-from views.fingerprint import decoder_fingerprint, fingerprint
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.kernel.deduplicate import identity_columns
 from views.measures.filtered import Filtered
 from views.measures.table import facts_of, said, size
-from views.project import Project
-from views.unique import identity_columns
+from views.project.project import Project
+from views.source.decoder import decoder_name
 from views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
-from views.wire import from_ipc
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from infra import broker, kafka
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from views.errors import TandemError
-from views.key import record_keys
-from views.source import Source
+from views.project.partition_key import record_keys
+from views.source.source import Source
 
 _SHOWN_EVERY = 1000
 

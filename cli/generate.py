@@ -30,9 +30,9 @@ from cli.signals import stopping
 from cli.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from infra import broker, folders, kafka
 from ledger.log.positions import Position
-from views import python_code
 from views.errors import TandemError, listed, said_by
-from views.rows import utc_text
+from views.kernel.rows import utc_text
+from views.project import python_code
 
 FILE = "generator.py"
 

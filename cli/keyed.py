@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from views.key import record_keys
-from views.source import Source
+from views.project.partition_key import record_keys
+from views.source.source import Source
 
 PIECE: Final = 1000
 """How many keys are computed at once, because a few cost as much as these."""

@@ -13,10 +13,10 @@ from ledger.publish import publications, releases
 from ledger.publish.completeness import accepted_gaps, shorter_histories
 from ledger.publish.publications import Publication
 from serving.drift import since_published
-from views.changes import Change, Changes, SourceChanges, ViewChanges
 from views.counted import counted
-from views.evolution import refuse_breaks
-from views.project import Project, load_files
+from views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
+from views.fingerprint.schema_evolution import refuse_breaks
+from views.project.project import Project, load_files
 
 CHANGES: Final = 3
 """The exit code that says that there are some."""

@@ -4,9 +4,9 @@ from cli.call import Call
 from ledger.delta.addresses import Tables
 from ledger.publish import publications, releases
 from views.errors import TandemError, listed
-from views.only import ByHeader
-from views.project import Project, load_files
-from views.source import Source
+from views.project.project import Project, load_files
+from views.source.record_filter import ByHeader
+from views.source.source import Source
 
 
 def definitions(call: Call, tables: Tables) -> Project:

@@ -14,8 +14,8 @@ from ledger.log import archive
 from ledger.publish import publications, releases
 from serving.quarantine import rejects
 from views.errors import TandemError, listed
-from views.fingerprint import decoder_fingerprint
-from views.rows import utc_text
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.rows import utc_text
 
 _RETRIED: Final = 100
 _MOST: Final = 1000

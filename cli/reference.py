@@ -12,8 +12,8 @@ from cli.call import Call
 from cli.commands import COMMANDS
 from serving.spark import dataframe
 from serving.spark_frames import Frames, session, snapshot
-from views.every_cut import at_every_cut, checked_answer
 from views.testing import answer, events_table, rejected
+from views.verify.every_cut import at_every_cut, checked_answer
 
 _OF_SPARK: Final = (snapshot, session, Frames, dataframe)
 _OF_TESTS: Final = (answer, at_every_cut, checked_answer, events_table, rejected)

@@ -15,11 +15,11 @@ from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import open_table
 from ledger.delta.location import Place
 from ledger.delta.stored_file import opened
-from views.event import event_schema
-from views.kernel import decode
-from views.ranges import Partition
-from views.rows import written
-from views.source import Source, record_columns
+from views.kernel.kernel import decode
+from views.kernel.rows import written
+from views.source.event import event_schema
+from views.source.offset_ranges import Partition
+from views.source.source import Source, record_columns
 
 _PIECE: Final = 100
 _EVENTS: Final = 3

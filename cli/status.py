@@ -28,8 +28,8 @@ from serving.standing import Archived, archived, standing
 from serving.unarchived import unarchived
 from speed import progress
 from views.counted import counted
-from views.rows import utc_text
-from views.source import Source
+from views.kernel.rows import utc_text
+from views.source.source import Source
 from views.view import View
 
 _MOMENT_S: Final = 2

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from cli.bundles import Bundles, Value
 from ledger.log.counts import add
-from views.decode.unlogged import as_records
-from views.kernel import Partial, decode, merge, partial, prepare, unique
-from views.only import ByHeader
-from views.ranges import Ranges
-from views.source import REJECTS_SCHEMA
-from views.unique import identity_columns
+from views.decode.sample_records import as_records
+from views.kernel.deduplicate import identity_columns
+from views.kernel.kernel import Partial, decode, merge, partial, prepare, unique
+from views.source.offset_ranges import Ranges
+from views.source.record_filter import ByHeader
+from views.source.source import REJECTS_SCHEMA
+from views.source.watermark import maxima_of, newest, watermark
 from views.view import View
-from views.watermark import maxima_of, newest, watermark
 
 TOPIC = "file"
 SHOWN_REJECTS = 20

@@ -13,8 +13,8 @@ from cli.listing import cell, listing
 from cli.trial import SHOWN_REJECTS, Trial, trial
 from views.errors import TandemError, listed
 from views.exactness import Exactness, of_measures
-from views.kernel import present
-from views.rows import to_rows
+from views.kernel.kernel import present
+from views.kernel.rows import to_rows
 
 
 def run(

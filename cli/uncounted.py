@@ -19,7 +19,7 @@ from serving.snapshot import Snapshot
 from serving.until_counted import uncounted, until_counted
 from views.counted import counted
 from views.errors import TandemError
-from views.source import Source
+from views.source.source import Source
 
 PATIENCE_S = 1.0
 """Seconds that a command waits, beyond its answer, for a broker to tell where the log ends."""

@@ -13,7 +13,7 @@ from cli.supervising import Supervised
 from infra import airflow, broker, broker_login, kafka, private, processes
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
-from views.source import APPEND_TIME, Source
+from views.source.source import APPEND_TIME, Source
 
 
 def run(

@@ -27,11 +27,11 @@ from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from speed import replay
 from speed.replay import Replayed
-from views import project
 from views.counted import counted
 from views.errors import TandemError, listed
-from views.project import Project
-from views.source import Source
+from views.project import project
+from views.project.project import Project
+from views.source.source import Source
 from views.view import View
 
 _REPLAYED: Final = "replayed"

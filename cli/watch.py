@@ -16,7 +16,7 @@ from ledger.delta.addresses import Tables
 from serving.changes import Changes
 from serving.connection import EVERY_S, Connection
 from serving.memory.store import Store
-from views.rows import written
+from views.kernel.rows import written
 
 
 def run(

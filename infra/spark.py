@@ -29,7 +29,7 @@ from infra.settings import Settings
 from infra.spark_failures import SPARK_ERRORS, java_ended, sentence
 from infra.spark_launch import launch
 from views.errors import TandemError
-from views.ranges import Offsets
+from views.source.offset_ranges import Offsets
 
 # What a worker on another machine needs of this checkout to run a task.
 SHIPPED = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")

@@ -10,7 +10,7 @@ from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position, upper
 from ledger.realtime.commit_files import spans_of
-from views.ranges import Interval, Offsets, Partition, Ranges
+from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 
 
 def first_offsets(

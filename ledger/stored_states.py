@@ -9,10 +9,10 @@ import pyarrow as pa
 from ledger.delta.location import Place
 from ledger.delta.stored_file import opened
 from ledger.publish.batch_parts import Part, still_live
-from views import engine
+from views.arrow.ipc import to_ipc
+from views.sql import engine
 from views.view import View, state_schema
 from views.windows import WINDOW_COLUMNS
-from views.wire import to_ipc
 
 _TABLE: Final = "states"
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ledger.publish.releases import Release
-from views.project import Project, load_files
+from views.project.project import Project, load_files
 
 
 class Definitions(Protocol):

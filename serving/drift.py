@@ -6,9 +6,9 @@ from typing import Any
 from ledger.delta.addresses import Tables
 from ledger.publish import releases
 from ledger.publish.publications import Publication
-from views.changes import Changes, Fingerprints, Status, compare
 from views.errors import DefinitionError, TandemError
-from views.project import Project, load_files
+from views.fingerprint.definition_diff import Changes, Fingerprints, Status, compare
+from views.project.project import Project, load_files
 
 
 @dataclass(frozen=True)

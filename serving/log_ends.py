@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from infra import broker, kafka
 from infra.settings import Settings
 from ledger.log.positions import Position, distance
-from views.source import Source
+from views.source.source import Source
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from serving.digits import narrowed
 from serving.provenance import Provenance
 from serving.touched import TOUCHED, any_touched, marked
 from views.errors import TandemError
-from views.rows import to_rows
+from views.kernel.rows import to_rows
 from views.view import View, answer_schema
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ledger.log.gaps import Gap
 from ledger.log.positions import Position
 from views.exactness import Exactness
-from views.rows import time_text
+from views.kernel.rows import time_text
 
 Layer = Literal["batch", "speed", "merged"]
 """What is counted: the log below the cut, the log from the cut on, or both."""
@@ -21,7 +21,7 @@ class Provenance:
     `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
     time of the newest event counted, None without events. `watermark` is how far event time has come there, in microseconds
     since 1970, and `after_final` how many of the view's events came into windows that answers had labelled final before,
-    whatever was selected. `ahead` counts the source's events that were ahead of their records' timestamps (views.ahead).
+    whatever was selected. `ahead` counts the source's events that were ahead of their records' timestamps (views.source.ahead).
     `rejected` counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the
     offsets in the counted range that the log lost, `accepted` names the gaps that the publication was built in spite of.
     `exactness` says what is exact, and why if not.

@@ -13,7 +13,7 @@ from ledger.delta.delta_tables import open_table
 from ledger.delta.location import Place
 from ledger.delta.stored_file import opened
 from serving.selection import BadSelection
-from views.source import REJECTS_SCHEMA
+from views.source.source import REJECTS_SCHEMA
 
 _ORDER: Final = [("timestamp", "descending"), ("topic_id", "ascending"), ("partition", "ascending"), ("offset", "descending")]
 _HELD: Final = 4

@@ -27,11 +27,11 @@ from serving.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.snapshot import Snapshot, Tail, provenance_of
 from serving.tail_states import states_of
 from serving.touched import split, with_touched
-from views.elsewhere import meaning_of
+from views.document.described import meaning_of
 from views.errors import DefinitionError, TandemError, listed
-from views.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
-from views.project import Project
-from views.rows import ordered
+from views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
+from views.kernel.rows import ordered
+from views.project.project import Project
 from views.view import View, state_schema
 
 

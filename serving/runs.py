@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ledger.log.positions import Position
 from ledger.realtime.commits import Commit
-from views.kernel import Partial, merge
+from views.kernel.kernel import Partial, merge
 from views.view import View
 
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views import python_values
+from views.arrow import python_values
+from views.arrow.python_values import exact_decimal
 from views.errors import TandemError, listed
-from views.event import TIMESTAMP
-from views.python_values import exact_decimal
+from views.source.event import TIMESTAMP
 from views.view import View, bind, state_schema
 from views.windows import WINDOW_COLUMNS
 

@@ -14,9 +14,9 @@ from ledger.realtime.tiling import boundary, chain
 from serving.provenance import Layer, Provenance
 from views import exactness
 from views.exactness import Exactness, Reason
-from views.expressions import REASONS
+from views.source.watermark import later
+from views.sql.expressions import REASONS
 from views.view import View, bind
-from views.watermark import later
 
 
 @dataclass(frozen=True)

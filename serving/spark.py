@@ -25,10 +25,11 @@ from serving.outcome import ReadFailed
 from serving.provenance import Layer
 from serving.reader import refusal
 from serving.snapshot import Snapshot
-from views import kernel, project
+from views.arrow.ipc import from_ipc
 from views.errors import TandemError
+from views.kernel import kernel
+from views.project import project
 from views.view import View, answer_schema, shared_columns
-from views.wire import from_ipc
 
 _BUCKET_ROWS: Final = 1 << 18
 """States that one task merges, about."""

@@ -36,8 +36,8 @@ from serving.snapshot import provenance_of
 from serving.spark import frame_of, schema_of
 from views.errors import TandemError, listed
 from views.exactness import Exactness
-from views.fingerprint import decoder_fingerprint
-from views.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.source.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
 _EVENT_PLACE: Final = ("_topic_id", "_partition", "_offset")
 _REJECT_PLACE: Final = ("topic_id", "partition", "offset")

@@ -5,8 +5,8 @@ import pyarrow as pa
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import unreadable
 from ledger.realtime.commits import Commit
+from views.arrow.ipc import from_ipc
 from views.view import View
-from views.wire import from_ipc
 
 
 def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views import arrays, engine
-from views.engine import quoted
+from views.arrow import arrays
 from views.exactness import MARK, Name
+from views.sql import engine
+from views.sql.engine import quoted
 from views.view import View, bind
 from views.windows.placement import WINDOW_COLUMNS
 

@@ -14,8 +14,8 @@ from ledger.log import archive
 from ledger.log.retention import Retention, UntilLoss, Waiting, until_loss
 from ledger.publish.standing import Followed
 from views.instant import instant
-from views.ranges import Partition
-from views.source import Source
+from views.source.offset_ranges import Partition
+from views.source.source import Source
 
 # So many records tell how large the others are.
 _SAMPLE = 20

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from infra import kafka
 from speed.follow import Surroundings
 from speed.progress import Waiting
-from views.source import Source
+from views.source.source import Source
 
 _T = TypeVar("_T")
 

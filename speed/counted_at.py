@@ -15,7 +15,7 @@ from ledger.publish.releases import Release
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import in_order
 from ledger.realtime.follower import Follower
-from views.ranges import Offsets
+from views.source.offset_ranges import Offsets
 
 _ASKED: Final = timedelta(minutes=1)
 """How long before its run is recorded the archive may have asked for the log's end."""

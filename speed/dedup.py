@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from speed.dedup_window import Horizon
 from speed.identities import IDENTITY, Drops, Identities, Keys, joined, values
-from views.log_order import log_order, places
+from views.source.log_order import log_order, places
 
 
 @dataclass(frozen=True)

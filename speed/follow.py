@@ -34,9 +34,9 @@ from speed.restore import seen
 from speed.start_position import Beginning, beginning, steps
 from speed.task import Task
 from views.errors import TandemError
-from views.source import Source
+from views.source.source import Source
+from views.source.watermark import later, newest
 from views.view import View
-from views.watermark import later, newest
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.engine import query, quoted
-from views.event import TIMESTAMP
-from views.log_order import Places, log_order, places
-from views.ranges import Partition
-from views.source import INDEX, Source
-from views.unique import content_columns, identity_columns
+from views.kernel.deduplicate import content_columns, identity_columns
+from views.source.event import TIMESTAMP
+from views.source.log_order import Places, log_order, places
+from views.source.offset_ranges import Partition
+from views.source.source import INDEX, Source
+from views.sql.engine import query, quoted
 
 Keys = npt.NDArray[np.bytes_]
 Times = npt.NDArray[np.int64]
 Drops = dict[Partition, Places]
-"""Where copies are by partition: `views.log_order.places`."""
+"""Where copies are by partition: `views.source.log_order.places`."""
 
 IDENTITY_WIDTH: Final = 16
 KEY_WIDTH: Final = 24

@@ -33,7 +33,7 @@ from speed.listener import listen
 from speed.log_summary import Telling
 from speed.progress import Recorder
 from speed.source_thread import Worker
-from views.project import Project
+from views.project.project import Project
 
 _ENDED = "the speed layer has ended; what was committed stays, and another run goes on from there"
 _LOOK_S = 0.2

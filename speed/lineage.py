@@ -9,9 +9,9 @@ from ledger.delta import delta_tables
 from ledger.log import archive
 from ledger.log.positions import ranges
 from ledger.realtime.commit_files import SCHEMA
-from views.event import event_schema
-from views.lineage import lineage
-from views.ranges import Ranges
+from views.project.column_lineage import lineage
+from views.source.event import event_schema
+from views.source.offset_ranges import Ranges
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

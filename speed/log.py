@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from infra import kafka
 from ledger.log.fetch_checks import refuse_changed_log
 from ledger.log.positions import Position
-from views.ranges import Offsets, Partition
+from views.source.offset_ranges import Offsets, Partition
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from ledger.publish.releases import Release
 from ledger.publish.standing import Followed, cut_of
 from ledger.realtime.compaction import RECENT, Merge
 from ledger.realtime_writer import Writer
-from views.kernel import merge_states
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import merge_states
 from views.view import View
-from views.wire import from_ipc, to_ipc
 
 
 def tend(

@@ -12,13 +12,13 @@ from speed.dedup import copies
 from speed.dedup_window import Horizon
 from speed.identities import Identities
 from speed.task import SCHEMA, Share, Task, fold, partial_of, shares
+from views.arrow.ipc import from_ipc, to_ipc
 from views.errors import TandemError
 from views.instant import instant
-from views.kernel import merge
-from views.ranges import Ranges
+from views.kernel.kernel import merge
+from views.source.offset_ranges import Ranges
+from views.source.watermark import Maxima, newest
 from views.view import View
-from views.watermark import Maxima, newest
-from views.wire import from_ipc, to_ipc
 
 
 class Torn(TandemError):

@@ -14,8 +14,8 @@ from ledger.log.positions import Position, upper
 from speed import records
 from speed.log import Log
 from speed.realtime_writer import Tail
-from views.ranges import Offsets
-from views.source import Source
+from views.source.offset_ranges import Offsets
+from views.source.source import Source
 
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.

@@ -16,10 +16,10 @@ from speed.log_ends import End, LogEnds
 from speed.micro_batch import fold_records
 from speed.task import Task
 from speed.times import microseconds, time_of
-from views.ranges import Offsets
-from views.source import Source
+from views.source.offset_ranges import Offsets
+from views.source.source import Source
+from views.source.watermark import Maxima, later, newest, watermark
 from views.view import View
-from views.watermark import Maxima, later, newest, watermark
 
 
 @dataclass

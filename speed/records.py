@@ -11,8 +11,8 @@ from infra.kafka import Topic
 from infra.spark import topic_ids, topic_offsets
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from views.ranges import Offsets, Ranges
-from views.source import RECORDS_SCHEMA, Source, record_columns
+from views.source.offset_ranges import Offsets, Ranges
+from views.source.source import RECORDS_SCHEMA, Source, record_columns
 
 
 def of_kafka(records: DataFrame, topics: Sequence[Topic], source: Source) -> DataFrame:

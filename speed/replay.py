@@ -19,7 +19,7 @@ from speed.counted_at import Stretch, counted, divided, together
 from speed.realtime_writer import Tail
 from speed.restore import unseen
 from speed.task import Task
-from views.source import Source
+from views.source.source import Source
 from views.view import View
 
 

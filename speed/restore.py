@@ -20,9 +20,9 @@ from speed.identity_runs import Numbers
 from speed.start_position import Beginning
 from speed.task import SCHEMA, Task, identify
 from speed.times import MICROSECOND, microseconds
-from views.ranges import EMPTY, Offsets
-from views.source import Source
-from views.wire import from_ipc
+from views.arrow.ipc import from_ipc
+from views.source.offset_ranges import EMPTY, Offsets
+from views.source.source import Source
 
 _AT_ONCE: Final = 1_000_000
 """Offsets whose identities are loaded at once."""

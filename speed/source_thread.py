@@ -11,7 +11,7 @@ from ledger.publish.releases import Release
 from speed.broker_wait import Wait
 from speed.follow import Follow, Surroundings, follow
 from speed.lineage import following
-from views.project import load_files
+from views.project.project import load_files
 
 _LOOK_S: Final = 0.2
 _POOL: Final = "spark.scheduler.pool"

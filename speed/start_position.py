@@ -12,8 +12,8 @@ from ledger.log.positions import Position, upper
 from ledger.losses import first_offsets
 from speed.log import Log
 from views.errors import TandemError
-from views.ranges import Offsets, Partition
-from views.source import Source
+from views.source.offset_ranges import Offsets, Partition
+from views.source.source import Source
 
 
 class Gap(TandemError):

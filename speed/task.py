@@ -13,14 +13,14 @@ import msgspec
 import pyarrow as pa
 
 from speed.identities import Drops, identities, without
-from views.kernel import Partial, after_final, ahead, decode, late, partial, prepare, unique
-from views.log_order import further
-from views.project import load_files
-from views.ranges import EMPTY, Partition
-from views.source import Source
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare, unique
+from views.project.project import load_files
+from views.source.log_order import further
+from views.source.offset_ranges import EMPTY, Partition
+from views.source.source import Source
+from views.source.watermark import Maxima, Newest, event_times, maxima_of, newest_append
 from views.view import View
-from views.watermark import Maxima, Newest, event_times, maxima_of, newest_append
-from views.wire import from_ipc, to_ipc
 
 SCHEMA: Final = "share binary"
 """What a task's rows are to Spark: one `Share` each."""

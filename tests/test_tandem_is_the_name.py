@@ -14,9 +14,9 @@ import views
 from infra.folders import EXAMPLES, ROOT
 from tests.stack import PYTHONPATH, environ
 from views.errors import TandemError
-from views.fingerprint import decoder_fingerprint, fingerprint
-from views.modules import PLATFORM
-from views.project import Project, load, load_files
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.project.isolated_import import PLATFORM
+from views.project.project import Project, load, load_files
 
 # A decoder whose code is part of its fingerprint, with an import inside it.
 OWN = b"""

@@ -3,10 +3,9 @@
 Exported here is what a project's definitions are written with; the platform imports the modules themselves.
 """
 
-from views.decode.avro import avro
-from views.decode.csv import csv
-from views.decode.protobuf import protobuf
-from views.event import Event, Scale, Unit
+from views.decode.formats.avro import avro
+from views.decode.formats.csv import csv
+from views.decode.formats.protobuf import protobuf
 from views.measures import (
     CustomMeasure,
     all_true,
@@ -38,9 +37,10 @@ from views.measures import (
     total,
     variance,
 )
-from views.only import by_field, by_header
-from views.source import Source
-from views.version import Version
+from views.source.event import Event, Scale, Unit
+from views.source.record_filter import by_field, by_header
+from views.source.schema_version import Version
+from views.source.source import Source
 from views.view import View
 from views.windows import all_time, calendar, delta, every_events, hopping, last_events, punctuation, session, tumbling
 

@@ -18,8 +18,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
+from views.kernel.rows import utc_text
 from views.measures.measure import Approximation
-from views.rows import utc_text
 from views.view import View, bind
 
 Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]

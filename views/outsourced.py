@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views import arrays, engine
-from views.engine import quoted
+from views.arrow import arrays
 from views.measures.filtered import Filtered
 from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.source import Source
-from views.values import Kind, ValueType
+from views.source.source import Source
+from views.source.value_types import Kind, ValueType
+from views.sql import engine
+from views.sql.engine import quoted
 from views.view import View, bind
 from views.windows.placement import COMPLETE, Placement, Step
 

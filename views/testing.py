@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.decode.columns import column
+from views.arrow.python_values import array
+from views.decode.fields.columns import column
 from views.decode.idempotency import own_place
-from views.event import Event, event_fields
-from views.kernel import merge, partial, prepare, present, unique
-from views.partial import Partial
-from views.python_values import array
-from views.ranges import EMPTY
-from views.rows import to_rows
-from views.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
+from views.kernel.kernel import merge, partial, prepare, present, unique
+from views.kernel.partial import Partial
+from views.kernel.rows import to_rows
+from views.source.event import Event, event_fields
+from views.source.offset_ranges import EMPTY
+from views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
+from views.source.watermark import maxima_of, watermark
 from views.view import View
-from views.watermark import maxima_of, watermark
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.engine import quoted
 from views.errors import DefinitionError, listed
-from views.event import TIMESTAMP, event_fields, is_label
-from views.expressions import Expression, bind_expression
-from views.log_order import GENERATION, place_sql
 from views.measures.custom import CustomMeasure, told
 from views.measures.derived import Derived, bind_derived
 from views.measures.filtered import Filtered
 from views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Aggregate, Approximation, Measure, State
-from views.prepare import prepared_schema
-from views.source import Source
+from views.source.event import TIMESTAMP, event_fields, is_label
+from views.source.log_order import GENERATION, place_sql
+from views.source.prepare import prepared_schema
+from views.source.source import Source
+from views.sql.engine import quoted
+from views.sql.expressions import Expression, bind_expression
 from views.windows import AllTime, Placement, Window
 from views.windows.placement import COMPLETE, WINDOW_STATE
 

@@ -30,11 +30,11 @@ from ledger.log.positions import LOG_START, Position, ranges, upper
 from ledger.publish import first_publication, releases
 from ledger.publish.releases import Release
 from ledger.publish.standing import Followed
-from views import project
 from views.errors import TandemError
-from views.project import Project
-from views.ranges import Offsets, Ranges
-from views.source import REJECTS_SCHEMA, Source, events_schema
+from views.project import project
+from views.project.project import Project
+from views.source.offset_ranges import Offsets, Ranges
+from views.source.source import REJECTS_SCHEMA, Source, events_schema
 
 APPEND_TIME: Final = "_append_time"
 

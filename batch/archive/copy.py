@@ -18,8 +18,8 @@ from infra.spark_failures import SPARK_ERRORS, sentence
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from ledger.log import archive
-from views.ranges import Interval, Offsets, Partition, Ranges
-from views.source import RECORDS_SCHEMA
+from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 _RECORDS_PER_FILE: Final = 1_000_000
 # A reader takes a row group whole: this bounds what it takes, also where records are large.

@@ -19,9 +19,10 @@ from batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
 from ledger.delta.location import Place
-from views import kernel, project
-from views.log_order import further
-from views.source import REJECTS_SCHEMA, events_schema, record_columns
+from views.kernel import kernel
+from views.project import project
+from views.source.log_order import further
+from views.source.source import REJECTS_SCHEMA, events_schema, record_columns
 
 _APPEND_TIME: Final = "_append_time"
 

@@ -13,9 +13,9 @@ from ledger.delta import delta_tables
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish.releases import Release
-from views.event import event_schema
-from views.ranges import Ranges
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
+from views.source.event import event_schema
+from views.source.offset_ranges import Ranges
+from views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, Source, events_schema
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

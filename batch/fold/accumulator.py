@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from views import kernel
-from views.kernel import Partial
+from views.kernel import kernel
+from views.kernel.kernel import Partial
 from views.view import View
 
 _MERGE_ROWS: Final = 1 << 18  # States waiting to be merged: fewer merges cost less, more of them hold more memory.

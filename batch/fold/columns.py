@@ -1,7 +1,7 @@
 """Which columns of the events a view looks at: the others are not read from the files."""
 
-from views.log_order import GENERATION
-from views.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
+from views.source.log_order import GENERATION
+from views.source.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
 from views.view import View, bind
 
 

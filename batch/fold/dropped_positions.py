@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from batch.runtime.file_ranges import EVENTS
 from batch.runtime.scan import within
 from ledger.delta.location import Place
-from views.log_order import Places, places
-from views.ranges import Partition, Ranges
+from views.source.log_order import Places, places
+from views.source.offset_ranges import Partition, Ranges
 
 
 @dataclass(frozen=True)
 class Drops:
-    """What to drop by partition: `views.log_order.places`, sorted."""
+    """What to drop by partition: `views.source.log_order.places`, sorted."""
 
     places: Mapping[Partition, Places] = field(default_factory=dict, hash=False)
 

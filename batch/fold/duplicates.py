@@ -32,11 +32,13 @@ from batch.runtime.parquet_writer import TableFile
 from batch.runtime.scan import scan, within
 from batch.runtime.splits import Slice
 from ledger.delta.location import Place
-from views import engine, kernel, project
-from views.ranges import Ranges
-from views.source import Source, events_schema, position_columns
-from views.unique import contents, identity_columns
-from views.wire import from_ipc, to_ipc
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel import kernel
+from views.kernel.deduplicate import contents, identity_columns
+from views.project import project
+from views.source.offset_ranges import Ranges
+from views.source.source import Source, events_schema, position_columns
+from views.sql import engine
 
 Hashes = npt.NDArray[np.uint64]
 Piece = TypeVar("Piece", bound=Sized)

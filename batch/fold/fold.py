@@ -28,19 +28,20 @@ from ledger.delta.location import Place
 from ledger.delta.stored_file import opened
 from ledger.publish.batch_parts import Part, Windows, starting_within
 from ledger.stored_states import by_bucket, stored
-from views import kernel, project
-from views.additive import Apart, joined, with_measures
-from views.ahead import not_ahead
-from views.compare import MeasureDifference, compare
-from views.event import TIMESTAMP
-from views.kernel import Partial
-from views.log_order import further
-from views.ranges import EMPTY, Partition, Ranges
-from views.source import Source, position_columns
+from views.arrow.ipc import from_ipc
+from views.fingerprint.additive import Apart, joined, with_measures
+from views.kernel import kernel
+from views.kernel.kernel import Partial
+from views.project import project
+from views.source.ahead import not_ahead
+from views.source.event import TIMESTAMP
+from views.source.log_order import further
+from views.source.offset_ranges import EMPTY, Partition, Ranges
+from views.source.source import Source, position_columns
+from views.source.watermark import Maxima, Newest, maxima_of, newest, newest_append
+from views.verify.compare import MeasureDifference, compare
 from views.view import View, shared_columns, state_schema
-from views.watermark import Maxima, Newest, maxima_of, newest, newest_append
 from views.windows import WINDOW_COLUMNS
-from views.wire import from_ipc
 
 VERSION: Final = "batch_version"
 

@@ -16,7 +16,7 @@ from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from ledger.log.positions import Position
 from views.errors import TandemError
-from views.ranges import Partition, Ranges
+from views.source.offset_ranges import Partition, Ranges
 
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
 

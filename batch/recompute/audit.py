@@ -7,9 +7,9 @@ from batch.fold.columns import sees_positions
 from batch.recompute.served_state import Served
 from ledger.log.counts import Counts
 from ledger.publish.audits import Audit, Figures, Obstacle
-from views.cause import cause
-from views.compare import Example, MeasureDifference, tolerance
 from views.errors import TandemError
+from views.verify.cause import cause
+from views.verify.compare import Example, MeasureDifference, tolerance
 from views.view import View
 
 

@@ -28,9 +28,9 @@ from ledger.publish.batch_parts import Part
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.publish.repaired import repaired
-from views.additive import same_events
-from views.project import Project
-from views.source import Source
+from views.fingerprint.additive import same_events
+from views.project.project import Project
+from views.source.source import Source
 from views.view import state_schema
 from views.windows import WINDOW_COLUMNS
 
@@ -180,7 +180,7 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
 
 
 def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:
-    """Whether the new measures of a view count the events that the others do (views.additive)."""
+    """Whether the new measures of a view count the events that the others do (views.fingerprint.additive)."""
     same = same_events(step.gained[name].rejected, views.rejected[name])
     return same and views.counts.events == work.base.counts[step.source].events and name not in views.unlike
 

@@ -11,8 +11,8 @@ from ledger.publish.batch_parts import Part
 from ledger.publish.labels import Labels, labels_below
 from ledger.publish.publications import Publication
 from ledger.publish.repaired import repaired
-from views.watermark import Maxima
-from views.watermark import newest as united
+from views.source.watermark import Maxima
+from views.source.watermark import newest as united
 
 
 def candidate(work: Work, built: Sequence[Built], base: Publication) -> Publication:

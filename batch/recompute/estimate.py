@@ -13,7 +13,7 @@ from ledger.publish import rates
 from ledger.publish.batch_parts import Windows
 from ledger.publish.rates import Estimate, Rate
 from views.counted import counted
-from views.source import Source
+from views.source.source import Source
 
 RAW: Final = "raw"
 """The kind of runs that read the archive itself."""

@@ -12,8 +12,8 @@ from ledger.log.positions import ranges
 from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
 from ledger.publish.releases import Release
-from views.lineage import lineage
-from views.source import RECORDS_SCHEMA, Source, events_schema
+from views.project.column_lineage import lineage
+from views.source.source import RECORDS_SCHEMA, Source, events_schema
 from views.view import View, state_schema
 
 if TYPE_CHECKING:

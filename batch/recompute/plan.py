@@ -8,7 +8,7 @@ from ledger.log.positions import LOG_START, Position, distance
 from ledger.publish.batch_parts import BatchView, Part, Windows
 from ledger.publish.publications import Publication
 from views.errors import TandemError, listed
-from views.project import Project
+from views.project.project import Project
 from views.view import View, bind
 
 Mode = Literal["auto", "incremental", "full"]

@@ -27,14 +27,14 @@ from ledger.publish.batch_parts import BatchView, Part, Windows, files_of
 from ledger.publish.releases import Release
 from ledger.realtime.commit_files import read_spans
 from ledger.realtime.tiling import chain
-from views import project
-from views.compare import MeasureDifference, plus
 from views.errors import TandemError
 from views.instant import instant
-from views.ranges import Ranges
-from views.source import Source
-from views.unique import identity_columns
-from views.watermark import Maxima, newest
+from views.kernel.deduplicate import identity_columns
+from views.project import project
+from views.source.offset_ranges import Ranges
+from views.source.source import Source
+from views.source.watermark import Maxima, newest
+from views.verify.compare import MeasureDifference, plus
 
 SERVED: Final[fold.Pair] = ("served", "folded")
 REPLAYED: Final[fold.Pair] = ("replayed", "folded")

@@ -28,9 +28,9 @@ from ledger.publish.audits import Audit
 from ledger.publish.completeness import accepted_gaps
 from ledger.publish.publications import NotPublishable, Publication
 from ledger.publish.standing import Followed
-from views import project
 from views.errors import TandemError
-from views.project import Project
+from views.project import project
+from views.project.project import Project
 
 _ALL: Final = Request()
 

@@ -27,12 +27,12 @@ from ledger.publish.completeness import accepted_gaps, shorter_histories
 from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from views import project
-from views.changes import Fingerprints, compare, continued
-from views.diff import Diff, to_json
 from views.errors import TandemError
-from views.evolution import refuse_breaks
-from views.project import Project
+from views.fingerprint.definition_diff import Fingerprints, compare, continued
+from views.fingerprint.schema_evolution import refuse_breaks
+from views.project import project
+from views.project.project import Project
+from views.verify.release_diff import Diff, to_json
 
 _EVERY_S: Final = 0.2
 _STILL_S: Final = 60.0

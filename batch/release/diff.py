@@ -14,11 +14,11 @@ from ledger.publish.batch_parts import Part, files_of
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.stored_states import by_bucket, stored
-from views import project
-from views.diff import Diff, add, diff
-from views.kernel import Partial
+from views.arrow.ipc import from_ipc
+from views.kernel.kernel import Partial
+from views.project import project
+from views.verify.release_diff import Diff, add, diff
 from views.view import View
-from views.wire import from_ipc
 
 _TABLE: Final = "states"
 _Side = Literal["old", "new"]

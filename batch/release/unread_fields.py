@@ -8,15 +8,15 @@ from ledger.log import archive
 from ledger.log.positions import Position
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from views import project
-from views.changes import Fingerprints, compare
+from views.fingerprint.definition_diff import Fingerprints, compare
+from views.project import project
 
 
 def keep_unread(batch: Run, base: Publication, live: Publication, before: Release, release: Release) -> Publication:
     """The state that a release begins with, with the batch views of the live release that its views can continue.
 
     These are the views that read none of the fields that their source's event gained, if no archived record below the live cut
-    is rejected for the fields (views.unread_fields). The archive is decoded for both releases.
+    is rejected for the fields (views.fingerprint.unread_fields). The archive is decoded for both releases.
 
     What is counted of the source is counted anew all the same: conflicts, which compare duplicates by content, may be more.
     """

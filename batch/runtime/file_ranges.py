@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from views.ranges import Interval, Partition, Ranges
-from views.source import INDEX
+from views.source.offset_ranges import Interval, Partition, Ranges
+from views.source.source import INDEX
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Final
 
 from batch.runtime.file_ranges import Span, rows_within
 from batch.runtime.splits import Slice, cut, even_rows
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 from views.view import View, bind
 
 FEW_ROWS: Final = 100_000

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from ledger.delta.location import Place
-from views.event import TIMESTAMP
 from views.instant import FIRST, LAST
+from views.source.event import TIMESTAMP
 
 GROUP_ROWS: Final = 1 << 17
 """Rows of a row group: what a reader takes at once."""

@@ -12,7 +12,7 @@ from batch.runtime.file_ranges import Columns, Span
 from batch.runtime.splits import Slice
 from ledger.delta.location import Place
 from ledger.delta.stored_file import opened
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 _MOST_BYTES: Final = 64 << 20
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import ceil
 
 from batch.runtime.file_ranges import Span
-from views.ranges import EMPTY, Interval, Partition, Ranges
+from views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
 
 
 @dataclass(frozen=True)

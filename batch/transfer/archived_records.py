@@ -16,8 +16,8 @@ from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from views.errors import TandemError
-from views.ranges import Interval, Partition, Ranges
-from views.source import RECORDS_SCHEMA
+from views.source.offset_ranges import Interval, Partition, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 NAMES: Final = tuple(RECORDS_SCHEMA.names)
 

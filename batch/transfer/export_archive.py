@@ -20,8 +20,8 @@ from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.publish import publications, releases
 from views.errors import TandemError
-from views.ranges import Interval, Partition, Ranges
-from views.source import RECORDS_SCHEMA
+from views.source.offset_ranges import Interval, Partition, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 UNFINISHED: Final = "unfinished"
 _FILE_ROWS: Final = 1_000_000

@@ -28,8 +28,8 @@ from ledger.log import archive, gaps, manifest
 from ledger.log.manifest import Exported, Manifest, Stretch
 from ledger.log.positions import Position, upper
 from views.errors import TandemError
-from views.ranges import Interval, Offsets, Partition, Ranges
-from views.source import RECORDS_SCHEMA
+from views.source.offset_ranges import Interval, Offsets, Partition, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 BOUNDED: Final = (*RECORDS.names, "timestamp")
 

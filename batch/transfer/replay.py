@@ -21,8 +21,8 @@ from ledger.log import archive
 from ledger.log.manifest import covered
 from ledger.log.positions import Position, ranges
 from views.errors import TandemError
-from views.ranges import Interval, Partition
-from views.source import Source
+from views.source.offset_ranges import Interval, Partition
+from views.source.source import Source
 
 _ROWS: Final = 10_000
 # The broker alone says how large a record may be.

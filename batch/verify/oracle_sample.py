@@ -28,16 +28,19 @@ from ledger.publish.batch_parts import files_of
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.stored_states import stored
-from views import arrays, engine, kernel, oracle
-from views.compare import MeasureDifference, plus
-from views.engine import quoted
-from views.kernel import Partial
+from views import oracle
+from views.arrow import arrays
+from views.kernel import kernel
+from views.kernel.kernel import Partial
+from views.kernel.rows import written
 from views.oracle import Firsts
-from views.ranges import Ranges
-from views.rows import written
-from views.source import Source, events_schema, position_columns
-from views.syntax import enclosed
-from views.values import normalised
+from views.source.offset_ranges import Ranges
+from views.source.source import Source, events_schema, position_columns
+from views.source.value_types import normalised
+from views.sql import engine
+from views.sql.engine import quoted
+from views.sql.syntax import enclosed
+from views.verify.compare import MeasureDifference, plus
 from views.view import View, answer_schema, bind, state_schema
 from views.windows import Hopping
 

@@ -16,7 +16,7 @@ from ledger.log.positions import LOG_START
 from ledger.publish.audits import Figures
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from views.source import Source
+from views.source.source import Source
 from views.view import View
 
 _BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {

@@ -26,11 +26,11 @@ from ledger.log import archive
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import first_publication, releases
 from ledger.publish.publications import Publication
-from views import project
-from views.compare import MeasureDifference
 from views.measures.measure import Approximation
-from views.project import Project
-from views.source import RECORDS_SCHEMA
+from views.project import project
+from views.project.project import Project
+from views.source.source import RECORDS_SCHEMA
+from views.verify.compare import MeasureDifference
 from views.view import approximations
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "web"

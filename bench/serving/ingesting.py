@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from bench.serving.published import SMALL, VIEW, Numbers, Tail, by_minute, publish_version, states, write_version
 from infra.settings import Speed
 from ledger.delta.addresses import Tables
-from views import project
+from views.project import project
 
 
 class Ingesting:

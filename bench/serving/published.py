@@ -22,10 +22,11 @@ from ledger.realtime import commit_files
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import RECENT
 from ledger.realtime_writer import Writer
-from views import arrays, project
-from views.kernel import merge_states
+from views.arrow import arrays
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import merge_states
+from views.project import project
 from views.view import View, state_schema
-from views.wire import from_ipc, to_ipc
 
 Numbers = npt.NDArray[np.int64]
 

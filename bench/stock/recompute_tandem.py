@@ -15,7 +15,7 @@ from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.runtime.session import Run
 from infra import settings
-from views import project
+from views.project import project
 
 
 def main() -> None:

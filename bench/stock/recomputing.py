@@ -16,8 +16,8 @@ from bench.stock.spark_views import SIX
 from bench.stock.systems import SOURCE, Place, environ, project, tandem_environ
 from infra import jars
 from ledger.delta.addresses import Tables
-from views.fingerprint import decoder_fingerprint
-from views.project import load
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.project.project import load
 
 RECOMPUTERS = ("tandem", "stock", "tuned")
 

@@ -13,8 +13,8 @@ from serving.outcome import Absent, Value, given
 from serving.provenance import Layer, age
 from serving.reader import Reader
 from serving.snapshot import Snapshot, Tail
-from views.fingerprint import decoder_fingerprint
-from views.project import Project
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.project.project import Project
 
 
 @dataclass(frozen=True)

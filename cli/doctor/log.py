@@ -13,7 +13,7 @@ from ledger.realtime.commit_files import newest_at
 from serving.unarchived import unarchived
 from views.counted import counted
 from views.instant import instant
-from views.source import APPEND_TIME, Source
+from views.source.source import APPEND_TIME, Source
 
 SKEW: Final = timedelta(seconds=5)
 """Tolerated difference between clocks."""

@@ -10,7 +10,7 @@ from cli.published import definitions
 from infra import broker, kafka
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
-from views.source import Source
+from views.source.source import Source
 
 
 @dataclass(frozen=True)

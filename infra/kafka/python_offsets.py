@@ -7,7 +7,7 @@ from kafka.admin import OffsetSpec
 
 from infra.kafka.python_client import Connection, ask
 from infra.kafka.topic import Topic
-from views.ranges import Offsets
+from views.source.offset_ranges import Offsets
 
 
 def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:

@@ -13,7 +13,7 @@ from infra.kafka.python_client import Connection, opening, refusal
 from infra.kafka.python_offsets import ends
 from infra.kafka.record import Record
 from infra.kafka.topic import Topic
-from views.ranges import Offsets, Partition
+from views.source.offset_ranges import Offsets, Partition
 
 _POLL_MS: Final = 100
 

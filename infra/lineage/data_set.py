@@ -6,8 +6,8 @@ from urllib.parse import urlparse
 
 import pyarrow as pa
 
-from views.lineage import Lineage
-from views.ranges import Ranges
+from views.project.column_lineage import Lineage
+from views.source.offset_ranges import Ranges
 
 
 @dataclass(frozen=True)

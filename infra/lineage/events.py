@@ -12,7 +12,7 @@ from openlineage.client.facet_v2 import column_lineage_dataset as columns
 from openlineage.client.facet_v2 import dataset_version_dataset, error_message_run, job_type_job, schema_dataset
 
 from infra.lineage.data_set import DataSet, DataSets, Made
-from views.lineage import How
+from views.project.column_lineage import How
 
 State = Literal["START", "RUNNING", "COMPLETE", "FAIL"]
 Kind = Literal["BATCH", "STREAMING"]

@@ -31,8 +31,8 @@ from deltalake.writer.properties import ColumnProperties
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from ledger.delta.addresses import Tables
+from views.arrow.python_values import do_without_pandas
 from views.errors import TandemError
-from views.python_values import do_without_pandas
 
 T = TypeVar("T")
 PLAIN: Final = {

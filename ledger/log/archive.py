@@ -20,7 +20,7 @@ from ledger.delta.journal import Journal, Row, Snapshot
 from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START, Position
 from views.errors import TandemError
-from views.ranges import Offsets, Partition
+from views.source.offset_ranges import Offsets, Partition
 
 APP_ID: Final = "tandem.archive"
 """The Delta application id of every write to archive, events and quarantine."""

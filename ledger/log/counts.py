@@ -11,9 +11,9 @@ class Counts:
 
     `events` decoded and kept, `quarantined` by reason, `holes` offsets that hold no record (transaction markers, aborted
     records, compaction), `late` behind their partition's newest event time, `ahead` of their record's timestamp
-    (views.ahead), copies too, so that batch and speed always agree on it, `duplicates` dropped by identity, `conflicts`
-    those among them whose content none of their identity had before (views.unique), `others` records of other sources in
-    the same topics. `further` are the events and duplicates that are not the first of their record, which only a record of
+    (views.source.ahead), copies too, so that batch and speed always agree on it, `duplicates` dropped by identity, `conflicts`
+    those among them whose content none of their identity had before (views.kernel.deduplicate), `others` records of other sources
+    in the same topics. `further` are the events and duplicates that are not the first of their record, which only a record of
     a list has: records + quarantined + others + holes make the length of the range.
     """
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from ledger.log.counts import Counts
 from views.errors import TandemError
-from views.ranges import Offsets, Partition, Ranges
+from views.source.offset_ranges import Offsets, Partition, Ranges
 
 
 class Unclosed(TandemError):

@@ -13,7 +13,7 @@ from ledger.delta.journal import Journal, Row, Snapshot
 from ledger.delta.watched_table import Watched
 from ledger.log.positions import Position
 from views.errors import TandemError
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 
 class UnknownGap(TandemError):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final, Self
 
 from views.errors import TandemError
-from views.ranges import Offsets, Partition, Ranges
+from views.source.offset_ranges import Offsets, Partition, Ranges
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from views.rows import utc_text
+from views.kernel.rows import utc_text
 
 _DELETE = "delete"
 # What Kafka adds to a record that is a batch of its own: more than it ever adds, so that a partition is full no sooner.

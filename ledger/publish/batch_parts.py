@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unreadable, damaged, open_table
 from ledger.log.positions import Position
-from views.event import TIMESTAMP
+from views.source.event import TIMESTAMP
 from views.windows import WINDOW_COLUMNS
 
 Windows = tuple[datetime, datetime]

@@ -19,7 +19,7 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True)
 class ReleaseDiff:
-    """The diff of every view that both releases have, as views.diff.to_json writes it, `unchanged` ones without figures."""
+    """The diff of every view that both releases have, as release_diff.to_json writes it, `unchanged` ones without figures."""
 
     at: datetime
     release: int

@@ -6,7 +6,7 @@ from datetime import datetime
 from ledger.delta.addresses import Tables
 from ledger.publish import publications, releases
 from ledger.publish.publications import Publication
-from views.project import Project
+from views.project.project import Project
 
 
 def live(tables: Tables, working_tree: Callable[[], Project], *, by: str, at: datetime) -> Publication:

@@ -14,7 +14,7 @@ from ledger.log.positions import Position
 from ledger.publish.publications import Publication
 from ledger.realtime.follower import Follower
 from ledger.realtime.tiling import chain
-from views.watermark import Maxima, later, watermark
+from views.source.watermark import Maxima, later, watermark
 
 
 @dataclass(frozen=True)

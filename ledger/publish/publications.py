@@ -23,7 +23,7 @@ from ledger.publish.batch_parts import BatchView, versions
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.tiling import boundary, chain
 from views.errors import TandemError
-from views.watermark import Maxima, maxima_from_json, maxima_to_json
+from views.source.watermark import Maxima, maxima_from_json, maxima_to_json
 
 Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
 """apply: of a state that is not live yet (ledger.publish.standing). After a rollback no recompute publishes until one resumes."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 from ledger.delta.addresses import Tables
 from ledger.delta.journal import Journal, Row, Snapshot
 from ledger.publish import documents
-from views.document import document_of
+from views.document.document import document_of
 from views.errors import TandemError
-from views.fingerprint import decoder_fingerprint, fingerprint
-from views.project import Project
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.project.project import Project
 
 
 class NoRelease(TandemError):

@@ -16,7 +16,7 @@ from ledger.delta.addresses import Tables
 from ledger.log.counts import Counts
 from ledger.log.positions import Position
 from ledger.realtime.commits import Commit, Span
-from views.watermark import maxima_from_json, maxima_to_json
+from views.source.watermark import maxima_from_json, maxima_to_json
 
 SCHEMA: Final = pa.schema(
     [

@@ -8,7 +8,7 @@ from typing import Literal
 from ledger.log.counts import NOTHING, Counts
 from ledger.log.positions import Position
 from views.errors import TandemError
-from views.watermark import Maxima
+from views.source.watermark import Maxima
 
 Kind = Literal["fold", "bridge", "epoch", "cut"]
 """fold: the partials of a range. bridge: a range without contributions, which only a batch view covering it may cross.

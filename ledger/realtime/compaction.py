@@ -12,7 +12,7 @@ from ledger.log.counts import add, plus
 from ledger.log.positions import Position, distance
 from ledger.realtime.commits import Commit, Span
 from views.errors import TandemError
-from views.watermark import later, newest
+from views.source.watermark import later, newest
 
 Merge = Callable[[str, Sequence[bytes]], bytes]
 """A view's fingerprint and partials of disjoint ranges as Arrow IPC bytes, to one partial's bytes."""

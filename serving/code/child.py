@@ -12,11 +12,11 @@ from serving.ingest.reading import read
 from serving.sandbox import frames
 from serving.sandbox.bounds import bound_files, bound_memory
 from serving.sandbox.confine import CannotConfine, confine
-from views import engine
-from views.document import document_of
+from views.document.document import document_of
 from views.errors import TandemError, said_by
 from views.outsourced import grouped, merged, presented
-from views.project import Project, load_files
+from views.project.project import Project, load_files
+from views.sql import engine
 
 _METHODS: Final = {"merge": merged, "present": presented, "group": grouped}
 _MOST: Final = 1 << 40

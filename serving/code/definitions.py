@@ -17,10 +17,10 @@ from serving.code.messages import Limits
 from serving.code.nursery import Nursery
 from serving.code.release import CodeFailed, ReleaseCode
 from serving.ingest.reading import Reading, read
-from views.elsewhere import decoded_elsewhere
-from views.project import Project
-from views.rebuilt import is_current, rebuilt
-from views.source import Source
+from views.document.described import decoded_elsewhere
+from views.document.rebuild import is_current, rebuilt
+from views.project.project import Project
+from views.source.source import Source
 
 IDLE_S: Final = 10.0
 """How long the process of a release that is not live may wait for a further question."""

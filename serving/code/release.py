@@ -19,7 +19,7 @@ from serving.sandbox import frames
 from serving.sandbox.bounds import MIB
 from serving.sandbox.forked import Child, Within
 from views.outsourced import Call
-from views.source import Source
+from views.source.source import Source
 
 AGAIN_S: Final = 30.0
 """For how long what ended the process is not tried again: whoever else needs the process would have to wait for it each time."""

@@ -31,7 +31,7 @@ from serving.selection import Selection, select
 from serving.snapshot import Snapshot
 from serving.touched import any_touched, split
 from serving.view_at import ViewAt
-from views.elsewhere import runs_code
+from views.document.described import runs_code
 from views.view import View, approximations
 
 _PAST: Final = 4

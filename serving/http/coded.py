@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from serving.http.asking import Asking
-from views.elsewhere import runs_code
-from views.project import Project
+from views.document.described import runs_code
+from views.project.project import Project
 
 
 @dataclass

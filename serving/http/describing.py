@@ -29,18 +29,18 @@ from serving.http.sources import open_to, read_of
 from serving.part_state import PartState
 from serving.provenance import written
 from serving.snapshot import Snapshot
-from views.decoder import decoder_name
-from views.event import Field, event_fields
 from views.exactness import of_measures
+from views.kernel.rows import utc_text
 from views.measures.count import Count
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
 from views.measures.total import Total
-from views.only import ByHeader
-from views.project import Project
-from views.rows import utc_text
-from views.source import IDEMPOTENCY_KEY, Source
-from views.values import kind_of
+from views.project.project import Project
+from views.source.decoder import decoder_name
+from views.source.event import Field, event_fields
+from views.source.record_filter import ByHeader
+from views.source.source import IDEMPOTENCY_KEY, Source
+from views.source.value_types import kind_of
 from views.view import View, answer_schema
 
 

@@ -2,7 +2,7 @@
 
 | format       | rows                                             | provenance                                       |
 | ------------ | ------------------------------------------------ | ------------------------------------------------ |
-| JSON         | as views.rows writes them, in one document       | in the document                                  |
+| JSON         | as views.kernel.rows writes them, in one document       | in the document                                  |
 | NDJSON       | the same, one a line                             | headers                                          |
 | CSV          | the same; a text in quotes, NULL nothing at all  | headers                                          |
 | Arrow stream | typed, with kind, unit and doc of each column    | headers, and the schema's metadata               |
@@ -28,7 +28,7 @@ from serving.http.problem import Problem
 from serving.provenance import Provenance
 from serving.touched import marked
 from views.exactness import Name
-from views.rows import utc_text, written
+from views.kernel.rows import utc_text, written
 
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a spreadsheet takes for a formula's beginning; the last four are full-width forms, which some take alike."""

@@ -10,8 +10,9 @@ import pyarrow as pa
 from serving.http.question import outside
 from serving.memory.key_values import fits
 from serving.selection import BadSelection, parse_keys
-from views import arrays, engine, python_values
-from views.engine import quoted
+from views.arrow import arrays, python_values
+from views.sql import engine
+from views.sql.engine import quoted
 from views.view import View, state_schema
 
 Scalar = str | int | float | bool | None

@@ -16,7 +16,7 @@ from serving.recent import Recent
 from serving.standing import Archived, archived
 from serving.unarchived import unarchived
 from views.errors import said_by
-from views.source import Source
+from views.source.source import Source
 
 _KEPT_S: Final = 3.0
 _PATIENCE_S: Final = 0.8

@@ -6,8 +6,8 @@ from serving.access.rights import Principal
 from serving.http.problem import Problem
 from serving.http.reading import readable
 from views.errors import listed
-from views.project import Project
-from views.source import Source
+from views.project.project import Project
+from views.source.source import Source
 from views.view import View
 
 

@@ -6,10 +6,10 @@ from datetime import datetime
 import msgspec
 
 from views.decode import decode
-from views.decode.unlogged import as_records
-from views.key import record_keys
-from views.only import only_name
-from views.source import Source
+from views.decode.sample_records import as_records
+from views.project.partition_key import record_keys
+from views.source.record_filter import only_name
+from views.source.source import Source
 
 
 class Fault(msgspec.Struct, frozen=True):

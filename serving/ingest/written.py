@@ -9,9 +9,9 @@ from infra.kafka import MOST_BYTES, Record
 from serving.ingest.reading import Fault, Reading
 from views.decode.idempotency import is_key
 from views.errors import TandemError, listed
-from views.event import event_fields
-from views.only import ByHeader
-from views.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
+from views.source.event import event_fields
+from views.source.record_filter import ByHeader
+from views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
 
 _MOST: Final = MOST_BYTES - 1_000
 """Bytes of key, value and headers of a record: a broker counts a few around them."""

@@ -20,13 +20,13 @@ from serving.memory.layer import Layer, Rows, whole
 from serving.memory.stack import all_visible, live_states, visible
 from serving.selection import Selection
 from serving.touched import TOUCHED
-from views import arrays, python_values
+from views.arrow import arrays, python_values
 from views.exactness import MARK, Name
-from views.present import arrange, present_arranged
-from views.rows import ordered, time_text, writer
+from views.kernel.present import arrange, present_arranged
+from views.kernel.rows import ordered, time_text, writer
+from views.kernel.window_states import window_state, window_states
+from views.source.watermark import final_until
 from views.view import bind
-from views.watermark import final_until
-from views.window_states import window_state, window_states
 from views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE
 
 Row = dict[str, Any]

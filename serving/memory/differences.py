@@ -20,7 +20,7 @@ from serving.memory.layer import Layer, whole
 from serving.memory.layout import Layout
 from serving.memory.stack import visible
 from serving.touched import TOUCHED
-from views.compare import pairs
+from views.verify.compare import pairs
 from views.view import bind
 from views.windows import WINDOW_COLUMNS
 from views.windows.placement import BOUNDS

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views import arrays
+from views.arrow import arrays
 
 Hashes = npt.NDArray[np.uint64]
 

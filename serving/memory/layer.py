@@ -11,8 +11,8 @@ import pyarrow as pa
 from serving.memory.index import Index, Numbers, spread
 from serving.memory.key_hash import Hashes
 from serving.memory.layout import Layout
-from views import arrays
-from views.kernel import arrange, present_arranged
+from views.arrow import arrays
+from views.kernel.kernel import arrange, present_arranged
 from views.windows.placement import BOUNDS, COMPLETE
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from serving.memory.index import Numbers
 from serving.memory.key_hash import Hashes, KeyHash
-from views import arrays
+from views.arrow import arrays
 from views.measures.measure import only
 from views.view import View, answer_schema, bind, state_schema
 from views.windows import WINDOW_COLUMNS

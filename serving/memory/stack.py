@@ -14,8 +14,8 @@ from serving.memory.index import Numbers, spread
 from serving.memory.key_hash import Hashes
 from serving.memory.layer import Layer, Rows, joined, layer_of, over, shadowed, whole
 from serving.memory.layout import Layout
-from views import arrays
-from views.kernel import merge_states
+from views.arrow import arrays
+from views.kernel.kernel import merge_states
 
 PIECE: Final = 1 << 17
 """States that are merged and presented at once, of whole units: what that takes does not grow with the view."""

@@ -25,7 +25,7 @@ from serving.reader import Arranged, Reader, UnknownView, refusal
 from serving.selection import Selection
 from serving.snapshot import Snapshot, provenance_of, rejected
 from views.errors import listed
-from views.project import Project
+from views.project.project import Project
 from views.view import View
 
 MEMORY: Final = 2**30

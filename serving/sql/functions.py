@@ -12,12 +12,12 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import ARROW, SPECIAL
 
-from views import arrays
+from views.arrow import arrays
 from views.errors import TandemError
 from views.measures.distinct import Distinct
 from views.measures.quantiles import Quantiles
 from views.measures.theta import Theta, theta_difference, theta_intersection
-from views.values import FLOAT, TEXT
+from views.source.value_types import FLOAT, TEXT
 
 Sketch = Literal["hll", "kll", "theta"]
 

@@ -19,10 +19,10 @@ from serving.snapshot import Snapshot
 from serving.sql.refused import Refused
 from serving.sql.sandbox import Sandbox
 from serving.sql.shared import Shared, share
-from views import arrays
-from views.elsewhere import runs_code
+from views.arrow import arrays
+from views.document.described import runs_code
 from views.exactness import together
-from views.present import present_arranged
+from views.kernel.present import present_arranged
 from views.view import View, answer_schema, bind
 
 SKETCHES = frozenset({"hll", "kll", "theta"})

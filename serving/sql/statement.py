@@ -13,7 +13,7 @@ from typing import Any, Final
 import duckdb
 
 from serving.sql.refused import Refused
-from views.engine import quoted
+from views.sql.engine import quoted
 
 TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")
 """The functions that may stand in FROM: they make rows of their arguments alone."""

@@ -12,7 +12,7 @@ from tests.agreement.oracle import FILTERS, KEYS, MEASURES, Asked, Said, oracle
 from tests.agreement.windows import WINDOWS, Cut
 from tests.samples import COPIED, SAMPLES, placed, rows
 from views.measures.filtered import Filtered
-from views.source import Source
+from views.source.source import Source
 from views.view import View
 
 PARTITIONS = (("topic", 0), ("topic", 1), ("anew", 0))

@@ -11,10 +11,10 @@ from tests.agreement.drawn import drawn, logs
 from tests.agreement.test_layers_agree import answered, folds, vector
 from tests.agreement.windows import WINDOWS
 from tests.samples import EPOCH, SAMPLES, share, table
-from views.additive import Apart, joined, same_events, with_measures
-from views.kernel import Partial, merge, partial, settle
+from views.fingerprint.additive import Apart, joined, same_events, with_measures
+from views.kernel.kernel import Partial, merge, partial, settle
 from views.measures import count, derived, maximum, total
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 from views.view import View
 
 LABELLED = View(

@@ -14,11 +14,11 @@ from tests.agreement.drawn import EVERY, FEW, Log, Vector, counting, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
 from tests.samples import COPIED, GENERATIONS, SAMPLES, just, table
-from views.kernel import Partial, merge, partial, present, settle, unique
-from views.ranges import Ranges
-from views.source import Source
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import Partial, merge, partial, present, settle, unique
+from views.source.offset_ranges import Ranges
+from views.source.source import Source
 from views.view import View, group_columns
-from views.wire import from_ipc, to_ipc
 
 
 @pytest.mark.parametrize("kind", WINDOWS)

@@ -25,12 +25,12 @@ from speed.identities import identities, values, without
 from tests.samples import share
 from tests.views.logged import records
 from views import Event, Source, View, count, every_events, first, last, last_events, last_k, sample, top_k, total
-from views.kernel import Partial, decode, merge, partial, prepare, present, settle, unique
-from views.log_order import further, places
-from views.ranges import EMPTY, Ranges
-from views.source import events_schema, position_columns
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import Partial, decode, merge, partial, prepare, present, settle, unique
+from views.source.log_order import further, places
+from views.source.offset_ranges import EMPTY, Ranges
+from views.source.source import events_schema, position_columns
 from views.windows import delta, punctuation
-from views.wire import from_ipc, to_ipc
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MOST = 3

@@ -18,11 +18,10 @@ from tests.agreement.drawn import Log, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
 from tests.samples import EPOCH, SAMPLES, share, table
-from tests.views.test_custom import Range
+from tests.views.measures.test_custom import Range
 from views import measures as offered
 from views import oracle as said_plainly
-from views.event import Event
-from views.kernel import Partial, merge, partial, prepare, present
+from views.kernel.kernel import Partial, merge, partial, prepare, present
 from views.measures import (
     Measure,
     correlation,
@@ -45,8 +44,9 @@ from views.measures import (
     variance,
 )
 from views.measures.table import _ARGUMENTS as ARGUMENTS
-from views.ranges import EMPTY
-from views.source import Source, events_schema
+from views.source.event import Event
+from views.source.offset_ranges import EMPTY
+from views.source.source import Source, events_schema
 from views.view import View
 from views.windows import all_time, delta, every_events, hopping, last_events, punctuation, session, tumbling
 

@@ -33,14 +33,14 @@ from speed.micro_batch import Folded, fold_shares
 from speed.realtime_writer import Tail
 from speed.task import Share, Task, share_of
 from tests.samples import share
-from views.kernel import decode, merge, merge_states, present, unique
-from views.partial import Partial
-from views.project import load_files
-from views.ranges import Ranges
-from views.source import RECORDS_SCHEMA, record_columns
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import decode, merge, merge_states, present, unique
+from views.kernel.partial import Partial
+from views.project.project import load_files
+from views.source.offset_ranges import Ranges
+from views.source.source import RECORDS_SCHEMA, record_columns
+from views.source.watermark import later, newest, watermark
 from views.view import View
-from views.watermark import later, newest, watermark
-from views.wire import from_ipc, to_ipc
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

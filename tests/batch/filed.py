@@ -16,8 +16,8 @@ from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from ledger.log import archive, gaps
 from ledger.log.positions import LOG_START, Position, upper
-from views.ranges import Partition, Ranges
-from views.source import RECORDS_SCHEMA
+from views.source.offset_ranges import Partition, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 SOURCE = "sales"

@@ -24,9 +24,10 @@ from ledger.publish.publications import Publication
 from serving.outcome import given
 from serving.reader import Reader
 from tests.stack import environ, kafka_toml, produce, stack_settings
-from views import kernel, project
-from views.project import Project
-from views.rows import to_rows
+from views.kernel import kernel
+from views.kernel.rows import to_rows
+from views.project import project
+from views.project.project import Project
 
 DEFINITIONS = """
 from datetime import datetime

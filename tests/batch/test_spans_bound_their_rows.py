@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batch.runtime.file_ranges import EVENTS, EVERY_OFFSET, Span, rows_within, spans, within_times
-from views.ranges import Ranges
-from views.source import INDEX
+from views.source.offset_ranges import Ranges
+from views.source.source import INDEX
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
 Row = tuple[tuple[str, int], int]

@@ -12,7 +12,7 @@ from bench.stock.marker import keys_of, marker, marker_of
 from bench.stock.spark_views import SIX
 from bench.stock.systems import PROJECT
 from examples.web.generator import Truth, generate
-from views.project import Project, load
+from views.project.project import Project, load
 from views.testing import answer
 
 BASE = datetime(2026, 11, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 
 from cli.__main__ import main
 from tests.stack import PYTHONPATH
-from views.modules import PLATFORM
+from views.project.isolated_import import PLATFORM
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -9,7 +9,7 @@ import pytest
 from cli.__main__ import main
 from ledger.delta.addresses import Tables
 from ledger.publish import first_publication
-from views.project import load
+from views.project.project import load
 
 DEFINITIONS = """
 from datetime import datetime

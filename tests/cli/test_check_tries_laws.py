@@ -184,6 +184,6 @@ def test_without_hypothesis_it_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    monkeypatch.delitem(sys.modules, "views.laws", raising=False)
+    monkeypatch.delitem(sys.modules, "views.verify.laws", raising=False)
     code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWFUL))
     assert (code, found["error"]) == (1, "--laws needs the Python package 'hypothesis', which is not installed")

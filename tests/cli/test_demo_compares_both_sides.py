@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cli.demo.checks import NoTruth, compare
-from views.project import load
+from views.project.project import load
 
 VIEWS = load(Path(__file__).parents[2] / "examples" / "web").views
 STATUS = {"status_counts": VIEWS["status_counts"]}

@@ -11,7 +11,7 @@ from cli.__main__ import main
 from infra.jars import ROOT
 from tests.batch.filed import Filed, row
 from tests.serving.world import SOURCE, World
-from views.fingerprint import decoder_fingerprint
+from views.fingerprint.fingerprint import decoder_fingerprint
 
 ASK = """
 import sys

@@ -15,8 +15,8 @@ from cli import truths
 from cli.generate import Driven, Generator, NoGenerator, drive, empty_truth, load, samples
 from cli.keyed import Sample, keyed
 from views.errors import TandemError
-from views.event import Event as Record
-from views.source import Source
+from views.source.event import Event as Record
+from views.source.source import Source
 
 WEB = Path(__file__).parents[2] / "examples" / "web"
 BASE = datetime(2026, 11, 1, tzinfo=UTC)

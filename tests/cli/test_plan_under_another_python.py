@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from ledger.delta.addresses import Tables
 from ledger.publish import first_publication
-from views.project import load
+from views.project.project import load
 
 for folder in map(Path, sys.argv[1:]):
     first_publication.live(Tables(str(folder / ".tandem")), lambda: load(folder), by="test", at=datetime(2026, 11, 1, tzinfo=UTC))

@@ -6,9 +6,9 @@ import pytest
 
 from cli.published import topic
 from views.errors import TandemError
-from views.event import Event
-from views.only import by_field, by_header
-from views.source import Source
+from views.source.event import Event
+from views.source.record_filter import by_field, by_header
+from views.source.source import Source
 
 
 class Order(Event):

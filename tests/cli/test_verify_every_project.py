@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from cli.__main__ import main
 from infra import kafka
 from tests.stack import kafka_toml, new_topic
-from views import project
+from views.project import project
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(file.parent for file in (ROOT / "examples").glob("*/definitions.py"))

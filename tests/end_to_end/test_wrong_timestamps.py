@@ -18,7 +18,7 @@ from serving.outcome import given
 from serving.reader import Reader
 from tests.speed.sales import Running, settings_for, wait_for
 from tests.stack import create_as, environ, kafka_toml, produce
-from views.project import Project, load_files
+from views.project.project import Project, load_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.broker, pytest.mark.timeout(1800)]
 

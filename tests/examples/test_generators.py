@@ -17,11 +17,11 @@ from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE,
 from examples.truth import place_of
 from views import oracle
 from views.decode import decode
-from views.kernel import merge, partial, prepare, present, unique
-from views.project import Project, load
-from views.ranges import EMPTY, Ranges
-from views.rows import to_rows
-from views.source import RECORDS_SCHEMA
+from views.kernel.kernel import merge, partial, prepare, present, unique
+from views.kernel.rows import to_rows
+from views.project.project import Project, load
+from views.source.offset_ranges import EMPTY, Ranges
+from views.source.source import RECORDS_SCHEMA
 from views.view import approximations
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

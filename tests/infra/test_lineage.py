@@ -19,10 +19,10 @@ from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
 from infra.lineage.runs import reporting
 from infra.settings import Lineage, Settings
-from views import project
-from views.event import event_schema
-from views.lineage import lineage
-from views.ranges import Ranges
+from views.project import project
+from views.project.column_lineage import lineage
+from views.source.event import event_schema
+from views.source.offset_ranges import Ranges
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 VALID = fastjsonschema.compile(json.loads((Path(__file__).parent / "openlineage.json").read_text("utf-8")))

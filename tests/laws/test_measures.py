@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import SAMPLES, placed, rows, share, table
-from tests.views.test_custom import Range
-from views.kernel import Partial, merge, partial, present
+from tests.views.measures.test_custom import Range
+from views.arrow.ipc import from_ipc, to_ipc
+from views.kernel.kernel import Partial, merge, partial, present
 from views.measures import (
     Measure,
     all_true,
@@ -42,10 +43,9 @@ from views.measures import (
     total,
     variance,
 )
-from views.ranges import EMPTY, Ranges
+from views.source.offset_ranges import EMPTY, Ranges
 from views.view import View, bind, group_columns, state_schema
 from views.windows import tumbling
-from views.wire import from_ipc, to_ipc
 
 NUMBERS = {"i": "i", "f": "f", "d": "d", "huge": "i::HUGEINT * i", "small": "CAST(i % 1000 AS DECIMAL(9, 3))"}
 EXACT = {name: sql for name, sql in NUMBERS.items() if name != "f"}

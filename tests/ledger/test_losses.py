@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ledger.log.gaps import Gap, GapNotAccepted, UnknownGap, refuse_unaccepted, touching
 from ledger.log.positions import Position
 from ledger.losses import first_offsets, lost
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 PARTITIONS = [("T", 0), ("T", 1), ("U", 0)]

@@ -16,7 +16,7 @@ from ledger.realtime.commits import Commit, Span
 from ledger.realtime_writer import NotContiguous
 from tests.ledger.tiny import AT, SOURCE, at, claim, fold
 from views.errors import TandemError
-from views.watermark import Newest
+from views.source.watermark import Newest
 
 FULL = Commit(
     at(0, 0),

@@ -28,10 +28,10 @@ MUTANTS = (
     Mutant(
         "alias-for-import",
         "code is hashed by the name that it gives an import, not by what it imports",
-        "views/references.py",
+        "views/fingerprint/references.py",
         '            return Reference(Foreign(tuple(submodule.split("."))))',
         '            return Reference(Foreign((origin.split(".")[0], alias.asname or alias.name)))',
-        "tests/views/test_code_in_modules.py::test_code_that_reaches_something_else_has_another_fingerprint",
+        "tests/views/fingerprint/test_code_in_modules.py::test_code_that_reaches_something_else_has_another_fingerprint",
     ),
     Mutant(
         "alive-is-well",
@@ -128,13 +128,13 @@ MUTANTS = (
     Mutant(
         "partial-drops-copies",
         "equal events count once, within what is folded together",
-        "views/partial.py",
+        "views/kernel/partial.py",
         "    prepare = bind(view).placement.fold.prepare\n",
         '    fields = [name for name in events.column_names if not name.startswith("_")]\n'
         "    first = {repr(row): n for n, row in reversed([*enumerate(events.select(fields).to_pylist())])}\n"
         "    events = events.take(sorted(first.values()))\n"
         "    prepare = bind(view).placement.fold.prepare\n",
-        "tests/views/test_fold_edges.py::test_a_null_is_a_key_like_any_other",
+        "tests/views/kernel/test_fold_edges.py::test_a_null_is_a_key_like_any_other",
     ),
     Mutant(
         "compacted-across-a-reservation",
@@ -171,10 +171,10 @@ MUTANTS = (
     Mutant(
         "ahead-moves-the-watermark",
         "one event with a far event time makes everybody's windows final",
-        "views/watermark.py",
+        "views/source/watermark.py",
         "    events = not_ahead(source, events)\n",
         "",
-        "tests/views/test_ahead.py::test_one_far_event_moves_nothing_and_the_next_one_does",
+        "tests/views/source/test_ahead.py::test_one_far_event_moves_nothing_and_the_next_one_does",
     ),
     Mutant(
         "late-events-dropped",
@@ -198,10 +198,10 @@ MUTANTS = (
     Mutant(
         "minus-zero",
         "-0.0 stays, so that equal numbers are two keys",
-        "views/decode/columns.py",
+        "views/decode/fields/columns.py",
         "        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0",
         "        return numbers",
-        "tests/views/test_decode_json.py::test_negative_zero_becomes_zero",
+        "tests/views/decode/test_decode_json.py::test_negative_zero_becomes_zero",
     ),
     Mutant(
         "unacknowledged-is-failed",
@@ -249,10 +249,10 @@ MUTANTS = (
     Mutant(
         "first-by-arrival",
         "of events of one time the first that is folded is the first",
-        "views/measures/in_order.py",
+        "views/measures/first_last.py",
         'fold=f"{self.end}({packed}) FILTER ({{0}} IS NOT NULL)",',
         'fold=f"arg_{self.end}({packed}, {{1}}) FILTER ({{0}} IS NOT NULL)",',
-        "tests/views/test_first_and_last.py::test_events_of_one_time_go_by_their_places",
+        "tests/views/measures/test_first_and_last.py::test_events_of_one_time_go_by_their_places",
     ),
     Mutant(
         "tail-called-exact",

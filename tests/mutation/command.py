@@ -23,7 +23,7 @@ from tests.mutation.reach import Reach, read
 from tests.mutation.trial import Outcome, Tree, ended
 
 PATHS = ("views", "ledger", "batch", "speed", "serving/memory")
-_NOT_PRODUCT = ("views/oracle/", "views/laws.py", "views/random_events.py", "views/testing.py")
+_NOT_PRODUCT = ("views/oracle/", "views/verify/laws.py", "views/verify/random_events.py", "views/testing.py")
 """What tests of projects are made of: nothing that answers depend on."""
 _COMPUTING = "not slow and not spark and not broker"
 _TESTS = ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation")

@@ -14,12 +14,13 @@ import pyarrow as pa
 from ledger.log.positions import Position
 from serving.provenance import Layer
 from tests.serving.world import NOON, SOURCE, World
-from views import oracle, python_values
-from views.engine import quoted
-from views.kernel import decode, prepare
+from views import oracle
+from views.arrow import python_values
+from views.kernel.kernel import decode, prepare
+from views.kernel.rows import written
 from views.oracle.answers import seen
 from views.oracle.measures import meaning
-from views.rows import written
+from views.sql.engine import quoted
 from views.view import View, answer_schema, approximations, bind, group_columns
 
 Row = dict[str, Any]

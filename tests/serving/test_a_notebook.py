@@ -15,8 +15,8 @@ from serving.reader import Reader
 from tests.serving.test_a_project_in_spark import SOURCE, by_delta_rs, fed
 from tests.serving.world import World, position
 from tests.stack import PYTHONPATH, environ
-from views.fingerprint import decoder_fingerprint
-from views.rows import to_rows
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.rows import to_rows
 
 CELLS = """
 import sys

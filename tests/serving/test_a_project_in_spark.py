@@ -15,8 +15,8 @@ from serving.reader import Reader, UnknownView
 from serving.selection import BadSelection
 from serving.spark_frames import Frames, UnknownSource, snapshot
 from tests.serving.world import NOON, SOURCE, World, forty_hits, hit, position
-from views.fingerprint import decoder_fingerprint
-from views.rows import to_rows
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.rows import to_rows
 
 pytestmark = pytest.mark.spark
 

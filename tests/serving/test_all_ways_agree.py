@@ -38,7 +38,7 @@ from tests.serving.all_ways import DEFINITIONS, Expected, Question, Row, Truth, 
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_memory_equals_the_reader import Played
 from tests.serving.world import SOURCE, World
-from views import rows as views_rows
+from views.kernel import rows as views_rows
 from views.view import group_columns
 
 STEPS = 167 if LONGER else 21

@@ -16,7 +16,7 @@ from serving.reader import Reader
 from serving.snapshot import Tail, exactness_of
 from tests.serving import oracle
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, World, hit, position
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from serving.drift import Drift, drift, since_published
 from tests.serving.world import DEFINITIONS, World
-from views import project
+from views.project import project
 
 
 def compared(world: World, definitions: str) -> Drift:

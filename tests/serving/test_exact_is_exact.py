@@ -32,12 +32,12 @@ from tests.serving.http.served import Served
 from tests.serving.test_all_ways_agree import read
 from tests.serving.world import NOON, SOURCE, Folded, World, position
 from views import oracle
+from views.arrow.ipc import to_ipc
 from views.exactness import MARK
-from views.kernel import decode, partial, prepare, unique
-from views.ranges import Ranges
-from views.unique import content_columns, identity_columns
+from views.kernel.deduplicate import content_columns, identity_columns
+from views.kernel.kernel import decode, partial, prepare, unique
+from views.source.offset_ranges import Ranges
 from views.view import group_columns
-from views.wire import to_ipc
 
 HORIZON_S = 12
 """The test's log has a record a second in each partition."""

@@ -24,7 +24,7 @@ from serving.sql.sandbox import Sandbox
 from tests.serving.http.served import Served
 from tests.serving.test_failed_is_not_absent import handle_and_paths
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 WINDOW = "window=2026-11-01T12:00"
 SUM = "SELECT sum(n) AS n FROM per_page"

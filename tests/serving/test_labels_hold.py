@@ -19,7 +19,7 @@ from ledger.log.positions import LOG_START, Position
 from serving.outcome import Absent, Value
 from serving.reader import Reader
 from tests.serving.world import NOON, TOPIC_ID, World, hit, position
-from views.watermark import Newest, later, newest, watermark
+from views.source.watermark import Newest, later, newest, watermark
 
 DEFINITIONS = """
 from datetime import datetime, timedelta

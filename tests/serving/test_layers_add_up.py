@@ -11,7 +11,7 @@ from serving.outcome import Absent, Value
 from serving.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit, position
-from views.ranges import Partition
+from views.source.offset_ranges import Partition
 
 values = st.one_of(
     st.builds(

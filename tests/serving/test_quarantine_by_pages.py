@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from ledger.delta.addresses import Tables
 from serving.quarantine import After, rejects
 from serving.selection import BadSelection
-from views.source import REJECTS_SCHEMA
+from views.source.source import REJECTS_SCHEMA
 
 SOURCE, DECODER = "hits", "d"
 START = datetime(2026, 11, 1, tzinfo=UTC)

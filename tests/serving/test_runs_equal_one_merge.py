@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from serving.runs import Runs, follow
-from views.event import Event
-from views.kernel import Partial, merge
+from views.kernel.kernel import Partial, merge
 from views.measures.count import count
-from views.source import Source
+from views.source.event import Event
+from views.source.source import Source
 from views.view import View, state_schema
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from serving.selection import BadSelection, parse_keys, parse_time, select
-from views.event import Event, Scale
 from views.measures.count import count
-from views.source import Source
+from views.source.event import Event, Scale
+from views.source.source import Source
 from views.view import View, state_schema
 from views.windows import tumbling
 

@@ -11,7 +11,7 @@ from serving.provenance import Layer
 from serving.reader import Reader, UnknownView
 from serving.spark import dataframe
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
-from views.rows import to_rows
+from views.kernel.rows import to_rows
 
 pytestmark = pytest.mark.spark
 

@@ -24,7 +24,7 @@ from serving.sql.sandbox import Sandbox
 from serving.sql.shared import share
 from tests.serving import oracle
 from tests.serving.world import NOON, World, forty_hits, hit, position
-from views.engine import quoted
+from views.sql.engine import quoted
 from views.view import answer_schema
 
 SKETCHES = """

@@ -13,9 +13,9 @@ import views
 from serving.selection import BadSelection, last, select
 from tests.samples import EPOCH, SAMPLES, Sample, share
 from views import windows
-from views.kernel import arrange_as_one, merge, partial, present_arranged
+from views.kernel.kernel import arrange_as_one, merge, partial, present_arranged
 from views.measures import count, distinct, total
-from views.ranges import EMPTY
+from views.source.offset_ranges import EMPTY
 from views.testing import answer, events_table
 from views.view import View, bind
 from views.windows import (

@@ -24,12 +24,13 @@ from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
 from ledger.realtime_writer import Writer
 from tests.views.logged import records
-from views import project, watermark
-from views.fingerprint import decoder_fingerprint
-from views.kernel import after_final, ahead, decode, merge_states, partial, prepare
-from views.ranges import Partition
-from views.watermark import Maxima
-from views.wire import from_ipc, to_ipc
+from views.arrow.ipc import from_ipc, to_ipc
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.kernel import after_final, ahead, decode, merge_states, partial, prepare
+from views.project import project
+from views.source import watermark
+from views.source.offset_ranges import Partition
+from views.source.watermark import Maxima
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 APPENDED = NOON - timedelta(minutes=10)

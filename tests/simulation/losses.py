@@ -24,7 +24,7 @@ from speed.start_position import Gap
 from tests.simulation import moving, programs
 from tests.simulation.numbers import MINUTES, SOURCE, TOPIC, Event, Log, decode, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Present, World, found_in, of_parts, settings, stored
-from views.ranges import Partition
+from views.source.offset_ranges import Partition
 
 Place = tuple[Partition, int]
 """A partition and an offset in it."""

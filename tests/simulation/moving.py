@@ -15,7 +15,7 @@ from ledger.delta.addresses import Tables
 from ledger.log.manifest import File, Stretch
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import World, inside, stored, written
-from views.ranges import Interval, Partition, Ranges
+from views.source.offset_ranges import Interval, Partition, Ranges
 
 Row = Mapping[str, Any]
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from ledger.log.positions import Position
 from speed.identities import KEY, Identities, Keys
-from views import project
-from views.fingerprint import decoder_fingerprint, fingerprint
-from views.project import Project
-from views.ranges import Partition, Ranges
-from views.watermark import Newest
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.project import project
+from views.project.project import Project
+from views.source.offset_ranges import Partition, Ranges
+from views.source.watermark import Newest
 
 SOURCE = "numbers"
 TOPIC = "T"

@@ -35,10 +35,10 @@ from speed.restore import begun
 from speed.start_position import beginning, steps
 from tests.simulation.numbers import SOURCE, Found, States, decode, identities, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Run, World, found_in, inside, of_parts, settings, sleep, stored
-from views import project
-from views.ranges import Ranges
-from views.source import Source
-from views.watermark import later, newest
+from views.project import project
+from views.source.offset_ranges import Ranges
+from views.source.source import Source
+from views.source.watermark import later, newest
 
 
 def archive(world: World, *, new_topic: bool = False) -> None:

@@ -19,8 +19,8 @@ from speed.realtime_writer import Tail
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, TOPIC, Event, Found, Log
 from tests.simulation.world import Present, World, surroundings
-from views.project import load_files
-from views.ranges import Ranges
+from views.project.project import load_files
+from views.source.offset_ranges import Ranges
 
 BEFORE, PLANNED = 2, 5
 

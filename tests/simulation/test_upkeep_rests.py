@@ -20,7 +20,7 @@ from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Event
 from tests.simulation.simulation import Simulation, Weather
 from tests.simulation.world import Present, World, surroundings
-from views.project import load_files
+from views.project.project import load_files
 
 _MICRO_BATCHES = 9
 _MOST_STEPS = 200

@@ -62,9 +62,9 @@ from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, 
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
 from tests.simulation.processes import Process, Schedule
 from tests.simulation.store import DeltaTable, Handles, Places, Store, write_deltalake
-from views.project import Project
-from views.ranges import Interval, Partition, Ranges
-from views.source import Source
+from views.project.project import Project
+from views.source.offset_ranges import Interval, Partition, Ranges
+from views.source.source import Source
 
 ROOT = "/simulated"
 

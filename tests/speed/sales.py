@@ -22,7 +22,7 @@ from serving.outcome import given
 from serving.reader import Reader
 from speed import layer
 from tests.stack import stack_settings
-from views.project import Project, load_files
+from views.project.project import Project, load_files
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 

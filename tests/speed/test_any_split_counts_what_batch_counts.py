@@ -12,11 +12,11 @@ from speed.identities import identities, values
 from speed.micro_batch import fold_shares
 from speed.task import Share, Task, share_of
 from tests.speed.sales import START, project_files, sale
-from views.kernel import Partial, decode, merge, present, unique
-from views.project import load_files
-from views.ranges import EMPTY, Ranges
-from views.source import RECORDS_SCHEMA
-from views.wire import from_ipc
+from views.arrow.ipc import from_ipc
+from views.kernel.kernel import Partial, decode, merge, present, unique
+from views.project.project import load_files
+from views.source.offset_ranges import EMPTY, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 FILES = project_files()
 PROJECT = load_files(FILES)

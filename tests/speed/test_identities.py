@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from speed.dedup import copies
 from speed.dedup_window import Horizon
 from speed.identities import IDENTITY, KEY, Identities, identities, keys_of, values, without
-from views.event import Event, Scale
-from views.source import Source, events_schema
-from views.unique import unique
+from views.kernel.deduplicate import unique
+from views.source.event import Event, Scale
+from views.source.source import Source, events_schema
 
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -47,8 +47,8 @@ from tests.speed.sales import (
     wait_until_folded,
 )
 from tests.stack import add_partitions, delete_below, delete_topic, environ, librdkafka, new_topic, produce
-from views.fingerprint import decoder_fingerprint, fingerprint
-from views.project import load_files
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.project.project import load_files
 
 pytestmark = pytest.mark.broker
 

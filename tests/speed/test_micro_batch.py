@@ -12,11 +12,11 @@ from speed.dedup_window import Horizon
 from speed.micro_batch import Folded, Torn, fold_records
 from speed.task import Task
 from tests.speed.sales import START, per_minute, project_files, sale, some
-from views.kernel import Partial, present
-from views.project import Project, load_files
-from views.ranges import EMPTY, Ranges
-from views.source import RECORDS_SCHEMA
-from views.wire import from_ipc
+from views.arrow.ipc import from_ipc
+from views.kernel.kernel import Partial, present
+from views.project.project import Project, load_files
+from views.source.offset_ranges import EMPTY, Ranges
+from views.source.source import RECORDS_SCHEMA
 
 FILES = project_files()
 TASK = Task(FILES, "sales", {"per_minute": "f1", "per_shop": "f2"})

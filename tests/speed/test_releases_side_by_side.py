@@ -32,7 +32,7 @@ from tests.speed.sales import (
     wait_until_folded,
 )
 from tests.stack import environ, new_topic, produce
-from views.project import Project, load_files
+from views.project.project import Project, load_files
 
 pytestmark = pytest.mark.broker
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from views.project import Project, load
+from views.project.project import Project, load
 
 DEFINITIONS = '''
 """A shop."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from infra.jars import ROOT
 from tests.views.pythons import forms
-from views.fingerprint import decoder_fingerprint, fingerprint
-from views.project import load
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.project.project import load
 
 GOLDEN = Path(__file__).with_name("golden.json")
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/tandem.toml"))

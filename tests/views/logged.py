@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from views.decode import Decoded, decode
-from views.log_order import further
-from views.source import RECORDS_SCHEMA, Source
+from views.source.log_order import further
+from views.source.source import RECORDS_SCHEMA, Source
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

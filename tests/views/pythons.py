@@ -48,7 +48,7 @@ def interpreter(version: str) -> str | None:
 
 def forms(python: str, codes: Sequence[str]) -> list[str]:
     """The normal form of each module's statements as that interpreter writes it, which has none of our packages."""
-    files = [str(ROOT / "views" / name) for name in ("tree_text.py", "normal_form.py")]
+    files = [str(ROOT / "views" / "fingerprint" / name) for name in ("tree_text.py", "normal_form.py")]
     run = subprocess.run(
         [python, "-I", "-c", _FORMS, *files], input=json.dumps(codes), capture_output=True, text=True, check=False
     )

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.views.logged import EPOCH, records
 from views.decode import decode
-from views.event import Event
 from views.instant import FIRST, LAST, instant
-from views.source import Source
+from views.source.event import Event
+from views.source.source import Source
 
 US = timedelta(microseconds=1)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)

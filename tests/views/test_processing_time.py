@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from tests.views.logged import records
 from views.decode import decode
-from views.event import Event
-from views.kernel import late, merge, partial, prepare, present, unique
+from views.kernel.kernel import late, merge, partial, prepare, present, unique
 from views.measures import count, last
-from views.ranges import EMPTY
-from views.source import APPEND_TIME, Source
+from views.source.event import Event
+from views.source.offset_ranges import EMPTY
+from views.source.source import APPEND_TIME, Source
 from views.view import View
 from views.windows import session, tumbling
 

@@ -13,17 +13,17 @@ from threading import Barrier
 import pytest
 
 from infra.jars import ROOT
-from views import project
-from views.fingerprint import fingerprint
-from views.python_code import parsed
+from views.fingerprint.fingerprint import fingerprint
+from views.project import project
+from views.project.python_code import parsed
 
 THREADS = 8
 CARDS = ROOT / "examples" / "cards"
 SOURCE = (CARDS / "definitions.py").read_bytes()
 PACKAGES = ("views", "ledger", "infra", "batch", "speed", "serving", "cli", "bench", "dags")
 ALLOWED = {
-    "views/python_code.py": {"parse", "compile", "exec"},
-    "views/module_trees.py": {"getsource"},  # of a whole module, which reads its file
+    "views/project/python_code.py": {"parse", "compile", "exec"},
+    "views/fingerprint/module_trees.py": {"getsource"},  # of a whole module, which reads its file
     "cli/pyspark.py": {"run_path"},  # a script that is all that its process runs
 }
 PARSING = {

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import pytest
 
 from views.errors import DefinitionError
-from views.event import Event, Scale
 from views.measures import count, mean, quantiles, total
-from views.source import Source
+from views.source.event import Event, Scale
+from views.source.source import Source
 from views.testing import answer, rejected
 from views.view import View
 from views.windows import tumbling

@@ -11,8 +11,8 @@ from threading import Barrier, Event
 import pytest
 
 from infra.jars import ROOT
-from views import project
-from views.decode.csv import _rows
+from views.decode.formats.csv import _rows
+from views.project import project
 
 THREADS = 8
 DEFINITIONS = """
@@ -84,7 +84,7 @@ def test_the_engine_leaves_the_filters_of_warnings_alone() -> None:
     code = """
 import sys, threading, warnings
 import pyarrow as pa
-from views import engine
+from views.sql import engine
 
 sys.setswitchinterval(1e-5)
 began, rows = threading.Barrier(8), pa.table({"x": [1, 2]})

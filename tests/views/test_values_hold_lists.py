@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import share
-from tests.views import (
+from tests.views.decode import (
     test_decode_apache_combined,
     test_decode_avro,
     test_decode_csv,
@@ -29,11 +29,11 @@ from tests.views.logged import decoded
 from views import Source, View, avro, count, csv
 from views.decode import REASONS
 from views.errors import DefinitionError
-from views.fingerprint import decoder_fingerprint
-from views.kernel import prepare
-from views.key import record_keys
-from views.log_order import further, log_order
-from views.source import events_schema
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.kernel import prepare
+from views.project.partition_key import record_keys
+from views.source.log_order import further, log_order
+from views.source.source import events_schema
 from views.testing import answer, events_table
 
 MOST = 4

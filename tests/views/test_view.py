@@ -9,9 +9,9 @@ import pytest
 
 from tests.samples import SAMPLES
 from views.errors import DefinitionError
-from views.event import Event
 from views.measures import Approximation, count, distinct, maximum, mean, quantiles, total
-from views.source import Source
+from views.source.event import Event
+from views.source.source import Source
 from views.view import View, answer_schema, approximations, bind, group_columns, state_schema
 from views.windows import tumbling
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.samples import SAMPLES, Sample
 from views.errors import DefinitionError
-from views.fingerprint import fingerprint
-from views.kernel import Partial, merge, partial, present, settle
+from views.fingerprint.fingerprint import fingerprint
+from views.kernel.kernel import Partial, merge, partial, present, settle
 from views.measures import count, distinct, set_of, total
-from views.ranges import EMPTY
-from views.source import Source
+from views.source.offset_ranges import EMPTY
+from views.source.source import Source
 from views.testing import answer, events_table, rejected
 from views.view import View, answer_schema, state_schema
 from views.windows import (

@@ -13,7 +13,7 @@ import views
 from tests.agreement.windows import WINDOWS
 from tests.laws.test_measures import MEASURES
 from tests.samples import share
-from tests.views.test_custom import Range
+from tests.views.measures.test_custom import Range
 from views import measures
 from views.measures import count, covariance, frequent, histogram, kurtosis, quantiles, stddev, total
 from views.windows import all_time, delta, hopping, punctuation, session, tumbling

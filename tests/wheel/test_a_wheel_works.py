@@ -12,8 +12,8 @@ import pytest
 from infra.folders import EXAMPLES, ROOT
 from tests.wheel import copy
 from tests.wheel.copy import Copy
-from views.fingerprint import fingerprint
-from views.project import load
+from views.fingerprint.fingerprint import fingerprint
+from views.project.project import load
 
 PATIENCE_S = 120
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from views.decode.csv import Csv
+from views.decode.formats.csv import Csv
 from views.decode.records import BY_LINE
-from views.source import Source
+from views.source.source import Source
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views.decode.reasons import Reject
-from views.python_values import array
-from views.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY
+from views.arrow.python_values import array
+from views.decode.fields.reasons import Reject
+from views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY
 
 MOST_CHARACTERS: Final = 255
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from views.decode.reasons import Reject, refusal, within
-from views.decoder import Listed, Parse
+from views.decode.fields.reasons import Reject, refusal, within
+from views.source.decoder import Listed, Parse
 
 
 def bounded(listed: Listed, most: int) -> Parse:

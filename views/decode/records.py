@@ -10,19 +10,20 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.decode import apache_combined, function, json, nginx_json, syslog
-from views.decode.columns import column, misfits, unfit
+from views.arrow.python_values import array, scalar
+from views.decode import function
+from views.decode.fields.columns import column, misfits, unfit
+from views.decode.fields.reasons import Reject, refusal, within
+from views.decode.formats import apache_combined, json, nginx_json, syslog
 from views.decode.idempotency import with_keys
 from views.decode.lists import bounded, by_line
-from views.decode.own import own_rows
-from views.decode.reasons import Reject, refusal, within
-from views.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
+from views.decode.shared_topic import own_rows
 from views.errors import DefinitionError, said_by
-from views.event import Event, Field, event_fields
 from views.instant import FIRST, LAST
-from views.only import only_parameters
-from views.python_values import array, scalar
-from views.source import (
+from views.source.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
+from views.source.event import Event, Field, event_fields
+from views.source.record_filter import only_parameters
+from views.source.source import (
     APPEND_TIME,
     IDEMPOTENCY_KEY,
     INDEX,

@@ -12,9 +12,9 @@ from views.measures.derived import derived
 from views.measures.distinct import distinct
 from views.measures.exact_set import distinct_exact, set_of
 from views.measures.extremes import maximum, minimum
+from views.measures.first_last import bottom_k, first, first_k, last, last_k, top_k
 from views.measures.frequent import frequent
 from views.measures.histogram import histogram
-from views.measures.in_order import bottom_k, first, first_k, last, last_k, top_k
 from views.measures.mean import mean
 from views.measures.measure import Aggregate, Approximation, Measure, State
 from views.measures.moments import kurtosis, skewness, stddev, variance

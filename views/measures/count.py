@@ -9,7 +9,7 @@ import pyarrow as pa
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State, only
-from views.values import ValueType
+from views.source.value_types import ValueType
 
 
 @dataclass(frozen=True)

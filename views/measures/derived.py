@@ -7,15 +7,16 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from views import arrays, engine
-from views.engine import quoted
+from views.arrow import arrays
+from views.definition_text import call
 from views.errors import DefinitionError
-from views.expressions import Expression, bind_expression
 from views.measures.facts import Facts
 from views.measures.measure import Aggregate, Approximation
-from views.syntax import enclosed
-from views.values import ValueType, normalised, objections
-from views.written import call
+from views.source.value_types import ValueType, normalised, objections
+from views.sql import engine
+from views.sql.engine import quoted
+from views.sql.expressions import Expression, bind_expression
+from views.sql.syntax import enclosed
 
 _ANSWERS: Final = "_answers"
 _ROW: Final = "_row"

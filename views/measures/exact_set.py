@@ -7,13 +7,13 @@ from typing import ClassVar, Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from views import arrays
+from views.arrow import arrays
+from views.definition_text import call
 from views.errors import DefinitionError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
 from views.measures.measure import Aggregate, Measure, State
-from views.values import ValueType, answer_field
-from views.written import call
+from views.source.value_types import ValueType, answer_field
 
 _MOST: Final = 100_000
 

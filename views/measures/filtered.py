@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from views.definition_text import literal
 from views.measures.measure import Aggregate, Measure
-from views.syntax import enclosed
-from views.values import ValueType
-from views.written import literal
+from views.source.value_types import ValueType
+from views.sql.syntax import enclosed
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Final
 import datasketches
 import pyarrow as pa
 
-from views import arrays, python_values
+from views.arrow import arrays, python_values
+from views.definition_text import call
 from views.errors import DefinitionError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.values import ValueType, answer_field
-from views.written import call
+from views.measures.states.groups import states_of
+from views.source.value_types import ValueType, answer_field
 
 LG_ROOM: Final = 10
 """log2 of the size of the sketch's table, three quarters of which it fills."""

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views import arrays
+from views.arrow import arrays
+from views.definition_text import call
 from views.errors import DefinitionError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.groups import states_of
 from views.measures.measure import Aggregate, Approximation, Measure, State
+from views.measures.states.groups import states_of
 from views.measures.total import number
-from views.values import ValueType
-from views.written import call
+from views.source.value_types import ValueType
 
 K: Final = 200
 """Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""

@@ -13,7 +13,7 @@ from views.errors import DefinitionError
 from views.exactness import of_approximation
 from views.measures.facts import Facts
 from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Approximation, Measure
-from views.values import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
+from views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
 _KNOWN: Final = {

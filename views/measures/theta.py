@@ -12,15 +12,15 @@ import datasketches
 import numpy as np
 import pyarrow as pa
 
-from views import arrays
+from views.arrow import arrays
+from views.definition_text import call
 from views.errors import TandemError
 from views.measures.facts import Facts
 from views.measures.filtered import filtered
-from views.measures.groups import states_of
-from views.measures.hashing import EMPTY, collected, one_value_theta, texts_and_others
 from views.measures.measure import Aggregate, Approximation, Measure, State
-from views.values import ValueType
-from views.written import call
+from views.measures.states.groups import states_of
+from views.measures.states.hashing import EMPTY, collected, one_value_theta, texts_and_others
+from views.source.value_types import ValueType
 
 LG_K: Final = 12
 """log2 of the number of hashes kept: exact up to 4096 values; a standard error of 1.6 % in at most 32 KiB beyond."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from views import python_values
-from views.expressions import Reason
+from views.arrow import python_values
 from views.measures.derived import Derived
 from views.oracle.expressions import Rejected, evaluated
 from views.oracle.measures import Seen, meaning
 from views.oracle.rows import Row, counted_rows
 from views.oracle.windows import leaves_calendar, windows
+from views.sql.expressions import Reason
 from views.view import View, bind
 
 Group = tuple[Any, ...]

@@ -15,9 +15,9 @@ from views.measures.distinct import Distinct
 from views.measures.exact_set import ExactSet
 from views.measures.extremes import Extreme
 from views.measures.filtered import Filtered
+from views.measures.first_last import One, Several
 from views.measures.frequent import Frequent
 from views.measures.histogram import Histogram
-from views.measures.in_order import One, Several
 from views.measures.mean import Mean
 from views.measures.moments import Moment
 from views.measures.quantiles import Quantiles

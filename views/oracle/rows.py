@@ -10,16 +10,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from views import arrays
-from views.engine import quoted
-from views.expressions import REASONS, Reason
-from views.log_order import GENERATION
+from views.arrow import arrays
 from views.measures import Measure
 from views.measures.derived import Derived
 from views.measures.filtered import Filtered
 from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
 from views.oracle.expressions import Rejected, evaluated
-from views.source import INDEX
+from views.source.log_order import GENERATION
+from views.source.source import INDEX
+from views.sql.engine import quoted
+from views.sql.expressions import REASONS, Reason
 from views.view import View
 
 Place = tuple[str, int, int, int]

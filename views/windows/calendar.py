@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views import arrays
+from views.arrow import arrays
+from views.definition_text import call
 from views.errors import DefinitionError, listed
-from views.source import Source
-from views.values import ValueType
+from views.source.source import Source
+from views.source.value_types import ValueType
 from views.windows.placement import BOUNDS, WINDOW_COLUMNS, Placement, Step, same, since_1970, timestamp
-from views.written import call
 
 Unit = Literal["day", "week", "month"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)

@@ -19,14 +19,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from views import arrays, engine
-from views.engine import quoted
+from views.arrow import arrays
+from views.definition_text import call
 from views.errors import DefinitionError
-from views.log_order import place_sql, place_type
-from views.source import Source, position_columns
-from views.values import ValueType
+from views.source.log_order import place_sql, place_type
+from views.source.source import Source, position_columns
+from views.source.value_types import ValueType
+from views.sql import engine
+from views.sql.engine import quoted
 from views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Layer, Placement, Step
-from views.written import call
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())

@@ -6,9 +6,10 @@ from datetime import timedelta
 from math import gcd
 from typing import Final
 
+from views.definition_text import call, span
 from views.errors import DefinitionError
-from views.source import Source
-from views.values import ValueType
+from views.source.source import Source
+from views.source.value_types import ValueType
 from views.windows.placement import (
     BOUNDS,
     MICROSECOND,
@@ -23,7 +24,6 @@ from views.windows.placement import (
     since_1970,
     timestamp,
 )
-from views.written import call, span
 
 _NUMBER: Final = "_window"
 _SHORTEST: Final = timedelta(seconds=1)

@@ -12,17 +12,17 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from views.engine import quoted
 from views.errors import DefinitionError
-from views.event import TIMESTAMP
-from views.expressions import Reason
-from views.source import Source
-from views.values import ValueType
+from views.source.event import TIMESTAMP
+from views.source.source import Source
+from views.source.value_types import ValueType
+from views.sql.engine import quoted
+from views.sql.expressions import Reason
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
 WINDOW_STATE: Final = pa.field("window_state", pa.string())
-"""The label of an answer's row; see views.window_states."""
+"""The label of an answer's row; see views.kernel.window_states."""
 COMPLETE: Final = pa.field("_complete", pa.bool_())
 """Of arranged states whose windows follow the order of the log: whether no further event can be in the window."""
 

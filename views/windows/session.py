@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from views.engine import quoted
+from views.definition_text import call, span
 from views.errors import DefinitionError
-from views.source import Source
-from views.values import ValueType
+from views.source.source import Source
+from views.source.value_types import ValueType
+from views.sql.engine import quoted
 from views.windows.placement import (
     MICROSECOND,
     WINDOW_COLUMNS,
@@ -21,7 +22,6 @@ from views.windows.placement import (
     since_1970,
     timestamp,
 )
-from views.written import call, span
 
 _AT: Final = "_at"
 _SESSION: Final = "_session"

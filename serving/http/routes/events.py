@@ -20,10 +20,10 @@ from serving.ingest import written
 from serving.ingest.gateway import NoRoom, Room
 from serving.ingest.values import MEDIA, values
 from serving.ingest.written import Target
-from views.elsewhere import decoded_elsewhere
+from views.document.described import decoded_elsewhere
 
 if TYPE_CHECKING:
-    from views.ranges import Partition
+    from views.source.offset_ranges import Partition
 
 _EVENT: Final = '{"page":"/a","moment":"2026-11-01T12:00:00Z","bytes":512,"price":"0.10"}'
 _BODY: Final[dict[str, Any]] = {

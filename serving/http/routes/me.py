@@ -6,7 +6,7 @@ from serving.http.documented import problems
 from serving.http.gate import Gated
 from serving.http.models import Me
 from serving.http.server import principal_of, server_of
-from views.rows import utc_text
+from views.kernel.rows import utc_text
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

@@ -16,7 +16,7 @@ from serving.outcome import ReadFailed
 from serving.quarantine import After, rejects
 from serving.standing import archived
 from views.errors import listed
-from views.rows import utc_text
+from views.kernel.rows import utc_text
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 

@@ -12,8 +12,8 @@ from serving.http.models import Status
 from serving.http.reading import readable
 from serving.http.server import principal_of, server_of
 from serving.snapshot import Snapshot
-from views.rows import utc_text
-from views.source import Source
+from views.kernel.rows import utc_text
+from views.source.source import Source
 from views.view import View
 
 router = APIRouter(route_class=Gated, tags=["health"])

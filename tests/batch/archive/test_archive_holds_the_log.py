@@ -16,7 +16,7 @@ from ledger.publish import publications, releases
 from tests.batch.shop import MALFORMED, Shop, records, rows_of, together
 from tests.stack import delete_below, delete_topic, librdkafka, stack_settings
 from views.errors import TandemError
-from views.project import Project
+from views.project.project import Project
 
 pytestmark = pytest.mark.broker
 

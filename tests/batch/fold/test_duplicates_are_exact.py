@@ -17,10 +17,11 @@ from batch.runtime.parquet_writer import TableFile
 from batch.runtime.splits import cut
 from ledger.delta.location import Place
 from tests.batch.shop import DEFINITIONS
-from views import kernel, project
-from views.ranges import Ranges
-from views.source import events_schema
-from views.wire import to_ipc
+from views.arrow.ipc import to_ipc
+from views.kernel import kernel
+from views.project import project
+from views.source.offset_ranges import Ranges
+from views.source.source import events_schema
 
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS.encode()}
 SOURCE = project.load_files(FILES).sources["sales"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from batch.maintain.compact import plan
 from batch.runtime.file_ranges import Span
 from ledger.log.positions import Position
-from views.ranges import EMPTY
+from views.source.offset_ranges import EMPTY
 
 SIZES = st.sampled_from([1, 10, 49, 50, 100])
 PLACES = (("A", 0), ("A", 1))

@@ -34,9 +34,9 @@ from serving.outcome import Absent, Failed, Value
 from serving.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import NOON, SOURCE, World, hit
-from views.fingerprint import decoder_fingerprint
-from views.kernel import decode
-from views.source import RECORDS_SCHEMA, REJECTS_SCHEMA, events_schema
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.kernel import decode
+from views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, events_schema
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 """A clock at which every file that is taken out may be deleted at once."""

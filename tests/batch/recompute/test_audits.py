@@ -20,8 +20,8 @@ from ledger.realtime.commits import Commit
 from ledger.realtime_writer import Writer
 from tests.batch.shop import DEFINITIONS as SHOP
 from tests.batch.shop import Shop, rows_of
-from views.kernel import partial
-from views.wire import to_ipc
+from views.arrow.ipc import to_ipc
+from views.kernel.kernel import partial
 
 pytestmark = pytest.mark.broker
 

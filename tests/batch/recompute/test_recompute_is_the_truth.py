@@ -33,10 +33,10 @@ from tests.batch.shop import (
     watermark,
 )
 from tests.stack import delete_below, new_topic, produce
+from views.arrow.ipc import to_ipc
 from views.errors import TandemError
-from views.fingerprint import fingerprint
+from views.fingerprint.fingerprint import fingerprint
 from views.view import state_schema
-from views.wire import to_ipc
 
 pytestmark = pytest.mark.broker
 

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 from batch.recompute.rebuild import _archived
 from ledger.delta.addresses import Tables
 from tests.views.logged import records
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 
 def test_records_are_counted_by_position(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ from ledger.publish import publications, releases
 from ledger.publish.audits import Audit
 from ledger.publish.batch_parts import Part
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views.cause import cause
-from views.compare import MeasureDifference
-from views.kernel import decode
-from views.ranges import Ranges
+from views.kernel.kernel import decode
+from views.source.offset_ranges import Ranges
+from views.verify.cause import cause
+from views.verify.compare import MeasureDifference
 from views.windows import every_events
 
 _FILE = count()

@@ -14,7 +14,7 @@ from ledger.publish import rates, releases
 from ledger.publish.batch_parts import Windows
 from ledger.publish.rates import Estimate
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, position
-from views.kernel import decode
+from views.kernel.kernel import decode
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from batch.runtime.parquet_writer import TableFile
 from ledger.delta.location import Place
-from views.event import TIMESTAMP
 from views.instant import FIRST, LAST
+from views.source.event import TIMESTAMP
 
 SCHEMA = pa.schema([("offset", pa.int64()), ("timestamp", TIMESTAMP)])
 NOON = int(datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()) * 1_000_000

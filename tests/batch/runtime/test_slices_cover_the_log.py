@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from batch.runtime.file_ranges import Span, within_times
 from batch.runtime.splits import cut
-from views.ranges import EMPTY, Ranges
+from views.source.offset_ranges import EMPTY, Ranges
 
 OFFSETS = st.tuples(st.integers(0, 60), st.integers(1, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 PARTITIONS = st.tuples(st.sampled_from(["A", "B"]), st.integers(0, 1))

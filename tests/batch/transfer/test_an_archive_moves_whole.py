@@ -23,9 +23,9 @@ from ledger.log.manifest import BadManifest
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import publications, releases
 from tests.batch.filed import AT, DEFINITIONS, SOURCE, Filed, in_order, row, rows_in
-from views import project
 from views.errors import TandemError
-from views.ranges import Ranges
+from views.project import project
+from views.source.offset_ranges import Ranges
 
 DECODER = "d"
 

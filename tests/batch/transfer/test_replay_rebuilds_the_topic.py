@@ -17,8 +17,8 @@ from ledger.delta.addresses import Tables
 from ledger.log.positions import LOG_START, Position
 from tests.batch.filed import DEFINITIONS, SOURCE, Filed, Row, row
 from tests.stack import create_as, kafka_toml, new_topic, produce, stack_settings
-from views.project import load_files
-from views.source import Source
+from views.project.project import load_files
+from views.source.source import Source
 
 pytestmark = pytest.mark.broker
 

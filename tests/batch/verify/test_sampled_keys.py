@@ -24,12 +24,13 @@ from ledger.publish.batch_parts import BatchView, Part, files_of
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.stored_states import stored
-from views import kernel, project
-from views.compare import MeasureDifference
-from views.fingerprint import decoder_fingerprint, fingerprint
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.kernel import kernel
 from views.measures import count, mean
-from views.ranges import EMPTY
-from views.source import events_schema
+from views.project import project
+from views.source.offset_ranges import EMPTY
+from views.source.source import events_schema
+from views.verify.compare import MeasureDifference
 from views.view import View, state_schema
 from views.windows import WINDOW_COLUMNS
 

@@ -17,8 +17,8 @@ from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, looked, wrong
 from tests.serving.world import NOON, World, hit, position
 from tests.stack import create_as, delete_below, kafka_toml, new_topic, produce
-from views.event import Event
-from views.source import Source
+from views.source.event import Event
+from views.source.source import Source
 
 DEFINITIONS = """
 from datetime import datetime

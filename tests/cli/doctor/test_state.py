@@ -27,8 +27,8 @@ from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, wrong
 from tests.ledger.tiny import AT, at
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views import project
-from views.ranges import Ranges
+from views.project import project
+from views.source.offset_ranges import Ranges
 
 _HOLDER = """
 import fcntl, sys

@@ -20,7 +20,7 @@ from ledger.publish.publications import Publication
 from ledger.realtime_writer import Writer
 from tests.cli.doctor.looked import fine, wrong
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views.fingerprint import decoder_fingerprint
+from views.fingerprint.fingerprint import decoder_fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from ledger.publish import first_publication
 from tests.infra.kafka.clients import CLIENTS
 from tests.infra.kafka.tools import Tools
 from tests.stack import consumed, kafka_toml, librdkafka, new_topic, stack_settings
-from views.project import load
+from views.project.project import load
 
 KEYED = """
 from datetime import datetime

@@ -18,7 +18,7 @@ from infra.jars import ROOT
 from infra.settings import Kafka, Settings
 from tests.infra.kafka.clients import Client
 from tests.stack import consumed, delete_topic, librdkafka, new_topic
-from views.ranges import Offsets
+from views.source.offset_ranges import Offsets
 
 pytestmark = pytest.mark.broker
 

@@ -16,7 +16,7 @@ from ledger.delta.watched_table import Watched
 from ledger.log import gaps
 from ledger.publish import publications
 from tests.ledger.tiny import AT, SOURCE, at, publish_cut
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 
 @pytest.fixture

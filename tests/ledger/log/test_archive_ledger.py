@@ -15,7 +15,7 @@ from ledger.log.gaps import UnknownGap, gaps, record, refuse_unaccepted
 from ledger.log.positions import LOG_START, Position
 from tests.ledger.tiny import AT, SOURCE, at
 from views.errors import TandemError
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 DECODER = "d1"
 

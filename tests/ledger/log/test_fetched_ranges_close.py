@@ -6,7 +6,7 @@ import pytest
 
 from ledger.log.counts import Counts, plus
 from ledger.log.fetch_checks import LogChanged, Unclosed, refuse_changed_log, refuse_new_topic, refuse_unclosed
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 P, Q = ("T", 0), ("T", 1)
 TEN = Ranges.of({P: (5, 12), Q: (0, 3)})

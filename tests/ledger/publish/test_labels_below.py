@@ -10,7 +10,7 @@ from ledger.log.positions import Position
 from ledger.publish.labels import Labels, labels_below
 from ledger.publish.publications import Publication
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, fold
-from views.watermark import Newest
+from views.source.watermark import Newest
 
 NAME = "numbers_total"
 

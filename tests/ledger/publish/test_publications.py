@@ -25,7 +25,7 @@ from ledger.publish.publications import (
 )
 from ledger.publish.standing import cut_of
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, publish_cut
-from views.watermark import Newest
+from views.source.watermark import Newest
 
 PART = Part(7, 3, LOG_START, (AT, AT))
 

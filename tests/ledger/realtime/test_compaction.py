@@ -13,7 +13,7 @@ from ledger.realtime.compaction import expired, in_order, merged, plan
 from ledger.realtime.tiling import boundary, chain, end
 from tests.ledger.tiny import AT, VIEW, at, encode, fold, merge
 from views.errors import TandemError
-from views.watermark import Newest
+from views.source.watermark import Newest
 
 
 def place(number: int) -> Position:

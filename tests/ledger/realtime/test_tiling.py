@@ -7,7 +7,7 @@ from ledger.log.positions import LOG_START, Position, ranges, upper
 from ledger.realtime.commits import Span
 from ledger.realtime.tiling import boundary, chain, end
 from tests.ledger.tiny import at
-from views.ranges import EMPTY
+from views.source.offset_ranges import EMPTY
 
 
 def fold(start: Position, end: Position) -> Span:

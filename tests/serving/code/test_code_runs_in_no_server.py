@@ -16,7 +16,7 @@ from serving.code import release as of_release
 from tests.serving.code.coded import coded, files
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import NOON, World, hit, position
-from views import modules
+from views.project import isolated_import
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def served(world: World, monkeypatch: pytest.MonkeyPatch) -> Served:
     def imported(*_: Any) -> None:
         raise AssertionError("the server imports definitions")
 
-    monkeypatch.setattr(modules, "import_definitions", imported)
-    monkeypatch.setattr("views.project.import_definitions", imported)
+    monkeypatch.setattr(isolated_import, "import_definitions", imported)
+    monkeypatch.setattr("views.project.project.import_definitions", imported)
     monkeypatch.setenv("SERVER_SECRET", "of the server")
     return Served(world, change={"timeout_s": 20})
 

@@ -19,7 +19,7 @@ from serving.code import definitions
 from tests.serving.code.test_hostile_code_starves_nobody import started
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, hit, position
-from views import project
+from views.project import project
 
 PROJECT = """
 from dataclasses import dataclass

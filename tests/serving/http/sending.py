@@ -12,8 +12,8 @@ from infra.settings import Kafka, Settings
 from tests.serving.http.served import Served
 from tests.serving.world import DEFINITIONS, World, hit
 from views.decode import decode
-from views.source import RECORDS_SCHEMA, Source
-from views.unique import unique
+from views.kernel.deduplicate import unique
+from views.source.source import RECORDS_SCHEMA, Source
 
 _SOURCES = """
 hits = Source(topic="{hits}", event=Hit, event_time="moment", key="page")

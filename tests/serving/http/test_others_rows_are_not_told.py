@@ -20,7 +20,7 @@ from tests.serving.http.test_who_may_what import NO_RUN, REQUESTS
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, TOPIC_ID, World, hit, position
 from views import exactness
 from views.errors import TandemError
-from views.ranges import Ranges
+from views.source.offset_ranges import Ranges
 
 MINE = {"key.page": "/a", "window": "2026-11-01T12:00"}
 OTHERS = (1, 7)

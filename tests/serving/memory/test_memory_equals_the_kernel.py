@@ -23,9 +23,9 @@ from tests.agreement.drawn import counting, drawn, logs
 from tests.agreement.test_layers_agree import folds, splits, vector
 from tests.agreement.windows import WINDOWS
 from tests.samples import SAMPLES, share
-from views.kernel import merge_states, present, settle
-from views.partial import Partial
-from views.rows import to_rows
+from views.kernel.kernel import merge_states, present, settle
+from views.kernel.partial import Partial
+from views.kernel.rows import to_rows
 from views.view import View, approximations, bind
 
 

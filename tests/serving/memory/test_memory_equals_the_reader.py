@@ -27,7 +27,7 @@ from serving.outcome import Absent, Value
 from serving.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
-from views.wire import from_ipc
+from views.arrow.ipc import from_ipc
 
 MORE = (
     DEFINITIONS.replace("import Event,", "import hopping, session, every_events, last_events, calendar, all_time, Event,")

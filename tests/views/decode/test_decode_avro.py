@@ -1,0 +1,263 @@
+"""Avro: records of schemas that the project holds, with and without a registry's frame."""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from io import BytesIO
+from typing import Annotated, Any
+from uuid import UUID
+
+import fastavro
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.views.logged import decoded, reason
+from views import Event, Scale, Source, avro
+from views.errors import DefinitionError
+from views.fingerprint.fingerprint import decoder_fingerprint
+
+
+class Colour(Enum):
+    RED = "RED"
+    BLUE = "BLUE"
+
+
+class Spot(msgspec.Struct):
+    x: float
+    name: str | None = None
+
+
+class Order(Event):
+    at: datetime
+    n: int
+    price: Annotated[Decimal, Scale(2)]
+    colour: Colour
+    key: UUID
+    day: date
+    raw: bytes
+    ok: bool
+    f: float
+    tags: list[str]
+    spot: Spot | None
+    spots: list[Spot]
+    note: str | None = "none"
+
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "shop.Order",
+    "fields": [
+        {"name": "ignored", "type": {"type": "map", "values": "long"}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "n", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}},
+        {"name": "colour", "type": {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE", "GREEN"]}},
+        {"name": "key", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "raw", "type": "bytes"},
+        {"name": "ok", "type": "boolean"},
+        {"name": "f", "type": "float"},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "spot",
+            "type": ["null", {"type": "record", "name": "Spot", "fields": [{"name": "x", "type": "double"}]}],
+            "default": None,
+        },
+        {"name": "spots", "type": {"type": "array", "items": "Spot"}},
+    ],
+}
+WITH_NOTE = ORDER | {"fields": [*ORDER["fields"][1:], {"name": "note", "type": ["null", "string"]}]}
+GOOD: dict[str, Any] = {
+    "ignored": {"a": 1},
+    "at": datetime(2026, 11, 1, tzinfo=UTC),
+    "n": 5,
+    "price": Decimal("12.30"),
+    "colour": "BLUE",
+    "key": UUID(int=7),
+    "day": date(2026, 11, 1),
+    "raw": b"\x00\xff",
+    "ok": True,
+    "f": 1.5,
+    "tags": ["a", ""],
+    "spot": {"x": 2.0},
+    "spots": [{"x": 1.0}],
+}
+BARE = Source(topic="t", event=Order, event_time="at", decoder=avro(schema=ORDER))
+FRAMED = Source(topic="t", event=Order, event_time="at", decoder=avro(schemas={7: ORDER, 2**32 - 1: WITH_NOTE}))
+
+
+def written(schema: Any = ORDER, **changes: Any) -> bytes:
+    out = BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), GOOD | changes)
+    return out.getvalue()
+
+
+def framed(number: int, value: bytes) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + value
+
+
+def event(source: Source, value: bytes) -> dict[str, Any]:
+    found = decoded(source, value)
+    (one,) = found.events.to_pylist() or found.rejects.to_pylist()
+    return {name: field for name, field in one.items() if not name.startswith("_")}
+
+
+def test_a_record_becomes_the_fields_that_the_event_type_names() -> None:
+    expected = {name: value for name, value in GOOD.items() if name != "ignored"} | {"note": "none", "key": str(UUID(int=7))}
+    expected |= {"spot": {"x": 2.0, "name": None}, "spots": [{"x": 1.0, "name": None}]}
+    assert event(BARE, written()) == expected
+    assert event(BARE, written(spot=None))["spot"] is None
+
+
+def test_each_id_is_read_by_its_own_schema_into_one_event_type() -> None:
+    """What the older schema lacks has the event type's default."""
+    assert event(FRAMED, framed(7, written()))["note"] == "none"
+    assert event(FRAMED, framed(2**32 - 1, written(WITH_NOTE, note="new")))["note"] == "new"
+    assert event(FRAMED, framed(2**32 - 1, written(WITH_NOTE, note=None)))["note"] is None
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "expected"),
+    [
+        (FRAMED, framed(8, written()), "schema"),
+        (FRAMED, written(), "format"),
+        (FRAMED, b"\0\0\0", "format"),
+        (FRAMED, framed(7, b""), "format"),
+        (BARE, written() + b"\0", "format"),
+        (BARE, written()[:-1], "format"),
+        (BARE, b"\xff" * 60, "format"),
+        (BARE, written(tags=["é"]).replace("é".encode(), b"\xff\xff"), "utf8"),
+        (BARE, written(colour="GREEN"), "invalid_value"),
+        (BARE, written(at=datetime(1990, 1, 1, tzinfo=UTC)), "implausible_time"),
+        (BARE, written(f=float("inf")), "out_of_range"),
+        (BARE, written(price=Decimal(10**18)), "event"),
+    ],
+    ids=lambda given: str(given)[:40],
+)
+def test_what_is_not_a_record_of_its_schema_goes_to_quarantine(source: Source, value: bytes, expected: str) -> None:
+    assert reason(source, value) == expected
+
+
+def test_a_time_beyond_the_calendar_is_out_of_range() -> None:
+    far = [one | {"type": "long"} if one["name"] == "at" else one for one in ORDER["fields"]]
+    assert reason(BARE, written(ORDER | {"fields": far}, at=2**62)) == "out_of_range"
+
+
+VALUES = st.fixed_dictionaries(
+    {
+        "n": st.integers(-(2**63), 2**63 - 1),
+        "at": st.datetimes(datetime(2000, 1, 1), datetime(2099, 1, 1)).map(lambda at: at.replace(tzinfo=UTC)),  # noqa: DTZ001
+        "price": st.decimals(-(10**17), 10**17, places=2),
+        "raw": st.binary(max_size=8),
+        "tags": st.lists(st.text(max_size=4), max_size=4),
+        "ok": st.booleans(),
+        "day": st.dates(),
+        "key": st.uuids(),
+    }
+)
+
+
+@given(VALUES)
+def test_what_a_writer_writes_is_read_back(values: dict[str, Any]) -> None:
+    found = event(FRAMED, framed(7, written(**values)))
+    assert {name: found[name] for name in values} == values | {"key": str(values["key"])}
+
+
+def record(*fields: tuple[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": [{"name": name, "type": type_} for name, type_ in fields]}
+
+
+TIME = {"type": "long", "logicalType": "timestamp-millis"}
+
+
+class Small(Event):
+    at: datetime
+    n: int
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (record(("at", TIME)), "Small.n: the schema has no field 'n'; fields: at"),
+        (record(("at", TIME), ("n", "string")), "Small.n: the schema has this field as string"),
+        (record(("at", TIME), ("n", ["int", "string"])), "this field as string"),
+        (record(("at", TIME), ("n", "null")), "this field as null"),
+        (record(("at", "long"), ("n", "int")), "Small.at: the schema has this field as long"),
+        (record(("at", {"type": "long", "logicalType": "local-timestamp-millis"}), ("n", "int")), "as local-timestamp-millis"),
+    ],
+)
+def test_a_schema_that_does_not_give_what_the_event_type_needs_is_refused(schema: Any, says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        avro(schema=schema).parser(Small)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({}, "give either"),
+        ({"schema": ORDER, "schemas": {1: ORDER}}, "give either"),
+        ({"schemas": {}}, "by the registry's ids"),
+        ({"schemas": {"1": ORDER}}, "by the registry's ids"),
+        ({"schema": "{"}, "is not an Avro schema"),
+        ({"schema": {"type": "record"}}, "is not an Avro schema"),
+        ({"schema": '"string"'}, "is not a record"),
+        ({"schema": record(("next", ["null", "R"]))}, "R contains itself"),
+        ({"schema": record(("a", {"type": "array", "items": "null"}))}, "items that take no bytes"),
+        ({"schema": record(("a", {"type": "array", "items": record() | {"name": "E"}}))}, "items that take no bytes"),
+    ],
+)
+def test_schemas_that_mean_nothing_or_have_no_bound_are_refused(parameters: dict[str, Any], says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        avro(**parameters)
+
+
+def test_the_schemas_are_part_of_the_fingerprint_and_their_documentation_is_not() -> None:
+    def of(schema: Any) -> str:
+        return decoder_fingerprint(Source(topic="t", event=Order, event_time="at", decoder=avro(schema=schema)))
+
+    assert of(ORDER) == of(ORDER | {"doc": "orders"}) == decoder_fingerprint(BARE)
+    assert of(ORDER) == of(msgspec.json.encode(ORDER).decode())
+    assert of(WITH_NOTE) != of(ORDER)
+
+
+def test_times_of_either_unit_are_exact() -> None:
+    """Milliseconds and microseconds, before and after 1970."""
+    source = Source(topic="t", event=Small, event_time="at", decoder=avro(schema=record(("at", TIME), ("n", "int"))))
+    out = BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(record(("at", "long"), ("n", "int"))), {"at": 10**12 + 1, "n": 1})
+    assert event(source, out.getvalue())["at"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=10**12 + 1)
+
+
+def number(bits: int, length: int) -> bytes:
+    """A varint of so many bytes."""
+    return bytes((bits >> 7 * place) & 0x7F | (0x80 if place < length - 1 else 0) for place in range(length))
+
+
+@pytest.mark.parametrize(
+    ("bits", "length", "expected"),
+    [
+        (2**64 - 1, 10, -(2**63)),
+        (2**64 - 2, 10, 2**63 - 1),
+        (2, 10, 1),
+        (2**64, 10, None),
+        (2**69, 10, None),
+        (2, 11, None),
+        (2**70, 11, None),
+        (2, 5000, None),
+    ],
+)
+def test_a_number_of_more_than_64_bits_is_refused(bits: int, length: int, expected: int | None) -> None:
+    """fastavro would cut it; wherever in the value it stands, and whatever else looks like one."""
+    fields = record(("at", TIME), ("text", "string"), ("more", {"type": "map", "values": ["null", "long"]}), ("n", "long"))
+    source = Source(topic="t", event=Small, event_time="at", decoder=avro(schema=fields))
+    text = "\uffff".encode() * 10
+    head = number(2 * 1_793_491_200_000, 6) + number(2 * len(text), 1) + text
+    more = number(1, 1) + number(2 * 4, 1) + number(2, 1) + b"k" + number(2, 1) + number(6, 1) + number(0, 1)
+    value = head + more + number(bits, length)
+    if expected is None:
+        assert reason(source, value) == "out_of_range"
+        assert reason(source, head + more[:-3] + number(2, 1) + number(bits, length) + number(0, 1) + b"\2") == "out_of_range"
+    else:
+        assert event(source, value)["n"] == expected

@@ -1,0 +1,84 @@
+"""Every decoder gives every record one outcome, whatever its bytes: an event, or a reject with a reason of the closed set."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.samples import just
+from tests.views import test_values_hold_lists
+from tests.views.decode import (
+    test_decode_apache_combined,
+    test_decode_avro,
+    test_decode_csv,
+    test_decode_function,
+    test_decode_json,
+    test_decode_nginx_json,
+    test_decode_protobuf,
+    test_decode_syslog,
+)
+from tests.views.logged import decoded, reason
+from tests.views.mutations import mutations
+from views import csv
+from views.decode import REASONS
+from views.source.source import Source
+
+DECODERS: dict[str, tuple[Source, list[bytes]]] = {
+    "json": (
+        test_decode_json.RICH,
+        [test_decode_json.rich(price="12.3", raw="AAE=", tags=["a"], spot={"x": 2}, when="2026-11-01T01:00:00.000001+01:00")],
+    ),
+    "apache_combined": (test_decode_apache_combined.LINES, [test_decode_apache_combined.line()]),
+    "nginx_json": (test_decode_nginx_json.ACCESS, [test_decode_nginx_json.line(msec=1431857103.1)]),
+    "csv": (test_decode_csv.ROWS, [test_decode_csv.row(s='a "b", c\r\nd', f="1.5", price="1.23", level="2")]),
+    "syslog": (test_decode_syslog.MESSAGES, [text.encode() for text, _ in test_decode_syslog.EXAMPLES]),
+    "avro": (
+        test_decode_avro.FRAMED,
+        [
+            test_decode_avro.framed(7, test_decode_avro.written()),
+            test_decode_avro.framed(2**32 - 1, test_decode_avro.written(test_decode_avro.WITH_NOTE, note="a")),
+        ],
+    ),
+    "protobuf": (test_decode_protobuf.ORDERS, [test_decode_protobuf.sent(tags=["a"], spots=[{"x": 1}], note="b")]),
+    "function": (test_decode_function.PINGS, [test_decode_function.ping(number) for number in range(15)]),
+    "header": (
+        replace(test_decode_csv.ROWS, decoder=csv(header=True)),
+        [test_values_hold_lists.under_header([test_values_hold_lists.backwards(s='a "b"', f="1.5")])],
+    ),
+    **{
+        f"several_{name}": (one.several, [one.join(one.good), one.join([*one.good, one.bad[0]]), one.join(one.good[:1])])
+        for name, one in test_values_hold_lists.FORMATS.items()
+    },
+}
+EACH = 200
+"""Damaged values in an example: 100 000 of each decoder in the long run."""
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@just(500, quick=13)
+@given(seed=st.integers(0, 2**32))
+def test_every_damaged_value_has_exactly_one_outcome(decoder: str, seed: int) -> None:
+    """No exception, one outcome a record, and the same as if it stood alone."""
+    source, good = DECODERS[decoder]
+    values = list(mutations(good, seed, EACH))
+    result = decoded(source, *values)
+    rejected = dict(zip(result.rejects["offset"].to_pylist(), result.rejects["reason"].to_pylist(), strict=True))
+    decoded_offsets = result.events["_offset"].to_pylist()
+    assert sorted([*dict.fromkeys(decoded_offsets), *rejected]) == list(range(EACH))
+    if source.many is None:
+        assert len(set(decoded_offsets)) == len(decoded_offsets)
+    else:
+        lists = Counter(decoded_offsets)
+        assert max(lists.values(), default=0) <= source.many
+        assert result.events["_index"].to_pylist() == [index for held in lists.values() for index in range(held)]
+    assert set(rejected.values()) <= set(REASONS)
+    assert reason(source, values[0]) == rejected.get(0, "event")
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_values_that_are_not_damaged_are_events(decoder: str) -> None:
+    """Else the test above would look at one side only."""
+    source, good = DECODERS[decoder]
+    assert decoded(source, *good).events.num_rows

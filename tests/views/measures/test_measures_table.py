@@ -1,0 +1,126 @@
+"""docs/measures.md is what the measures' code says, and what the code says of sizes and of taking states out is so."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import views
+from tests.samples import SAMPLES, WIDE, rows, share, table
+from views import measures
+from views.kernel.kernel import Partial, merge, partial, present
+from views.measures import count, covariance, distinct, frequent, histogram, kurtosis, mean, quantiles, skewness, theta, total
+from views.measures.distinct import MOST_BYTES as HLL_BYTES
+from views.measures.frequent import ROOM, VALUE_BYTES
+from views.measures.measure import Measure
+from views.measures.quantiles import MOST_BYTES as KLL_BYTES
+from views.measures.table import markdown
+from views.measures.theta import MOST_BYTES as THETA_BYTES
+from views.source.offset_ranges import EMPTY, Ranges
+from views.view import View, bind
+
+PAGE = Path(__file__).parents[3] / "docs" / "measures.md"
+NOT_MEASURES = {"Aggregate", "Approximation", "Measure", "State"}
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text("utf-8") == markdown(), "python -m views.measures.table > docs/measures.md"
+
+
+@pytest.mark.parametrize("name", sorted({*measures.__all__} - NOT_MEASURES))
+def test_every_measure_is_on_the_page(name: str) -> None:
+    assert name in views.__all__
+    assert any(line.startswith((f"| `{name}(", f"| `class ...({name})")) for line in markdown().splitlines())
+
+
+def state_bytes(measure: Measure, numbers: int) -> int:
+    """How large the state is of that many different texts, or of that many numbers."""
+    events = pa.Table.from_pylist([{"at": None}], table([]).schema).take(pa.array(np.zeros(numbers, np.int64)))
+    values = pa.array(np.random.default_rng(1).permutation(numbers))
+    for name, column in (("i", values), ("s", pa.array([f"{number:08d}" for number in values.to_pylist()]))):
+        events = events.set_column(events.schema.get_field_index(name), name, column)
+    (state,) = partial(View(SAMPLES, measures={"m": measure}), events, EMPTY).states["m"].to_pylist()
+    return len(state)
+
+
+@pytest.mark.parametrize(
+    ("measure", "numbers", "most"),
+    [
+        (distinct("i"), 100_000, HLL_BYTES),
+        (theta("i"), 100_000, THETA_BYTES),
+        (frequent("s"), ROOM, 32 + ROOM * (VALUE_BYTES + 8)),
+    ],
+)
+def test_a_full_sketch_takes_what_the_page_says(measure: Measure, numbers: int, most: int) -> None:
+    assert state_bytes(measure, numbers) == most
+
+
+def test_a_quantile_sketch_stays_below_what_the_page_says() -> None:
+    assert KLL_BYTES // 3 < state_bytes(quantiles("i", (0.5,)), 1_000_000) < KLL_BYTES
+
+
+INVERTIBLE = View(
+    SAMPLES,
+    measures={
+        "count": count(),
+        "positive": count(filter="i > 0"),
+        "total": total("i"),
+        "total_decimal": total("d"),
+        "mean": mean("i"),
+        "mean_decimal": mean("d"),
+        "histogram": histogram("i", (-2, 2)),
+        "covariance": covariance("i", "d"),
+        "skewness": skewness("i"),
+        "kurtosis": kurtosis("d"),
+    },
+)
+
+
+def test_all_that_the_page_calls_invertible_is_tried_below() -> None:
+    tried = {name.partition("_")[0] for name in INVERTIBLE.measures}
+    of_one_class = {"correlation": "covariance", "stddev": "skewness", "variance": "skewness"}
+    lines = [line.split(" | ") for line in markdown().splitlines() if line.startswith("| `")]
+    invertible = {cells[0].split("`")[1].partition("(")[0] for cells in lines if cells[5].startswith("yes")}
+    assert invertible == {*tried, *of_one_class} - {"positive"}
+
+
+def folded(events: list[dict[str, Any]], first: int) -> Partial:
+    return partial(INVERTIBLE, table(events, first), Ranges.of({("topic", 0): (first, first + len(events))}))
+
+
+@share(25)
+@given(st.lists(rows, min_size=1, max_size=8), st.lists(rows, min_size=1, max_size=8))
+def test_what_is_invertible_can_be_taken_out_again(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
+    one, other = folded(some, 0), folded(others, len(some))
+    both = merge(INVERTIBLE, [one, other])
+    left = Partial(without(both.states, other.states), EMPTY)
+    (found,), (wanted,) = (present(INVERTIBLE, each).to_pylist() for each in (left, one))
+    for name in ("total", "total_decimal"):  # whether there is a value left is not known
+        wanted[name] = wanted[name] or 0
+        found[name] = found[name] or 0
+    assert found == wanted
+
+
+def without(states: pa.Table, taken: pa.Table) -> pa.Table:
+    """States less states, column by column; where a count says that nothing is left, the state of nothing."""
+    (row,), (theirs,) = states.to_pylist(), taken.to_pylist()
+    for measure in bind(INVERTIBLE).measures:
+        row |= {name: less(row[name], theirs[name]) for name in measure.columns}
+        if row.get(f"{measure.name}__count") == 0:
+            row |= dict.fromkeys(set(measure.columns) - {f"{measure.name}__count"})
+    return pa.Table.from_pylist([row], states.schema)
+
+
+def less(mine: Any, theirs: Any) -> Any:
+    if isinstance(mine, bytes):  # power sums of large values
+        sums = [int(number) for number in mine.split(b",")]
+        taken = [int(number) for number in theirs.split(b",")] if theirs else [0] * len(sums)
+        return ",".join(str(one - other) for one, other in zip(sums, taken, strict=True)).encode()
+    if mine is None:
+        return None
+    return WIDE.subtract(mine, theirs or 0) if isinstance(mine, Decimal) else mine - (theirs or 0)

@@ -1,0 +1,139 @@
+"""Moments: exact of integers and decimals at any size, stable of doubles, defined as in Spark."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.samples import SAMPLES, share
+from tests.views.kernel.test_fold_edges import answers, folded
+from views.errors import DefinitionError
+from views.kernel.kernel import merge, present
+from views.measures import correlation, covariance, kurtosis, skewness, stddev, variance
+from views.view import View, approximations, bind
+
+DOUBLES = View(
+    SAMPLES,
+    measures={
+        "variance": variance("f"),
+        "stddev": stddev("f", population=True),
+        "skewness": skewness("f"),
+        "kurtosis": kurtosis("f"),
+        "covariance": covariance("f", "i"),
+        "correlation": correlation("i", "f"),
+    },
+)
+INTEGERS = View(
+    SAMPLES,
+    measures={
+        "variance": variance("i"),
+        "stddev": stddev("i"),
+        "skewness": skewness("i"),
+        "kurtosis": kurtosis("i"),
+        "covariance": covariance("i", "i"),
+        "correlation": correlation("i", "-i"),
+    },
+)
+# Thousandths: no power of a deviation falls below the smallest double.
+thousandths = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
+pairs = st.lists(st.tuples(thousandths, st.integers(-1000, 1000)), min_size=2, max_size=40)
+
+
+def in_pieces(events: Sequence[dict[str, Any]], size: int) -> dict[str, Any]:
+    """The one answer row over the events, folded so many at a time."""
+    folds = [folded(DOUBLES, *events[start : start + size]) for start in range(0, len(events), size)]
+    (row,) = present(DOUBLES, merge(DOUBLES, folds)).to_pylist()
+    return row
+
+
+@share(50)
+@given(pairs, st.integers(1, 10))
+def test_doubles_in_any_pieces_are_what_exact_arithmetic_gives(rows: list[tuple[float, int]], size: int) -> None:
+    row = in_pieces([{"f": f, "i": i} for f, i in rows], size)
+    xs, ys = [Fraction(f) for f, _ in rows], [Fraction(i) for _, i in rows]
+    n, mean, other = len(rows), sum(xs) / len(rows), sum(ys) / len(rows)
+    m2, m3, m4 = (sum((x - mean) ** power for x in xs) / n for power in (2, 3, 4))
+    spread = float(max(abs(x) for x in xs)) ** 2
+    assert row["variance"] == pytest.approx(float(m2 * n / (n - 1)), rel=1e-9, abs=spread * 1e-14)
+    assert row["stddev"] == pytest.approx(math.sqrt(m2), rel=1e-9, abs=math.sqrt(spread * 1e-14))
+    covered = sum((x - mean) * (y - other) for x, y in zip(xs, ys, strict=True)) / (n - 1)
+    assert row["covariance"] == pytest.approx(float(covered), rel=1e-9, abs=math.sqrt(spread) * 1e-10)
+    if float(m2) > spread * 1e-6:
+        assert row["skewness"] == pytest.approx(float(m3) / float(m2) ** 1.5, rel=1e-6, abs=1e-6)
+        assert row["kurtosis"] == pytest.approx(float(m4 / m2**2) - 3, rel=1e-6, abs=1e-6)
+
+
+def test_a_small_spread_far_from_zero_does_not_cancel() -> None:
+    """The naive sum of squares would lose all digits here."""
+    values = [1e9 + offset for offset in (4.0, 7.0, 13.0, 16.0)]
+    for size in (1, 2, 4):
+        row = in_pieces([{"f": value, "i": n} for n, value in enumerate(values)], size)
+        assert row["variance"] == pytest.approx(30.0, rel=1e-12)
+        assert row["correlation"] == pytest.approx(statistics.correlation(values, [0, 1, 2, 3]), rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_correlation_of_doubles_is_never_beyond_1(sign: int) -> None:
+    """Rounding takes some of these on a line a little past it."""
+    found = []
+    for scale in range(1, 60):
+        xx, yy = 0.1 * scale, 0.3 * scale
+        xy = sign * math.nextafter(math.sqrt(xx) * math.sqrt(yy), math.inf)
+        found.append(np.array([3.0, 0, 0, xx, yy, xy]).tobytes())
+    (measured,) = (measure for measure in bind(DOUBLES).measures if measure.name == "correlation")
+    assert {abs(each) for each in measured.aggregate.present([pa.array(found, pa.binary())]).to_pylist()} <= {1 - 2**-53, 1.0}
+
+
+def test_integers_at_the_edge_of_64_bits_are_exact() -> None:
+    values = [2**63 - 1, -(2**63), 2**63 - 2, 5, 7]
+    (row,) = answers(INTEGERS, *({"i": value} for value in values if value != -(2**63)))
+    exact = [Fraction(value) for value in values if value != -(2**63)]
+    mean = sum(exact) / 4
+    m2, m4 = (sum((value - mean) ** power for value in exact) / 4 for power in (2, 4))
+    assert row["variance"] == float(m2 * 4 / 3) == row["covariance"]
+    assert row["kurtosis"] == float(m4 / m2**2 - 3)
+    assert row["correlation"] == -1
+
+
+@pytest.mark.parametrize("view", [DOUBLES, INTEGERS], ids=["doubles", "integers"])
+def test_where_it_is_not_defined_there_is_null(view: View) -> None:
+    (none,) = answers(view, {})
+    (one,) = answers(view, {"f": 2.5, "i": 2})
+    (same,) = answers(view, {"f": 2.5, "i": 2}, {"f": 2.5, "i": 2})
+    assert {none[name] for name in view.measures} == {None}
+    assert [one[name] for name in ("variance", "covariance", "skewness", "kurtosis", "correlation")] == [None] * 5
+    assert (same["variance"], same["covariance"], same["stddev"]) == (0, 0, 0)
+    assert [same[name] for name in ("skewness", "kurtosis", "correlation")] == [None] * 3
+
+
+def test_a_pair_with_a_null_counts_nothing() -> None:
+    view = View(SAMPLES, measures={"covariance": covariance("i", "d", population=True), "doubles": covariance("i", "f")})
+    rows = [{"i": 1, "d": "2", "f": 2.0}, {"i": 3, "d": "6", "f": 6.0}, {"i": 100}, {"d": "100", "f": 100.0}]
+    (row,) = answers(view, *({**row, "d": None if "d" not in row else __import__("decimal").Decimal(row["d"])} for row in rows))
+    assert (row["covariance"], row["doubles"]) == (2.0, 4.0)
+
+
+def test_beyond_the_doubles_there_is_null() -> None:
+    row = in_pieces([{"f": 1e308, "i": 1}, {"f": -1e308, "i": 2}], 1)
+    assert row["variance"] is None
+
+
+def test_skewness_and_kurtosis_are_those_of_the_population() -> None:
+    (row,) = answers(INTEGERS, *({"i": value} for value in (1, 2, 3, 10)))
+    assert row["skewness"] == pytest.approx(45 / 12.5**1.5)
+    assert row["kurtosis"] == pytest.approx(348.5 / 12.5**2 - 3)
+
+
+def test_only_doubles_are_approximate_and_only_numbers_are_taken() -> None:
+    assert approximations(INTEGERS) == {}
+    assert {name: how.kind for name, how in approximations(DOUBLES).items()} == dict.fromkeys(DOUBLES.measures, "order")
+    for measure in (variance("s"), correlation("i", "s")):
+        with pytest.raises(DefinitionError, match="is of type VARCHAR; this measure takes numbers"):
+            bind(View(SAMPLES, measures={"m": measure}))

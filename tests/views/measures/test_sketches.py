@@ -1,0 +1,110 @@
+"""Sketches hash as Spark does, estimate within their error, and answer the same for every split where they promise to."""
+
+from typing import Any
+
+import datasketches
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.samples import SAMPLES, table
+from tests.views.kernel.test_fold_edges import NOON, answers, events
+from views.kernel.kernel import Partial, merge, partial, present
+from views.measures import Measure, distinct, quantiles
+from views.measures.distinct import LG_K
+from views.source.offset_ranges import EMPTY, Ranges
+from views.view import View, approximations
+
+SPARK_COUPONS = [
+    ("i", 0, "cbd7c204"),
+    ("i", 1, "2bf2fb06"),
+    ("i", -1, "d964e70b"),
+    ("i", 2**63 - 1, "ffbab40d"),
+    ("i", -(2**63), "7519c20c"),
+    ("s", "a", "2f823b04"),
+    ("s", "ä", "9fd52f09"),
+    ("s", "🙂", "5e89ec04"),
+    ("s", "a\0b", "7d7df606"),
+    ("s", "a longer text than sixteen bytes", "706ffe09"),
+    ("b", b"a", "2f823b04"),
+    ("b", b"\xff", "2e01aa06"),
+    ("b", b"\x00", "a886d01f"),
+    ("b", b"\xc3\x28", "ae687907"),
+    ("b", b"\xf0" * 16, "03907b0b"),
+    ("b", b"\x80" * 15, "06154f14"),
+    ("b", bytes(range(128, 168)), "aad0fd06"),
+]
+"""What hll_sketch_agg(x, 12) of Spark 4.2.0 stored for one value: the sketch's only coupon."""
+
+
+def states(measure: Measure, *rows: dict[str, Any]) -> list[bytes | None]:
+    found: list[bytes | None] = partial(View(SAMPLES, measures={"m": measure}), events(*rows), EMPTY).states["m"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(("name", "value", "coupon"), SPARK_COUPONS)
+def test_values_are_hashed_as_spark_hashes_them(name: str, value: Any, coupon: str) -> None:
+    (sketch,) = states(distinct(name), {name: value})
+    assert sketch is not None
+    assert sketch[-4:].hex() == coupon
+    assert datasketches.hll_sketch.deserialize(sketch).lg_config_k == LG_K
+
+
+@pytest.mark.parametrize(("name", "values"), [("s", ["", "a", "b"]), ("b", [b"", b"\xff", b"a"]), ("flag", [True, False])])
+def test_every_value_counts_the_empty_one_too(name: str, values: list[Any]) -> None:
+    view = View(SAMPLES, measures={"different": distinct(name)})
+    (row,) = answers(view, *({name: value} for value in [*values, None, *values]))
+    assert row["different"] == len(values)
+
+
+def test_texts_and_bytes_beside_bytes_that_are_no_text() -> None:
+    values = [bytes([n, n + 1]) for n in range(0, 255, 5)]
+    (row,) = answers(View(SAMPLES, measures={"different": distinct("b")}), *({"b": value} for value in values))
+    assert row["different"] == len(values)
+
+
+def test_the_estimate_is_the_same_for_every_split_and_near_the_truth() -> None:
+    view = View(SAMPLES, measures={"different": distinct("i")})
+    (error,) = [approximation.error for approximation in approximations(view).values()]
+    assert error is not None
+    for number in (3000, 50_000):
+        whole = folded(view, number, [number])
+        for cuts in ([number // 2, number], [1, 2, number // 3, number], [number // 5 * n for n in range(1, 6)]):
+            assert present(view, folded(view, number, cuts)).equals(present(view, whole))
+        (estimate,) = present(view, whole)["different"].to_pylist()
+        assert abs(estimate - number) <= 2 * error * number
+
+
+def folded(view: View, number: int, cuts: list[int]) -> Partial:
+    """The integers below `number`, folded in pieces that end at the cuts."""
+    base = table([{"at": NOON, "i": 0, "f": 0.0}])
+    pieces = []
+    for start, to in zip([0, *cuts[:-1]], cuts, strict=True):
+        values = pa.array(np.arange(start, to))
+        rows = pa.table({"at": pa.repeat(base["at"][0], to - start), "i": values, "f": values.cast(pa.float64())})
+        pieces.append(partial(view, rows, Ranges.of({("topic", 0): (start, to)})))
+    return merge(view, pieces)
+
+
+def test_quantiles_are_nearest_ranks_and_exact_for_few_values() -> None:
+    view = View(SAMPLES, measures={"q": quantiles("i", (0, 0.25, 0.5, 0.51, 0.75, 1))})
+    (row,) = answers(view, *({"i": value} for value in (40, 10, None, 30, 20)))
+    assert row["q"] == {"0.0": 10.0, "0.25": 10.0, "0.5": 20.0, "0.51": 30.0, "0.75": 30.0, "1.0": 40.0}
+
+
+def test_quantiles_are_within_their_rank_error_after_many_merges() -> None:
+    view = View(SAMPLES, measures={"q": quantiles("f", (0.01, 0.5, 0.99))})
+    (approximation,) = approximations(view).values()
+    assert approximation.error is not None
+    number = 20_000
+    (row,) = present(view, folded(view, number, [number // 50 * n for n in range(1, 51)])).to_pylist()
+    for fraction, value in row["q"].items():
+        # Five times the error that holds with 99 %: a test that throws dice may not fail by chance.
+        assert abs(value / number - float(fraction)) <= 5 * approximation.error
+
+
+def test_sketches_keep_the_form_that_spark_reads() -> None:
+    (hll,) = states(distinct("i"), *({"i": n} for n in range(1000)))
+    (kll,) = states(quantiles("f", (0.5,)), *({"f": float(n)} for n in range(1000)))
+    assert datasketches.hll_sketch.deserialize(hll).tgt_type == datasketches.tgt_hll_type.HLL_8
+    assert datasketches.kll_doubles_sketch.deserialize(kll).n == 1000

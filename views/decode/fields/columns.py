@@ -1,0 +1,133 @@
+"""Structs to Arrow columns: the checks that a JSON type cannot express, made while the columns are built.
+
+A column is built whole, which is fast, and taken apart only when it fails, to find the rows that are to blame.
+"""
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow.python_values import array, exact_decimal, scalar
+from views.decode.fields.reasons import Reject
+from views.source.event import Field
+
+Convert = Callable[[Any], Any]
+
+
+def column(field: Field, values: Sequence[Any]) -> pa.Array:
+    """One field's values as its column; raises what Arrow raises, or Reject, if any of them does not fit."""
+    if field.type is float:
+        numbers = array(values, field.arrow)
+        if pc.all(pc.is_finite(numbers), min_count=0).as_py() is False:
+            raise Reject("out_of_range", f"field {field.name} is not a finite number")
+        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0
+    convert = _convert(field)
+    return array(values if convert is None else [convert(value) for value in values], field.arrow)
+
+
+def unfit(field: Field, value: Any) -> Reject | None:
+    """Why one value does not fit its column, None if it does."""
+    try:
+        convert = _convert(field)
+        scalar(value if convert is None else convert(value), field.arrow)
+    except Reject as reject:
+        return reject
+    except Exception as error:  # noqa: BLE001  Arrow's and the value's own: each means that it does not fit
+        return _misfit(field, error)
+    return None
+
+
+def misfits(field: Field, values: Sequence[Any]) -> dict[int, Reject]:
+    """The rows whose value the column cannot hold, found by halving; empty if the column can be built."""
+    try:
+        column(field, values)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001  whatever a converter or Arrow raises, the value does not fit
+        if len(values) == 1:
+            return {0: error if isinstance(error, Reject) else _misfit(field, error)}
+        middle = len(values) // 2
+        right = misfits(field, values[middle:])
+        return misfits(field, values[:middle]) | {middle + row: reject for row, reject in right.items()}
+    return {}
+
+
+def _misfit(field: Field, error: Exception) -> Reject:
+    if isinstance(error, OverflowError):
+        return Reject("out_of_range", f"field {field.name} does not fit 64 bits")
+    return Reject("invalid_value", f"field {field.name}: {error}")
+
+
+def _convert(field: Field) -> Convert | None:
+    """What turns one value into what Arrow takes; None if Arrow takes it as it is."""
+    convert = _convert_present(field)
+    if convert is None or not field.optional:
+        return convert
+    return lambda value: None if value is None else convert(value)
+
+
+def _convert_present(field: Field) -> Convert | None:
+    if field.type is float:
+        return lambda value: _finite(field, value)
+    if field.type is datetime:
+        return lambda value: _zoned(field, value)
+    if field.type is Decimal:
+        return lambda value: _all_digits(field, value)
+    if field.type is UUID:
+        return str
+    if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
+        return attrgetter("_value_")
+    if field.items is not None:
+        return _convert_list(field.items)
+    if field.fields:
+        return _convert_struct(field.fields)
+    return None
+
+
+def _convert_list(items: Field) -> Convert | None:
+    convert = _convert(items)
+    return None if convert is None else lambda values: [convert(value) for value in values]
+
+
+def _convert_struct(fields: Sequence[Field]) -> Convert:
+    parts = [(field.name, _convert(field)) for field in fields]
+
+    def convert_struct(value: Any) -> dict[str, Any]:
+        return {name: getattr(value, name) if convert is None else convert(getattr(value, name)) for name, convert in parts}
+
+    return convert_struct
+
+
+def _finite(field: Field, value: float) -> float:
+    if not math.isfinite(value):
+        raise Reject("out_of_range", f"field {field.name} is not a finite number")
+    return value + 0.0
+
+
+def _all_digits(field: Field, value: Decimal | int) -> Decimal | int:
+    if not isinstance(value, Decimal):  # in an event of a user's own test: Arrow takes whole numbers
+        return value
+    try:
+        return exact_decimal(value, field.arrow)
+    except ArithmeticError:
+        digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
+        raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None
+
+
+def _zoned(field: Field, value: datetime) -> datetime:
+    if value.tzinfo is None:
+        raise Reject("no_zone", f"field {field.name} has no zone: {value.isoformat()}")
+    if value.year in (MINYEAR, MAXYEAR):
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            raise Reject("out_of_range", f"field {field.name} is not a year of UTC: {value.isoformat()}") from None
+    return value

@@ -1,0 +1,66 @@
+"""Event types for formats whose values have names and types of their own: what fits what, and the event made of the values.
+
+| field            | takes                                                                      |
+| ---------------- | -------------------------------------------------------------------------- |
+| bool             | boolean                                                                    |
+| int              | integer                                                                    |
+| float            | float, integer                                                             |
+| Decimal          | decimal, string                                                            |
+| str              | string, enum (its symbol)                                                  |
+| bytes            | bytes                                                                      |
+| date             | date, string                                                               |
+| datetime         | timestamp, string                                                          |
+| UUID             | uuid, string                                                               |
+| Enum, Literal    | string, enum; integer, if its values are integers                          |
+
+A string that becomes something else is read as the json decoder reads it.
+"""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+import pyarrow as pa
+
+from views.decode.fields.reasons import misfit
+from views.errors import DefinitionError
+from views.source.event import Event, Field, event_fields
+
+Kind = Literal["boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "decimal", "uuid"]
+
+_TAKES: Final[dict[Any, frozenset[Kind]]] = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer"}),
+    float: frozenset({"float", "integer"}),
+    Decimal: frozenset({"decimal", "string"}),
+    str: frozenset({"string", "enum"}),
+    bytes: frozenset({"bytes"}),
+    date: frozenset({"date", "string"}),
+    datetime: frozenset({"timestamp", "string"}),
+    UUID: frozenset({"uuid", "string"}),
+}
+
+
+def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
+    """The fields of an event type whose values `what` gives by name; raises DefinitionError if it has no names or a tag."""
+    config = event.__struct_config__
+    if config.array_like or config.tag is not None:
+        raise DefinitionError(f"{event.__name__}: {what} has fields with names, and neither array_like nor tag")
+    return event_fields(event)
+
+
+def takes(field: Field, kind: Kind | None) -> bool:
+    """Whether a field that is no list or struct takes values of this kind; None is a kind that no field takes."""
+    by_value = _TAKES[int] if field.arrow == pa.int64() else _TAKES[str]
+    return kind in _TAKES.get(field.type, by_value)
+
+
+def built(event: type[Event], values: Mapping[str, Any]) -> Any:
+    """The event with these values by key; raises Reject if the event type refuses them."""
+    try:
+        return msgspec.convert(values, event)
+    except msgspec.ValidationError as error:
+        raise misfit(error) from error

@@ -1,0 +1,87 @@
+"""Text to the values of fields, for formats that know no types.
+
+| field         | text                                                     |
+| ------------- | -------------------------------------------------------- |
+| bool          | true, false, 1, 0, in any case                           |
+| int           | a JSON integer: no sign but -, no leading zeros          |
+| float         | a JSON number                                            |
+| Decimal       | what Python's Decimal reads                              |
+| str           | the text, empty or not                                   |
+| bytes         | base64                                                   |
+| date          | 2026-11-01                                               |
+| datetime      | RFC 3339 with a zone                                     |
+| UUID          | as Python's UUID prints it, with or without hyphens      |
+| Enum, Literal | one of the values, written as their type is              |
+
+Lists and structs have no text. What a format calls empty is null in an Optional field; elsewhere only a str takes it.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from views.decode.fields.named_fields import named_fields
+from views.decode.fields.reasons import Reject, misfit
+from views.errors import DefinitionError
+from views.source.event import Event, Field
+
+Read = Callable[[str], Any]
+
+_INT = re.compile(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_DETAIL_CHARACTERS = 40
+
+
+def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
+    """The fields of an event type whose values `what` gives by name as texts; raises DefinitionError if it cannot."""
+    fields = named_fields(event, what)
+    for field in fields:
+        if field.items is not None or field.fields:
+            raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are no lists or structs")
+    return fields
+
+
+def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = ("",)) -> Read:
+    """What turns a text into the field's value, by the table above or by `read`; raises Reject.
+
+    `empty` are the texts that stand for nothing.
+    """
+    by_type = read or _by_type(field)
+    if field.type is str and not field.optional:
+        return by_type
+
+    def value(text: str) -> Any:
+        if text not in empty:
+            return by_type(text)
+        if not field.optional:
+            raise Reject("missing_field", f"field {field.key} is empty")
+        return None
+
+    return value
+
+
+def _by_type(field: Field) -> Read:
+    if field.type is str:
+        return str
+    # Lax is msgspec's word for reading numbers in texts. What JSON writes as strings needs none of it.
+    lax = partial(msgspec.convert, type=field.type, strict=False)
+    numbers = {pa.int64(): _INT, pa.float64(): _FLOAT}.get(field.arrow)
+    convert = lax if numbers or field.arrow == pa.bool_() else partial(msgspec.convert, type=field.type)
+
+    def value(text: str) -> Any:
+        try:
+            if numbers is None or numbers.fullmatch(text):
+                return convert(text)
+        except msgspec.ValidationError as error:
+            raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
+        raise Reject("invalid_value", f"field {field.key}: not a number: {_start(text)}")
+
+    return value
+
+
+def _start(text: str) -> str:
+    return repr(text[:_DETAIL_CHARACTERS])

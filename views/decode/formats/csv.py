@@ -1,0 +1,131 @@
+"""CSV (RFC 4180): one value is one row of the declared columns; or a row that names the columns, and one row of these.
+
+A field takes the column that has its name (its JSON key, where that differs); other columns may hold what they like. Texts
+become values as views.decode.fields.text_values has it: an empty one is null in an Optional field. A value is refused unless it
+is UTF-8 and exactly one row, after the header where there is one, of exactly the columns; of a `many` source, several such rows.
+A header names columns in any order, those that a field takes once each. A quoted text may hold delimiters, line ends and,
+doubled, quotes; a quote inside a text that is not quoted is a quote. A line end at the end belongs to no column, a byte order
+mark at the start to no text. Python's csv module reads the rows.
+"""
+
+import csv as rows
+import io
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from threading import Lock
+from typing import Any, Final
+
+from views.decode.fields.named_fields import built
+from views.decode.fields.reasons import Reject
+from views.decode.fields.text_values import reader, text_fields
+from views.errors import DefinitionError, listed
+from views.source.decoder import Listed, Parse
+from views.source.event import Event, Field
+
+_DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_HEADERS: Final = 64
+"""How many different headers are held ready: a log mostly has one."""
+_LIMITED: Final = Lock()
+
+Row = list[str]
+Take = Callable[[Row], dict[str, Any]]
+"""From a row to the values of the event's fields by key; raises Reject."""
+
+
+@dataclass(frozen=True)
+class Csv:
+    """A decoder of rows: of `columns`, or of those that a value's first row names, which is a `header` then.
+
+    Raises DefinitionError if it is both or neither, a column has no name or another's, or the delimiter is no delimiter.
+    """
+
+    columns: tuple[str, ...] = ()
+    delimiter: str = ","
+    header: bool = False
+
+    def __post_init__(self) -> None:
+        """Check all three."""
+        named = isinstance(self.columns, tuple) and all(isinstance(column, str) and column for column in self.columns)
+        if self.header not in (True, False) or (self.header and self.columns != ()):
+            raise DefinitionError("csv: give either columns=('id', 'at'), or header=True for values whose first row names them")
+        if not self.header and (not named or not self.columns or len(set(self.columns)) < len(self.columns)):
+            raise DefinitionError(f"csv: columns {self.columns!r} are not a tuple of names, each once, such as ('id', 'at')")
+        if not isinstance(self.delimiter, str) or not _DELIMITER.fullmatch(self.delimiter):
+            raise DefinitionError(f"csv: delimiter {self.delimiter!r} is not one character such as ',' ';' '|' or a tab")
+
+    def parser(self, event: type[Event]) -> Parse:
+        """A function from one row to one event; raises DefinitionError if the event type needs a column that is not declared."""
+        several = self.listed(event)
+
+        def parse(value: bytes) -> Any:
+            found = several.split(value)
+            if len(found) != 1:
+                raise Reject("format", f"{len(found)} rows {'after the header' if self.header else 'in one value'}, not 1")
+            return several.parse(found[0])
+
+        return parse
+
+    def listed(self, event: type[Event]) -> Listed:
+        """Values of several rows, an event each; raises DefinitionError as `parser` does."""
+        fields = text_fields(event, "a CSV row")
+        taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields))
+        if not self.header:
+            for field in fields:
+                if field.required and field.key not in self.columns:
+                    have = listed(field.key, self.columns)
+                    raise DefinitionError(f"{event.__name__}.{field.name}: there is no column {field.key!r}; columns: {have}")
+
+        def split(value: bytes) -> list[tuple[Take, Row]]:
+            found = _rows(value, self.delimiter)
+            if self.header and not found:
+                raise Reject("format", "there is no header")
+            take = taken(tuple(found.pop(0)) if self.header else self.columns)
+            return [(take, row) for row in found]
+
+        return Listed(split, lambda part: built(event, part[0](part[1])))
+
+
+def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = False) -> Csv:
+    """A decoder of CSV: one value is one row of these columns in this order; or of those that the row before it names."""
+    return Csv(columns, delimiter, header)
+
+
+def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Take:
+    """For rows of these columns. Raises Reject if they are not what the fields need, which is a header's fault."""
+    for field in fields:
+        if field.required and field.key not in columns:
+            raise Reject("missing_field", f"the header has no column {field.key}")
+        if columns.count(field.key) > 1:
+            raise Reject("repeated_key", f"column {field.key} stands {columns.count(field.key)} times in the header")
+    wanted = [(field.key, columns.index(field.key), reader(field)) for field in fields if field.key in columns]
+
+    def take(row: Row) -> dict[str, Any]:
+        if not row and len(columns) == 1:
+            row = [""]  # one empty text is an empty line, of which the csv module says that it has no texts
+        if len(row) != len(columns):
+            raise Reject("format", f"{len(row)} columns, not {len(columns)}")
+        return {key: read(row[index]) for key, index, read in wanted}
+
+    return take
+
+
+def _rows(value: bytes, delimiter: str) -> list[Row]:
+    try:
+        text = value.decode().removeprefix(_BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+    found: list[Row] = []
+    with _LIMITED:
+        # The module's limit is the process's: whoever else sets it, another thread too, must not decide what is an event.
+        limit = rows.field_size_limit(sys.maxsize)
+        try:
+            found.extend(rows.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        except rows.Error as error:
+            raise Reject("format", f"row {len(found)} is not a CSV row: {error}") from error
+        finally:
+            rows.field_size_limit(limit)
+    return found

@@ -1,0 +1,117 @@
+"""Strict JSON: one value is one object of the event type, or it is no event; of a `many` source, an array of such objects.
+
+msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. Added here:
+the whole value must be UTF-8, a declared key may stand only once in an object, and nesting has a fixed bound (msgspec's
+own depends on how deep the caller's stack is, so one record could be an event here and a reject there). A decimal in a
+string is what Python's Decimal reads in it.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from views.decode.fields.reasons import Reject, misfit
+from views.source.decoder import Listed, Parse
+from views.source.event import Event, Field, event_fields
+
+MAX_DEPTH = 128
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]+", re.ASCII)
+
+
+def parser(event: type[Event]) -> Parse:
+    """A function from one value to one event; unknown fields are ignored, whatever they hold."""
+    fields = event_fields(event)
+    return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
+
+
+def listed(event: type[Event]) -> Listed:
+    """Values that are an array of such objects, each of which is read as if it stood alone."""
+    parse = parser(event)
+    return Listed(partial(_decoded, msgspec.json.Decoder(list[msgspec.Raw]).decode), lambda raw: parse(bytes(raw)))
+
+
+def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
+    """What msgspec's `decode` gives, with more strictness: UTF-8, a bound of depth, no declared key of `keys` twice.
+
+    `colons` is how many every accepted value holds at least: no more of them, no repeated key.
+    """
+    plain = all(_PLAIN_KEY.fullmatch(key) for key in keys)
+    written = re.compile(rb'"(?:' + b"|".join(re.escape(key.encode()) for key in sorted(keys)) + rb')"')
+
+    def parse(value: bytes) -> Any:
+        parsed = _decoded(decode, value)
+        if not plain or value.count(b":") > colons:
+            found = written.findall(value)
+            if not plain or b"\\u" in value or len(found) > len(set(found)):
+                _check_repeats(value, keys)
+        return parsed
+
+    return parse
+
+
+def _decoded(decode: Callable[[bytes], Any], value: bytes) -> Any:
+    """What `decode` gives of UTF-8 with a bounded depth."""
+    try:
+        if not value.isascii():
+            value.decode()
+        if len(value) > MAX_DEPTH and value.count(b"[") + value.count(b"{") > MAX_DEPTH:
+            _check_depth(value)
+        return decode(value)
+    except Reject:
+        raise
+    except msgspec.ValidationError as error:
+        raise misfit(error) from error
+    except UnicodeDecodeError as error:
+        raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+    except msgspec.DecodeError as error:
+        raise Reject("json", str(error)) from error
+
+
+def _keys(fields: Sequence[Field]) -> list[str]:
+    return [key for field in fields for key in (field.key, *_keys(_inner(field)))]
+
+
+def _inner(field: Field) -> Sequence[Field]:
+    return field.fields or (_inner(field.items) if field.items else ())
+
+
+def _colons(fields: Sequence[Field]) -> int:
+    """Colons that every accepted value holds at least: one a required key, two in a time of day."""
+    count = 0
+    for field in fields:
+        if field.required:
+            count += 1
+            if not field.optional:
+                count += 2 if field.type is datetime else _colons(field.fields)
+    return count
+
+
+def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
+    """Refuse a declared key that stands twice in one object, at any depth."""
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in items if name in keys]
+        if len(names) > len(set(names)):
+            name = next(name for name in names if names.count(name) > 1)
+            raise Reject("repeated_key", f"key {name!r} stands {names.count(name)} times in one object")
+
+    # Numbers stay text: an ignored integer of ten thousand digits is not worth parsing.
+    json.loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)
+
+
+def _check_depth(value: bytes) -> None:
+    depth = 0
+    for byte in _STRING.sub(b"", value):
+        if byte in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Reject("json", f"nested more than {MAX_DEPTH} deep")
+        elif byte in b"]}":
+            depth -= 1

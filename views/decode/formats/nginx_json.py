@@ -1,0 +1,118 @@
+"""nginx access logs in JSON: a `log_format ... escape=json` whose keys are the names of the variables.
+
+    log_format events escape=json '{"time_iso8601": "$time_iso8601", "status": $status, "request": "$request", ...}';
+
+The event type takes what it needs by name: `remote_addr`, `request`, `status`, `body_bytes_sent`, `request_time`, `http_referer`,
+or any other variable. A value is a JSON string or a number.
+
+| field                                       | value                                                          |
+| ------------------------------------------- | -------------------------------------------------------------- |
+| `time_iso8601`, as datetime                 | 2015-05-17T10:05:03+00:00                                      |
+| `time_local`, as datetime                   | 17/May/2015:10:05:03 +0000                                     |
+| `msec`, as datetime                         | seconds since 1970 with a fraction, exact to the microsecond   |
+| bool, int, float, Decimal, Enum, Literal    | a number, or a string that holds the value as fields.text_values has it   |
+| str                                         | a string, never a number                                       |
+
+A variable without a value is `""` under escape=json and `-` by nginx's default: both are null in an Optional field, stay as
+they are in a str, and make any other field missing. Else as strict as the json decoder.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from views.decode.fields.named_fields import built
+from views.decode.fields.reasons import Reject, misfit
+from views.decode.fields.text_values import Read, reader, text_fields
+from views.decode.formats import json
+from views.decode.formats.clf_time import CLF_TIME, clf_time
+from views.errors import DefinitionError
+from views.source.decoder import Parse
+from views.source.event import Event, Field
+
+_EMPTY = ("", "-")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CLF_TIME = re.compile(CLF_TIME, re.ASCII)
+_SECONDS = re.compile(r"[0-9]{1,11}(?:\.[0-9]{1,6})?", re.ASCII)
+
+Logged = str | int | float | msgspec.UnsetType
+# A decimal keeps all its digits: it is read when it is known to be one.
+Unread = msgspec.Raw | msgspec.UnsetType
+
+
+def parser(event: type[Event]) -> Parse:
+    """A function from one value to one event; raises DefinitionError if the event type asks for what nginx does not log."""
+    fields = text_fields(event, "an nginx access log")
+    variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
+    line = msgspec.defstruct(
+        "Line",
+        [(f"_{index}", Unread if field.type is Decimal else Logged, msgspec.UNSET) for index, field in enumerate(fields)],
+        rename={f"_{index}": field.key for index, field in enumerate(fields)},
+        forbid_unknown_fields=event.__struct_config__.forbid_unknown_fields,
+    )
+    keys = frozenset(field.key for field in fields)
+    parse_line = json.strict(msgspec.json.Decoder(line).decode, keys, sum(field.required for field in fields))
+
+    def parse(value: bytes) -> Any:
+        logged = msgspec.structs.astuple(parse_line(value))
+        pairs = zip(variables, logged, strict=True)
+        return built(event, {key: read(one) for (key, read), one in pairs if one is not msgspec.UNSET})
+
+    return parse
+
+
+def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
+    read = None
+    if field.type is datetime:
+        if field.key not in _TIMES:
+            raise DefinitionError(f"{place}: nginx logs no time {field.key!r}; times: {', '.join(_TIMES)}")
+        read = _TIMES[field.key]
+    of_text = reader(field, read, empty=_EMPTY)
+
+    def value(logged: str | float | msgspec.Raw) -> Any:
+        if isinstance(logged, msgspec.Raw):
+            logged = _decimal(bytes(logged), field.key)
+        if isinstance(logged, str):
+            return of_text(logged)
+        if read is not None:
+            return read(str(logged))
+        try:
+            return msgspec.convert(logged, field.type)
+        except msgspec.ValidationError as error:
+            raise Reject(misfit(error).reason, f"field {field.key}: {error}") from error
+
+    return value
+
+
+def _decimal(written: bytes, key: str) -> str:
+    """The digits of a number, or what a string holds."""
+    try:
+        return msgspec.json.decode(written, type=str) if written[:1] == b'"' else str(msgspec.json.decode(written, type=Decimal))
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise Reject("wrong_type", f"field {key}: {error}") from error
+
+
+def _iso8601(text: str) -> datetime:
+    try:
+        return msgspec.convert(text, datetime)
+    except msgspec.ValidationError as error:
+        raise Reject("invalid_value", f"time_iso8601 {text[:40]!r}: {error}") from error
+
+
+def _local(text: str) -> datetime:
+    if not _CLF_TIME.fullmatch(text):
+        raise Reject("invalid_value", f"time_local {text[:40]!r} is not like 17/May/2015:10:05:03 +0000")
+    return clf_time(text)
+
+
+def _msec(text: str) -> datetime:
+    if not _SECONDS.fullmatch(text):
+        raise Reject("invalid_value", f"msec {text[:40]!r} is not seconds since 1970")
+    return _EPOCH + timedelta(microseconds=int(Decimal(text).scaleb(6)))
+
+
+_TIMES: dict[str, Read] = {"time_iso8601": _iso8601, "time_local": _local, "msec": _msec}

@@ -1,0 +1,142 @@
+r"""Syslog messages of RFC 5424: one value is one message.
+
+    <165>1 2003-10-11T22:14:15.003Z host app 8710 ID47 [example@32473 iut="3"] text
+
+The event type takes what it needs by name:
+
+| field        | type     | value                                                                                  |
+| ------------ | -------- | -------------------------------------------------------------------------------------- |
+| `facility`   | int      | 0 to 23: the priority divided by 8                                                     |
+| `severity`   | int      | 0 (emergency) to 7 (debug): the rest                                                   |
+| `time`       | datetime | TIMESTAMP, which has a zone and at most six digits of a second                         |
+| `hostname`   | str      | HOSTNAME                                                                               |
+| `app`        | str      | APP-NAME                                                                               |
+| `procid`     | str      | PROCID                                                                                 |
+| `msgid`      | str      | MSGID                                                                                  |
+| `structured` | str      | STRUCTURED-DATA as JSON, `{"example@32473":{"iut":["3"]}}`: a name may stand repeatedly |
+| `message`    | str      | MSG without a byte order mark; null or empty if there is none                          |
+
+The nil value `-` is null in an Optional field; elsewhere it stays `-` in a text, is `{}` in `structured`, and a message
+without a time is refused. A line feed at the end is the transport's (RFC 6587), not the message's. The whole value is UTF-8.
+Messages of RFC 3164 are refused.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from views.decode.fields.named_fields import built
+from views.decode.fields.reasons import Reject
+from views.decode.fields.text_values import text_fields
+from views.errors import DefinitionError, listed
+from views.source.decoder import Parse
+from views.source.event import TIMESTAMP, Event, Field
+
+# Possessive quantifiers: no message, however crafted, makes the search try again what it has passed.
+_SD_NAME = r"[!#-<>-\\^-~]{1,32}+"  # printable ASCII but for space, =, ] and "
+_SD_VALUE = r'[^"\\\]]*+(?:\\.[^"\\\]]*+)*+'
+_SD_PARAMETERS = rf'(?: {_SD_NAME}="{_SD_VALUE}")*+'
+_PARTS = {
+    "priority": r"<(0|[1-9]\d{0,2})>1",
+    "time": r"(-|\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-]\d{2}:\d{2}))",
+    "hostname": r"([!-~]{1,255}+)",
+    "app": r"([!-~]{1,48}+)",
+    "procid": r"([!-~]{1,128}+)",
+    "msgid": r"([!-~]{1,32}+)",
+    "structured": rf"(-|(?:\[{_SD_NAME}{_SD_PARAMETERS}\])++)",
+}
+_FLAGS = re.ASCII | re.DOTALL
+_MESSAGE = re.compile(" ".join(_PARTS.values()) + "(?: (.*))?", _FLAGS)
+_ELEMENT = re.compile(rf"\[({_SD_NAME})({_SD_PARAMETERS})\]", _FLAGS)
+_PARAMETER = re.compile(rf' ({_SD_NAME})="({_SD_VALUE})"', _FLAGS)
+_ESCAPED = re.compile(r'\\(["\\\]])')
+_MOST_PRIORITY = 191
+
+_NIL = "-"
+_TYPES = {
+    "facility": pa.int64(),
+    "severity": pa.int64(),
+    **dict.fromkeys(("hostname", "app", "procid", "msgid", "structured", "message"), pa.string()),
+    "time": TIMESTAMP,
+}
+
+Take = Callable[[re.Match[str]], Any]
+
+
+def parser(event: type[Event]) -> Parse:
+    """A function from one message to one event; raises DefinitionError if the event type asks for what no message has."""
+    fields = text_fields(event, "a syslog message")
+    for field in fields:
+        _check_field(field, f"{event.__name__}.{field.name}")
+    wanted = [(field.key, _take(field)) for field in fields if field.key in _TYPES]
+
+    def parse(value: bytes) -> Any:
+        try:
+            text = value.decode()
+        except UnicodeDecodeError as error:
+            raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+        match = _MESSAGE.fullmatch(text.removesuffix("\n"))
+        if match is None:
+            raise Reject("format", _first_fault(text))
+        if int(match[1]) > _MOST_PRIORITY:
+            raise Reject("out_of_range", f"priority {match[1]} is more than {_MOST_PRIORITY}")
+        return built(event, {key: take(match) for key, take in wanted})
+
+    return parse
+
+
+def _check_field(field: Field, place: str) -> None:
+    if field.key not in _TYPES:
+        if field.required:
+            raise DefinitionError(f"{place}: a syslog message has no such field; fields: {listed(field.key, _TYPES)}")
+    elif field.arrow != _TYPES[field.key]:
+        raise DefinitionError(f"{place}: a syslog message gives this field as {_TYPES[field.key]}, not {field.arrow}")
+
+
+def _take(field: Field) -> Take:
+    """What takes a field's value out of a matched message."""
+    if field.key == "facility":
+        return lambda match: int(match[1]) >> 3
+    if field.key == "severity":
+        return lambda match: int(match[1]) & 7
+    if field.key == "message":
+        return lambda match: None if match[8] is None and field.optional else (match[8] or "").removeprefix("\ufeff")
+    number = list(_PARTS).index(field.key) + 1
+    read = {"time": _time, "structured": _structured}.get(field.key, str)
+    return lambda match: None if match[number] == _NIL and field.optional else read(match[number])
+
+
+def _time(text: str) -> datetime:
+    if text == _NIL:
+        raise Reject("missing_field", "the message has no time")
+    try:
+        return msgspec.convert(text, datetime)
+    except msgspec.ValidationError as error:
+        raise Reject("invalid_value", f"time {text!r} does not exist") from error
+
+
+def _structured(text: str) -> str:
+    """The elements as one JSON object, by name in order: of each the parameters by name, of each its values in order."""
+    elements: dict[str, dict[str, list[str]]] = {}
+    for name, parameters in _ELEMENT.findall(text):
+        if name in elements:
+            raise Reject("repeated_key", f"structured data {name!r} stands twice in one message")
+        elements[name] = {}
+        for key, value in _PARAMETER.findall(parameters):
+            elements[name].setdefault(key, []).append(_ESCAPED.sub(r"\1", value))
+    return msgspec.json.encode(elements).decode()
+
+
+def _first_fault(text: str) -> str:
+    """Say which part of the message is the first that is not as the format has it."""
+    pattern = ""
+    for name, part in _PARTS.items():
+        pattern += part
+        if not re.match(pattern + (r"(?: |\n?\Z)" if name == "structured" else " "), text, _FLAGS):
+            return f"{name} is missing, malformed, too long, or not followed by what comes next in the format"
+        pattern += " "
+    return "not a message of RFC 5424"

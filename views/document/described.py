@@ -1,0 +1,40 @@
+"""Definitions whose code is not here: they say all that data can say, and have the rest done by whoever runs the code."""
+
+from dataclasses import dataclass, field
+
+from views.fingerprint.fingerprint import fingerprint
+from views.source.source import Source
+from views.view import View
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedView(View):
+    """A view that was made from a project's document; `meaning` is its fingerprint as the document says it.
+
+    With `code`, merging and presenting its states runs code of the project.
+    """
+
+    meaning: str = field(default="", kw_only=True)
+    code: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class DescribedSource(Source):
+    """A source that was made from a project's document; with `code`, decoding its records runs code of the project."""
+
+    code: bool = field(default=False, kw_only=True)
+
+
+def meaning_of(view: View) -> str:
+    """The view's fingerprint, which the document of a view knows that was made from one."""
+    return view.meaning if isinstance(view, DescribedView) else fingerprint(view)
+
+
+def runs_code(view: View) -> bool:
+    """Whether merging and presenting the view's states runs a project's code in another process."""
+    return isinstance(view, DescribedView) and view.code
+
+
+def decoded_elsewhere(source: Source) -> bool:
+    """Whether the source's records can only be decoded by another process."""
+    return isinstance(source, DescribedSource) and source.code

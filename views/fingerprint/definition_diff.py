@@ -1,0 +1,234 @@
+"""What differs between two projects' definitions, in words, and what each difference means for the numbers.
+
+| kind       | what it means                                                         | what is computed, from where            |
+| ---------- | --------------------------------------------------------------------- | --------------------------------------- |
+| `none`     | no number: formatting, texts, units, labels, order, a view's name     | nothing                                 |
+| `additive` | there is more: a new view, or measures beside those that there were   | what is new, from the events table      |
+| `breaking` | a number that there was means something else, or is gone              | the view, from the events table         |
+| `source`   | records become other events                                           | events from the archive, then the view, |
+|            |                                                                       | unless it reads none of what was added  |
+|            |                                                                       | (unread_fields.py)                      |
+
+Two trees of named parts are compared (views/fingerprint/meaning.py), the same whose hash is the fingerprint. So a view is
+unchanged if and only if its fingerprint is, and if it is not, at least one part has changed and is named.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar, get_args
+
+from views.definition_text import literal
+from views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
+from views.fingerprint.meaning import Difference, differences
+from views.fingerprint.unread_fields import unread_fields
+from views.project.project import Project
+from views.source.source import Source
+from views.view import View
+
+Kind = Literal["none", "additive", "breaking", "source"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+"""The worst last."""
+
+Status = Literal["unchanged", "added", "removed", "changed"]
+Origin = Literal["nothing", "events", "archive"]
+
+_VERSIONS: Final = "another version of Tandem, or of a package that they reach, computed them"
+_Definition = TypeVar("_Definition", Source, View)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference, as a sentence without its end."""
+
+    words: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class SourceChanges:
+    """What became of a source. It is unchanged if all but texts, formatting and order is as it was.
+
+    `rebuilt` says that its events table has to be built from the archive: it is new, or records become other events.
+    """
+
+    name: str
+    status: Status
+    changes: tuple[Change, ...] = ()
+    rebuilt: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The worst of its changes'."""
+        return _worst(self.changes)
+
+
+@dataclass(frozen=True)
+class ViewChanges:
+    """What became of a view. It is unchanged if and only if its fingerprint is.
+
+    `added_measures` names the new measures if nothing else changed: the states of the others are what they were.
+    `computed_from` says from where the view must be computed, if it must be. `unread_fields` names the optional fields that the
+    source's event gained, if nothing else changed: where they reject no archived record, the view keeps its batch view.
+    """
+
+    name: str
+    status: Status
+    changes: tuple[Change, ...] = ()
+    added_measures: tuple[str, ...] = ()
+    computed_from: Origin = "nothing"
+    unread_fields: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """The worst of its changes'."""
+        return _worst(self.changes)
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """What was computed, by name: sources by their decoder's fingerprints, views by their own."""
+
+    sources: Mapping[str, str]
+    views: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What became of every source and view: those that are wanted in their order, then those that are no more.
+
+    `files` are those whose text differs, whether that means anything or not.
+    """
+
+    sources: tuple[SourceChanges, ...]
+    views: tuple[ViewChanges, ...]
+    files: tuple[str, ...] = ()
+
+    @property
+    def different(self) -> bool:
+        """Whether a source or a view is not what it was."""
+        return any(source.status != "unchanged" for source in self.sources) or any(
+            view.status != "unchanged" for view in self.views
+        )
+
+
+def compare(published: Project, wanted: Project, computed: Fingerprints | None = None) -> Changes:
+    """What the wanted definitions change of the published ones, and of what was `computed` by them, if that is given.
+
+    Equal definitions mean something else to another version of Tandem, or of a package that they reach.
+    """
+    by_name = computed or Fingerprints({}, {})
+    sources = tuple(_source(*pair, by_name.sources) for pair in _pairs(published.sources, wanted.sources))
+    rebuilt = {source.name for source in sources if source.rebuilt}
+    was = {name: by_name.views.get(name, fingerprint(view)) for name, view in published.views.items()}
+    renamed = continued(was, {name: fingerprint(view) for name, view in wanted.views.items()})
+    views = (
+        _renamed(name, renamed[name])
+        if after is not None and renamed.get(name, name) != name
+        else _view(name, before, after, by_name.views, rebuilt)
+        for name, before, after in _pairs(published.views, wanted.views)
+    )
+    return Changes(
+        sources,
+        tuple(views),
+        tuple(path for path in sorted({*published.files, *wanted.files}) if published.files.get(path) != wanted.files.get(path)),
+    )
+
+
+def continued(published: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """The views that mean what a published view means, by fingerprints, with the name that this has.
+
+    That is the view of the same name, or else one that is not there any more: a view that was renamed.
+    """
+    same = {name: name for name, meaning in wanted.items() if published.get(name) == meaning}
+    gone: dict[str, list[str]] = {}
+    for name, meaning in published.items():
+        if name not in same:
+            gone.setdefault(meaning, []).append(name)
+    renamed = {name: gone[wanted[name]].pop(0) for name in wanted if name not in same and gone.get(wanted[name])}
+    return same | renamed
+
+
+def _pairs(
+    published: Mapping[str, _Definition], wanted: Mapping[str, _Definition]
+) -> list[tuple[str, _Definition | None, _Definition | None]]:
+    names = dict.fromkeys((*wanted, *published))
+    return [(name, published.get(name), wanted.get(name)) for name in names]
+
+
+def _source(name: str, before: Source | None, after: Source | None, decoders: Mapping[str, str]) -> SourceChanges:
+    if before is None or after is None:
+        return SourceChanges(name, *_come_or_gone("source", came=after is not None), rebuilt=after is not None)
+    changes = [Change(each.words, _kind_in_source(each)) for each in differences(source_meaning(before), source_meaning(after))]
+    if decoders.get(name, decoder_fingerprint(before)) != decoder_fingerprint(before):
+        changes.append(Change(f"events: {_VERSIONS}", "source"))
+    labels = [Change(words, "none") for words in _labels(before, after)]
+    told = _once([*changes, *labels])
+    rebuilt = decoder_fingerprint(after) != decoders.get(name, decoder_fingerprint(before))
+    same = not labels and not rebuilt and source_meaning(before) == source_meaning(after)
+    return SourceChanges(name, "unchanged" if same else "changed", told, rebuilt)
+
+
+def _view(name: str, before: View | None, after: View | None, fingerprints: Mapping[str, str], rebuilt: set[str]) -> ViewChanges:
+    if after is None:
+        return ViewChanges(name, *_come_or_gone("view", came=False))
+    origin: Origin = "archive" if after.source.name in rebuilt else "events"
+    if before is None:
+        return ViewChanges(name, *_come_or_gone("view", came=True), computed_from=origin)
+    found = differences(view_meaning(before), view_meaning(after))
+    changes = [Change(each.words, _kind_in_view(each, origin)) for each in found]
+    computed = fingerprints.get(name, fingerprint(before))
+    if computed != fingerprint(before):
+        changes.append(Change(f"numbers: {_VERSIONS}", "source" if origin == "archive" else "breaking"))
+    told = _once(changes)
+    if fingerprint(after) == computed:
+        return ViewChanges(name, "unchanged", told)
+    added = tuple(measure for measure in after.measures if measure not in before.measures)
+    unread = unread_fields(before, after) if computed == fingerprint(before) else ()
+    return ViewChanges(name, "changed", told, added if _worst(told) == "additive" else (), origin, unread)
+
+
+def _renamed(name: str, was: str) -> ViewChanges:
+    """A view that another one continues under a new name: the batch view of that one is its own."""
+    return ViewChanges(name, "added", (Change(f"means what view {was!r} means, and keeps its batch view", "none"),))
+
+
+def _come_or_gone(what: str, *, came: bool) -> tuple[Status, tuple[Change, ...]]:
+    return ("added", (Change(f"new {what}", "additive"),)) if came else ("removed", (Change(f"{what} removed", "breaking"),))
+
+
+def _once(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """A function that several parts reach is told once, with the worst that it does."""
+    kinds: dict[str, Kind] = {}
+    for change in changes:
+        kinds[change.words] = max(kinds.get(change.words, "none"), change.kind, key=KINDS.index)
+    return tuple(Change(words, kind) for words, kind in kinds.items())
+
+
+def _labels(before: Source, after: Source) -> Iterator[str]:
+    for name in LABELS:
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            yield f"{name}: {literal(old)} -> {literal(new)}"
+
+
+def _worst(changes: tuple[Change, ...]) -> Kind:
+    return max((change.kind for change in changes), key=KINDS.index, default="none")
+
+
+def _kind_in_source(difference: Difference) -> Kind:
+    if difference.how == "rewritten":
+        return "none"
+    return "source" if difference.path[:1] == ("decoder",) else "breaking"
+
+
+def _kind_in_view(difference: Difference, origin: Origin) -> Kind:
+    if difference.how == "rewritten":
+        return "none"
+    match difference.path:
+        case ("source",):  # another one, whose events may be there already
+            return "source" if origin == "archive" else "breaking"
+        case ("source", "decoder", *_):
+            return "source"
+        case ("measures", _) if difference.how == "added":
+            return "additive"
+    return "breaking"

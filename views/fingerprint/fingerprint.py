@@ -1,0 +1,202 @@
+"""What gives a source's events and a view's numbers their meaning: a tree of named parts, and its short hash.
+
+Equal fingerprints mean equal numbers, so a batch table is named by one and is built anew only when it changes. What
+changes no number does not count: the order of fields and measures, names of event types without methods, labels such as
+lateness, comments, formatting, docstrings and local names, and in which of the project's modules code stands.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import UTC
+from functools import lru_cache
+from types import FunctionType
+from typing import Any, Final, cast
+
+from views.errors import DefinitionError
+from views.fingerprint.code_dependencies import reached, reached_by_function, version_of
+from views.fingerprint.event_meaning import event_meaning
+from views.fingerprint.meaning import Meaning, digest
+from views.source.decoder import Decoder
+from views.source.record_filter import Only, only_name, only_value
+from views.source.schema_version import Version
+from views.source.source import Source, metadata_schema
+from views.view import View, bind
+
+DECODE_VERSION: Final = 2
+"""Raised whenever a decoder of the platform gives another event, or another outcome, for some record."""
+
+KERNEL_VERSION: Final = 2
+"""Raised whenever unique, partial, merge or present could give another number for some events."""
+
+LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "horizon", "key", "compacted")
+"""The parameters of a source that change no number: where its log is, what is said about its events, and when."""
+
+_CALLED_OF_MEASURES: Final = (
+    "__post_init__",
+    "inputs",
+    "bind",
+    "state",
+    "answer",
+    "partial",
+    "merge",
+    "present",
+)
+
+
+@lru_cache(maxsize=1024)
+def decoder_fingerprint(source: Source) -> str:
+    """The hash of what decides which events the source's records become."""
+    return digest(decoder_meaning(source))
+
+
+@lru_cache(maxsize=1024)
+def fingerprint(view: View) -> str:
+    """The hash of what decides the view's numbers."""
+    return digest(view_meaning(view))
+
+
+@lru_cache(maxsize=1024)
+def decoder_meaning(source: Source) -> Meaning:
+    """What decides which events the source's records become.
+
+    Covers the event type with all that it reaches in the project, the decoder (a function with the code that it reaches), the
+    same of earlier versions with their upgrades, what tells the source's records from others', the event-time field, how many
+    events a value holds, the metadata that events hold and the plausible range. Not the topic: the log names its topics by
+    their ids.
+    """
+    metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
+    return Meaning(
+        "events",
+        parts={
+            "version": Meaning("decode version", DECODE_VERSION, str(DECODE_VERSION)),
+            "decoder": _decoder(source.decoder),
+            "event": event_meaning(source.event),
+            "event_time": Meaning("event_time", source.event_time, source.event_time),
+            "many": Meaning("many", source.many, "one event a value" if source.many is None else f"{source.many} events a value"),
+            "metadata": Meaning("metadata", metadata, _listed(metadata)),
+            "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
+            "only": _only(source.only),
+            "versions": _versions(source.versions),
+        },
+    )
+
+
+def source_meaning(source: Source) -> Meaning:
+    """What of a source decides the numbers of its views: its events, and which of them are copies or become rows.
+
+    The source counts by its name, because two sources may have equal event types and different logs.
+    """
+    identity = sorted(source.identity)
+    return Meaning(
+        "source",
+        source.name,
+        source.name,
+        parts={
+            "decoder": decoder_meaning(source),
+            "identity": Meaning("identity", identity, _listed(identity)),
+            "prepare": _function("prepare", source.prepare)
+            if isinstance(source.prepare, FunctionType)
+            else Meaning("prepare", None, "none"),
+        },
+    )
+
+
+@lru_cache(maxsize=1024)
+def view_meaning(view: View) -> Meaning:
+    """What decides the view's numbers: its source, filter, keys, window and measures."""
+    bound = bind(view)
+    keys = {name: Meaning(f"key {name!r}", key.canonical, key.text, notes=_notes(view, name)) for name, key in bound.keys}
+    measures = {
+        measure.name: Meaning(name, measure.derived.canonical, str(written), notes=_notes(view, measure.name))
+        if measure.derived
+        else _measure(name, written, [one.canonical for one in measure.inputs], _notes(view, measure.name))
+        for measure in bound.measures
+        for name, written in [(f"measure {measure.name!r}", view.measures[measure.name])]
+    }
+    window = _measure("window", view.window, [one.canonical for one in bound.window_inputs])
+    pinned = {f"{package}==": version_of(package) for package in bound.placement.pinned}
+    return Meaning(
+        "view",
+        parts={
+            "version": Meaning("kernel version", KERNEL_VERSION, str(KERNEL_VERSION)),
+            "source": source_meaning(view.source),
+            "where": Meaning("filter", bound.where and bound.where.canonical, view.where or "none"),
+            "keys": Meaning("keys", parts=keys, order=tuple(keys)),
+            "window": dataclasses.replace(window, parts={**window.parts, **pinned}),
+            "measures": Meaning("measures", parts=measures),
+        },
+        notes={"doc": view.doc},
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _notes(view: View, name: str) -> dict[str, str]:
+    tolerance = str(view.tolerances[name]) if name in view.tolerances else ""
+    return {"doc": view.docs.get(name, ""), "unit": view.units.get(name, ""), "tolerance": tolerance}
+
+
+def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str] | None = None) -> Meaning:
+    """A measure's or a window's kind and parameters, with the meaning of its expressions in place of their text."""
+    parameters = {field.name: getattr(measure, field.name) for field in dataclasses.fields(measure)}
+    own = not type(measure).__module__.startswith("views.")
+    if own and "<locals>" in type(measure).__qualname__:
+        raise DefinitionError(
+            f"{type(measure).__qualname__} is made inside a function, so its code does not say all that it does; write the class "
+            "in a module"
+        )
+    # A project's code may use the text itself.
+    texts = (
+        {} if own else {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
+    )
+    # The expressions of a measure in a measure are among the outer one's inputs.
+    inner = {key: _measure(name, value, []) for key, value in parameters.items() if hasattr(value, "inputs")}
+    kind = type(measure).__qualname__  # of the platform's no two have one name, whichever of its modules they are in
+    value = {
+        "measure": f"{kind} of the project" if own else kind,
+        "inputs": inputs,
+        "parameters": {
+            key: inner[key].value if key in inner else repr(value) for key, value in parameters.items() if key not in texts
+        },
+        "expressions": sorted(texts),
+    }
+    code = reached([type(measure)], _CALLED_OF_MEASURES) if own else {}
+    return Meaning(name, value, str(measure), {**inner, **code}, notes=notes or {})
+
+
+def _function(name: str, function: FunctionType) -> Meaning:
+    """A function of the project, with the code that it reaches."""
+    return Meaning(name, function.__qualname__, f"function {function.__qualname__}", reached_by_function(function))
+
+
+def _only(only: Only | None) -> Meaning:
+    if only is None:
+        return Meaning("only", None, "every record")
+    if isinstance(only, FunctionType):
+        return _function("only", only)
+    return Meaning("only", only_value(only), only_name(only))
+
+
+def _versions(versions: tuple[Version, ...]) -> Meaning:
+    """Earlier versions are tried in their order."""
+    parts = {str(number): _version(version) for number, version in enumerate(versions)}
+    return Meaning("versions", len(parts), _listed([version.event.__name__ for version in versions]), parts, tuple(parts))
+
+
+def _version(version: Version) -> Meaning:
+    return Meaning(
+        f"version {version.event.__name__}",
+        parts={
+            "decoder": _decoder(version.decoder),
+            "event": event_meaning(version.event),
+            "upgrade": _function("upgrade", cast("FunctionType", version.upgrade)),
+        },
+    )
+
+
+def _decoder(decoder: Decoder) -> Meaning:
+    if isinstance(decoder, FunctionType):
+        return _function("decoder", decoder)
+    return Meaning("decoder", decoder if isinstance(decoder, str) else repr(decoder), str(decoder))

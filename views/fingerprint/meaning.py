@@ -1,0 +1,100 @@
+"""What gives a definition its meaning, as a tree of named parts.
+
+A fingerprint is a tree's hash (views/fingerprint/fingerprint.py) and a comparison walks two trees
+(views/fingerprint/definition_diff.py), so whatever changes the one is a part that the other can name.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from textwrap import shorten
+from typing import Any, Final, Literal
+
+_CHARACTERS: Final = 16
+_LONGEST: Final = 160
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One part of a definition: a filter, a measure, a field of the event type, a function of the project that is reached.
+
+    What counts is `value`, which JSON can hold, the meaning of the `parts` below it, and, where it is given, their `order`;
+    `canonical` is the value as JSON. The rest is for readers and counts for nothing: `name` says what the part is, `text` how
+    a definition writes it (empty for code), `notes` what is said about it, such as its unit.
+    """
+
+    name: str = field(compare=False)
+    value: Any = field(default=None, compare=False)
+    text: str = field(default="", compare=False)
+    parts: Mapping[str, "Meaning"] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict, compare=False)
+    canonical: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # As JSON, since Python takes 0, 0.0 and False for equal.
+        object.__setattr__(self, "canonical", json.dumps(self.value, sort_keys=True, separators=(",", ":")))
+
+
+def digest(meaning: Meaning) -> str:
+    """A short hash: equal for equal meanings, in every process and on every machine."""
+    canonical = json.dumps(_counted(meaning), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:_CHARACTERS]
+
+
+def _counted(meaning: Meaning) -> list[Any]:
+    return [meaning.canonical, {key: _counted(part) for key, part in meaning.parts.items()}, meaning.order]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Parts that differ, or are written otherwise without meaning anything else; `path` leads to them from the root."""
+
+    path: tuple[str, ...]
+    how: Literal["added", "removed", "changed", "rewritten"]
+    words: str
+
+
+def differences(before: Meaning, after: Meaning, path: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """At least one for meanings that differ; a part that became another is told as a whole."""
+    name = after.name
+    if before.canonical != after.canonical:
+        yield Difference(path, "changed", f"{name}{_arrow(before.text, after.text) or ' changed'}")
+        return
+    if before == after and before.text != after.text:
+        yield Difference(path, "rewritten", f"{name}, written otherwise{_arrow(before.text, after.text)}")
+    for what in {**before.notes, **after.notes}:
+        old, new = before.notes.get(what, ""), after.notes.get(what, "")
+        if old != new:
+            yield Difference(path, "rewritten", f"{what} of {name}{_arrow(old or 'none', new or 'none') or ' changed'}")
+    shuffled = before.order != after.order
+    if before.parts.keys() == after.parts.keys() and (shuffled or [*before.parts] != [*after.parts]):
+        how: Literal["changed", "rewritten"] = "changed" if shuffled else "rewritten"
+        yield Difference(path, how, f"{name}, in another order{_arrow(', '.join(before.parts), ', '.join(after.parts))}")
+    for key in {**before.parts, **after.parts}:
+        old_part, new_part = before.parts.get(key), after.parts.get(key)
+        if old_part is None and new_part is not None:
+            yield Difference((*path, key), "added", _appeared(new_part))
+        elif old_part is not None and new_part is None:
+            yield Difference((*path, key), "removed", _disappeared(old_part))
+        elif old_part is not None and new_part is not None:
+            yield from differences(old_part, new_part, (*path, key))
+
+
+def _appeared(part: Meaning) -> str:
+    return f"{part.name} added: {_short(part.text)}" if part.text else f"{part.name} is used now"
+
+
+def _disappeared(part: Meaning) -> str:
+    return f"{part.name} removed" if part.text else f"{part.name} is used no longer"
+
+
+def _arrow(before: str, after: str) -> str:
+    """What there was and what there is; nothing where both read alike."""
+    old, new = _short(before), _short(after)
+    return f": {old} -> {new}" if old != new else ""
+
+
+def _short(text: str) -> str:
+    return shorten(text, _LONGEST, placeholder=" ...")

@@ -1,0 +1,61 @@
+"""Optional fields that a source's event gained, and the views that read none of them.
+
+Such a field cannot make an event of a record that was a reject; it can only reject a record that holds it with another type,
+twice in one object, or beyond what its column takes. Proof, for the decoders in `_monotone`: the value is taken apart as before,
+into the same parts of a list, and each declared field is read by itself. Every check that the event type without the field makes,
+the event type with it makes too, of the same texts: JSON syntax is checked of unknown keys as well, the declared keys that may
+stand once are more, a CSV row is compared with the same columns. No code of the project runs that could see the field, no
+earlier version takes what the event type rejects, and an object that had to have no unknown field is excluded. Event time,
+identity, metadata and `only` never read it.
+
+So the records that are events with the field are among those that were events without it, and where their numbers are equal
+they are the same records, with the same events in them, equal in all other fields. A list counts or is rejected whole, so it is
+the numbers of records that must be equal: events may not balance a reject of several. Over equal events a view that does
+not read the field has equal states. A `prepare` sees whole events, so it is excluded.
+"""
+
+from collections.abc import Iterator
+from types import FunctionType
+
+from views.decode.formats.csv import Csv
+from views.fingerprint.event_meaning import event_meaning
+from views.fingerprint.fingerprint import source_meaning, view_meaning
+from views.fingerprint.meaning import Difference, Meaning, differences
+from views.source.event import event_fields
+from views.source.source import Source
+from views.view import View
+
+_FIELDS = ("decoder", "event", "fields")
+
+
+def unread_fields(before: View, after: View) -> tuple[str, ...]:
+    """The optional fields that the event of the view's source gained, if nothing else changed and the view reads none of them.
+
+    Empty if anything else differs, or if a reject could have become an event: then the view has to be computed.
+    """
+    if not _monotone(before.source) or not _monotone(after.source):
+        return ()
+    in_source = list(_told(source_meaning(before.source), source_meaning(after.source)))
+    in_view = list(_told(view_meaning(before), view_meaning(after)))
+    added = {each.path for each in in_source}
+    if any(each.how != "added" or each.path[:-1] != _FIELDS for each in in_source):
+        return ()
+    if {each.path for each in in_view} != {("source", *path) for path in added}:
+        return ()
+    gained = [field for field in event_fields(after.source.event) if (*_FIELDS, field.key) in added]
+    if any(field.required or isinstance(field.factory, FunctionType) for field in gained):
+        return ()
+    return tuple(sorted(field.name for field in gained))
+
+
+def _told(before: Meaning, after: Meaning) -> Iterator[Difference]:
+    return (each for each in differences(before, after) if each.how != "rewritten")
+
+
+def _monotone(source: Source) -> bool:
+    """Whether one more optional field surely makes no event of a reject, and no other event of an event."""
+    config = source.event.__struct_config__
+    by_name = source.decoder == "json" or isinstance(source.decoder, Csv)
+    ignores = not config.array_like and not config.forbid_unknown_fields
+    own_code = bool(event_meaning(source.event).parts["code"].parts) or source.prepare is not None
+    return by_name and ignores and not own_code and not source.versions

@@ -1,0 +1,35 @@
+"""The kernel's after_final: how many events came into windows that answers had labelled final."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow.python_values import scalar
+from views.kernel.fold_sql import EVENTS, judged_sql
+from views.source.watermark import final_until
+from views.sql import engine
+from views.view import View, bind
+from views.windows.placement import REASON
+
+_BEHIND = "_behind"
+
+
+def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
+    """How many of the events, as the source prepares them, came into a window that was final at the watermark.
+
+    `watermark` is that of the position at which the events begin, in microseconds since 1970; None: nothing was labelled.
+    Counted are events that the view counts too. The window of an event is the one that it makes by itself: of a hopping
+    window its slice, of a session what the event alone would be. No event in any other window changes a row that was final.
+    """
+    placement = bind(view).placement
+    if watermark is None or placement.ends is None or not events.num_rows:
+        return 0
+    until = final_until(view.source, watermark)
+    # Every window ends after its events, and nearly always none is so far behind.
+    behind = events.filter(pc.less(events[view.source.event_time].cast(pa.int64()), scalar(until, pa.int64())))
+    if not behind.num_rows:
+        return 0
+    if placement.fold.prepare is not None:
+        behind = placement.fold.prepare(behind, list(view.keys))
+    sql = f"SELECT count(*) AS n FROM {judged_sql(view)} WHERE {REASON} IS NULL AND {placement.ends} <= {until}"
+    found = [counted["n"][0].as_py() for _, counted in engine.halved(sql, EVENTS, behind) if counted is not None]
+    return sum(found)

@@ -1,0 +1,98 @@
+"""The kernel's unique: one event of each identity, before any filter sees it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.source.log_order import log_order
+from views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, METADATA_SCHEMA, POSITION_SCHEMA, Source
+from views.sql.engine import query, quoted
+
+_AROUND = frozenset({*POSITION_SCHEMA.names, INDEX, *METADATA_SCHEMA.names})
+
+_RANK, _GROUP = "_rank", "_group"  # no field's name starts with an underscore
+_COPIES = "_copies"
+
+
+@dataclass(frozen=True)
+class Unique:
+    """The events that count, in the order they came in; how many copies were dropped, and how many of them differed.
+
+    A conflict is a dropped copy whose content neither the event kept nor an earlier copy of it had: of contents A, B, B there
+    is one. So `conflicts` are the contents that were dropped, the same number whatever the order in which copies come and
+    however the log is cut. Copies of an event in `known` are duplicates whose content cannot be compared.
+    """
+
+    events: pa.Table
+    duplicates: int
+    conflicts: int
+
+
+def identity_columns(source: Source) -> list[str]:
+    """The columns that tell an event from its copies: identity and event time; none for a source without identity.
+
+    When the log received a copy is no part of what it is a copy of. A record's idempotency key is that of all the events of its
+    value: which of them an event is tells it from the others.
+    """
+    columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}
+    if source.many is not None and IDEMPOTENCY_KEY in source.identity:
+        columns[INDEX] = None
+    return [name for name in columns if name != APPEND_TIME]
+
+
+def content_columns(source: Source, events: pa.Table) -> list[str]:
+    """The columns in which copies may differ: neither position nor metadata nor identity."""
+    identity = identity_columns(source)
+    return [name for name in events.column_names if name not in identity and name not in _AROUND]
+
+
+def unique(source: Source, events: pa.Table, known: pa.Table | None = None, *, generations: Sequence[str] = ()) -> Unique:
+    """Keep the first of each identity and event time in the order of the log, whatever the order of the rows.
+
+    That is by topic, partition, offset and index; `generations` are the ids of topics, the oldest first (see
+    views.source.log_order). `known` holds the identity columns of events that were counted before: their copies are dropped. A
+    source without identity keeps every event.
+    """
+    columns = identity_columns(source)
+    if not columns or not events.num_rows:
+        return Unique(events, 0, 0)
+    order = log_order(events, generations)
+    ranked = events.select(columns).take(pa.array(order)).append_column(_RANK, pa.array(np.arange(len(order))))
+    groups = ranked.group_by(columns, use_threads=False).aggregate([(_RANK, "min"), (_RANK, "list")])
+    if known is not None and known.num_rows:
+        groups = _without(groups, known, columns)
+    if groups.num_rows == events.num_rows:
+        return Unique(events, 0, 0)
+    firsts = groups[f"{_RANK}_min"].to_numpy()
+    kept = np.zeros(events.num_rows, dtype=bool)
+    kept[order[firsts]] = True
+    copies = groups[f"{_RANK}_list"].combine_chunks()
+    repeated = copies.filter(pc.greater(copies.value_lengths(), 1))
+    conflicts = 0
+    if len(repeated):
+        conflicts = contents(source, events.take(pa.array(order[repeated.flatten().to_numpy()]))).num_rows - len(repeated)
+    return Unique(events.filter(pa.array(kept)), int(events.num_rows - len(firsts)), conflicts)
+
+
+def contents(source: Source, events: pa.Table) -> pa.Table:
+    """Identity and content of the events, each different pair once; a null equals another. The source has an identity.
+
+    There are as many conflicts among events as these have rows beyond one for each identity.
+    """
+    columns = [*identity_columns(source), *content_columns(source, events)]
+    names = ", ".join(quoted(name) for name in columns)
+    different = query(f"SELECT DISTINCT {names} FROM {_COPIES}", {_COPIES: events})
+    return different.cast(events.select(columns).schema)
+
+
+def _without(groups: pa.Table, known: pa.Table, columns: list[str]) -> pa.Table:
+    """The groups whose key is not in `known`."""
+    keys = groups.select(columns).append_column(_GROUP, pa.array(np.arange(groups.num_rows)))
+    seen = known.select(columns).cast(groups.select(columns).schema)
+    # Few of many known keys matter to a micro-batch: look for those before a hash table is made of all.
+    seen = seen.filter(pc.is_in(seen[columns[0]], value_set=groups[columns[0]]))
+    fresh = keys.join(seen, keys=columns, join_type="left anti", use_threads=False)
+    return groups.take(fresh[_GROUP])

@@ -1,0 +1,113 @@
+"""The SQL that folds events into a view's states.
+
+One statement in layers. The filter comes first and alone, so that no other expression looks at what it leaves out. Then
+each expression is evaluated once, wrapped: TRY(struct_pack(v := ...)) is NULL where it fails and {v: NULL} where it gives
+NULL, and costs nothing measurable. Then what was rejected gets a reason. Last, all else is grouped by key and by window.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from views.source.value_types import normalised, objections
+from views.sql.engine import quoted
+from views.sql.expressions import REASONS, Expression
+from views.sql.syntax import enclosed
+from views.view import BoundView, View, bind
+from views.windows.placement import REASON
+
+# No field, key or state has a name that starts with an underscore, so these are none of them.
+EVENTS: Final = "_events"
+COUNT: Final = "_count"
+_WHERE: Final = "_where"
+
+
+@dataclass(frozen=True)
+class _Value:
+    """An expression in the statement: `inner` computes `column`, of which `plain` is the value."""
+
+    expression: Expression
+    column: str
+
+    @property
+    def fallible(self) -> bool:
+        """A field as it is cannot fail; anything else might."""
+        return self.expression.column is None
+
+    @property
+    def inner(self) -> str:
+        if not self.fallible:
+            return f"{normalised(quoted(self.expression.column or ''), self.expression.type)} AS {self.column}"
+        value = normalised(enclosed(self.expression.text), self.expression.type)
+        return f"TRY(struct_pack(v := {value})) AS {self.column}"
+
+    @property
+    def plain(self) -> str:
+        return f"{self.column}.v" if self.fallible else self.column
+
+
+@lru_cache(maxsize=1024)
+def fold_sql(view: View) -> str:
+    """Over the table `_events`: one row per key and group of the window, or per reason for which events were rejected.
+
+    Columns: `_reason`, an index into REASONS or NULL; `_count`, the events; the keys; what places the row; the states' folds.
+    """
+    bound = bind(view)
+    step = bound.placement.fold
+    judged = _judged(bound)
+    values = judged.values
+
+    # A rejected event has no place among the keys: all of one reason are one group.
+    kept = f"CASE WHEN {REASON} IS NULL THEN {{}} END" if judged.rejects else "{}"
+    looked_at = [values[expression.canonical].plain for expression in bound.window_inputs]
+    groups = {name: kept.format(sql.format(*looked_at)) for name, sql in step.groups.items()}
+    keys = {name: kept.format(values[key.canonical].plain) for name, key in bound.keys}
+    states = {
+        name: state.fold.format(*(values[expression.canonical].plain for expression in measure.inputs))
+        for measure in bound.measures
+        for name, state in measure.states
+    }
+    return replace(step, groups=groups).sql(judged.sql, {REASON: REASON, **keys}, {COUNT: "count(*)", **states})
+
+
+def judged_sql(view: View) -> str:
+    """Over the table `_events`: those that the filter leaves, each with its `_reason` and the columns that place it."""
+    return _judged(bind(view)).sql
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Rows of events with their reasons; `rejects` says whether any can have one. `values` are by canonical expression."""
+
+    sql: str
+    values: Mapping[str, _Value]
+    rejects: bool
+
+
+def _judged(bound: BoundView) -> _Judged:
+    values = {expression.canonical: _Value(expression, f"_e{n}") for n, expression in enumerate(bound.expressions)}
+    failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
+    columns = [value.inner for value in values.values()]
+    columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.items()]
+    events = EVENTS
+    if bound.where is not None:
+        wrapped = f"TRY(struct_pack(v := {enclosed(bound.where.text)}))"
+        events = f"(SELECT *, {wrapped} AS {_WHERE} FROM {EVENTS}) WHERE {_WHERE} IS NULL OR {_WHERE}.v"
+        columns.append(_WHERE)
+        failures.insert(0, f"{_WHERE} IS NULL")
+    cases = _cases(failures, list(values.values()))
+    cases += [f"WHEN {condition} THEN {REASONS.index(reason)}" for condition, reason in bound.placement.objections]
+    reason = f"CASE {' '.join(cases)} END" if cases else "NULL"
+    sql = f"(SELECT *, CAST({reason} AS TINYINT) AS {REASON} FROM (SELECT {', '.join(columns) or '1'} FROM {events}))"
+    return _Judged(sql, values, bool(cases))
+
+
+def _cases(failures: list[str], values: list[_Value]) -> list[str]:
+    """What finds the index of the first reason against an event: that an expression failed, then what is wrong with a value."""
+    return [f"WHEN {failure} THEN {REASONS.index('expression')}" for failure in failures] + [
+        f"WHEN {objection} THEN {REASONS.index(reason)}"
+        for value in values
+        for objection, reason in objections(value.plain, value.expression.type)
+        if value.fallible or value.expression.type.kind == "float"
+    ]

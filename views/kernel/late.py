@@ -1,0 +1,62 @@
+"""The kernel's late: which events came well after newer ones of their partition.
+
+Late is a label: a late event counts like any other, in the window of its event time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.source.ahead import ahead
+from views.source.log_order import log_order
+from views.source.offset_ranges import Offsets
+from views.source.source import Source
+
+_MICROSECOND = timedelta(microseconds=1)
+_NONE_YET = -(2**62)
+"""Before every time, and no difference to one leaves int64."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """`count` events were late; `maxima` is the newest event time of each partition so far, in microseconds of UTC.
+
+    Events that are ahead are not among the newest.
+    """
+
+    count: int
+    maxima: Offsets
+
+
+def late(source: Source, events: pa.Table, maxima: Offsets = MappingProxyType({})) -> Late:
+    """Count the events more than `source.lateness` behind the running maximum of their partition, in offset order.
+
+    `maxima` is what an earlier range ended with: the log taken in pieces, in offset order, gives what it gives whole.
+    """
+    lateness = source.lateness // _MICROSECOND
+    order = log_order(events)
+    times = events[source.event_time].cast(pa.int64()).to_numpy()[order]
+    told = np.where(ahead(source, events)[order], _NONE_YET, times)
+    partitions = events.select(["_topic_id", "_partition"]).take(pa.array(order))
+    count, newest = 0, dict(maxima)
+    for start, end in _runs(partitions):
+        partition = (partitions["_topic_id"][start].as_py(), partitions["_partition"][start].as_py())
+        running = np.maximum(np.maximum.accumulate(told[start:end]), newest.get(partition, _NONE_YET))
+        count += int(np.count_nonzero(running - times[start:end] > lateness))
+        if running[-1] > _NONE_YET:
+            newest[partition] = int(running[-1])
+    return Late(count, newest)
+
+
+def _runs(partitions: pa.Table) -> Iterator[tuple[int, int]]:
+    """Where each run of equal (topic id, partition) begins and ends."""
+    topics = pc.dictionary_encode(partitions["_topic_id"].combine_chunks()).indices.to_numpy()
+    changed = (np.diff(topics, prepend=-1) != 0) | (np.diff(partitions["_partition"].to_numpy(), prepend=-1) != 0)
+    bounds = [*np.flatnonzero(changed).tolist(), len(topics)]
+    return pairwise(bounds)

@@ -1,0 +1,71 @@
+"""The kernel's merge: partials of disjoint ranges to the partial of all of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+
+from views.arrow import arrays
+from views.kernel.partial import Partial, no_states
+from views.source.offset_ranges import EMPTY
+from views.sql import engine
+from views.sql.engine import quoted
+from views.sql.expressions import REASONS
+from views.view import View, bind, state_schema
+from views.windows import Step
+
+_STATES: Final = "_states"
+
+
+def merge(view: View, partials: Sequence[Partial]) -> Partial:
+    """Unite partials of the view, in any order and grouping; the partial of nothing if there are none.
+
+    Raises Overlap if two of them cover the same offset. For exact measures the states are those of one fold over all
+    events; KLL sketches throw dice at every merge, so merge once.
+    """
+    ranges = EMPTY.union(*(one.ranges for one in partials))
+    rejected: Counter[str] = Counter()
+    for one in partials:
+        rejected.update(one.rejected)
+    states = merge_states(view, [one.states for one in partials])
+    return Partial(states, ranges, {reason: rejected[reason] for reason in REASONS if rejected[reason]})
+
+
+def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
+    """Unite tables of the view's states, whose rows may belong together even within one table.
+
+    Whoever calls this answers for the tables having no event in common.
+    """
+    schema = state_schema(view)
+    rows = pa.concat_tables([no_states(view), *(table.select(schema.names).cast(schema) for table in tables)])
+    return regrouped(view, bind(view).placement.merge, rows, schema)
+
+
+def settle(view: View, states: pa.Table) -> pa.Table:
+    """States that are all there is of the log from its start on, made as few as they can be without saying less."""
+    step = bind(view).placement.settle
+    return states if step is None else regrouped(view, step, states, state_schema(view))
+
+
+def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Unite the rows of states that the step says are one group."""
+    if not rows.num_rows:
+        return pa.Table.from_batches([], schema=schema)
+    if step.prepare is not None:
+        rows = step.prepare(rows, list(view.keys))
+    sql = step.sql(_STATES, {name: quoted(name) for name in view.keys}, _united(view))
+    merged = engine.query(sql, {_STATES: rows})
+    unites = {name: state.unite for measure in bind(view).measures for name, state in measure.states}
+    columns = []
+    for name in schema.names:
+        column, unite = arrays.whole(merged.column(name)), unites.get(name)
+        columns.append(column if unite is None else unite(column))
+    return arrays.table(columns, schema)
+
+
+@lru_cache(maxsize=1024)
+def _united(view: View) -> dict[str, str]:
+    """By column of states the SQL that unites them."""
+    return {name: state.merge.format(quoted(name)) for measure in bind(view).measures for name, state in measure.states}

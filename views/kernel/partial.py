@@ -1,0 +1,80 @@
+"""The kernel's partial: events of any ranges, in any order, to the states of a view."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow import arrays
+from views.kernel.fold_sql import COUNT, EVENTS, fold_sql
+from views.source.offset_ranges import EMPTY, Ranges
+from views.sql import engine
+from views.sql.expressions import REASONS, Reason
+from views.view import View, bind, state_schema
+from views.windows.placement import REASON
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The states of a view over the events of some ranges, in no order, as state_schema(view) says.
+
+    One row per key and window, unless the window says otherwise. `rejected` counts by reason (views.sql.expressions.Reason) the
+    events that the view could not look at; `ranges` are the offsets that all of this covers.
+    """
+
+    states: pa.Table
+    ranges: Ranges = EMPTY
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+
+def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
+    """Fold events, as the source prepares them, into the view's states; `failed` events it could not prepare.
+
+    Each event counts, is left out by the filter or is rejected; no event makes it fail. Raises DefinitionError if the
+    view itself is wrong. The events stay lent to this thread's engine, for the next view of the same events.
+    """
+    if not events.num_rows:
+        return Partial(no_states(view), ranges, _by_reason({"prepare": failed}))
+    prepare = bind(view).placement.fold.prepare
+    folded, poison = _folded(fold_sql(view), events if prepare is None else prepare(events, list(view.keys)))
+    reasons = folded.column(REASON)
+    if reasons.null_count == len(reasons):
+        return Partial(_states(view, folded), ranges, _by_reason({"expression": poison, "prepare": failed}))
+    refused = folded.filter(pc.is_valid(reasons))
+    codes, numbers = (refused.column(name).to_pylist() for name in (REASON, COUNT))
+    counted = Counter({REASONS[code]: number for code, number in zip(codes, numbers, strict=True)})
+    counted.update({"expression": poison, "prepare": failed})
+    return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, _by_reason(counted))
+
+
+def _by_reason(counted: Mapping[Reason, int]) -> dict[str, int]:
+    return {reason: counted[reason] for reason in REASONS if counted.get(reason)}
+
+
+def _folded(sql: str, events: pa.Table) -> tuple[pa.Table, int]:
+    """What the statement makes of the events without those for which it fails, and how many these are."""
+    pieces = list(engine.halved(sql, EVENTS, events))
+    (_, folded), *others = pieces
+    if folded is not None and not others:
+        return folded, 0
+    harmless = [piece for piece, result in pieces if result is not None]
+    folded = engine.query(sql, {EVENTS: pa.concat_tables([events.slice(0, 0), *harmless])})
+    return folded, sum(result is None for _, result in pieces)
+
+
+def no_states(view: View) -> pa.Table:
+    """The states of a view that has counted nothing."""
+    return pa.Table.from_batches([], schema=state_schema(view))
+
+
+def _states(view: View, folded: pa.Table) -> pa.Table:
+    """What DuckDB folded, with the states that DuckDB cannot make."""
+    bound, schema = bind(view), state_schema(view)
+    builds = {name: state.build for measure in bound.measures for name, state in measure.states}
+    columns = []
+    for name in schema.names:
+        column, build = arrays.whole(folded.column(name)), builds.get(name)
+        columns.append(column if build is None else build(column))
+    return arrays.table(columns, schema)

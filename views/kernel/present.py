@@ -1,0 +1,46 @@
+"""The kernel's present: states to answers."""
+
+from datetime import datetime
+
+import pyarrow as pa
+
+from views.arrow import arrays
+from views.kernel.merge import regrouped
+from views.kernel.partial import Partial
+from views.kernel.window_states import window_states
+from views.view import View, answer_schema, arranged_schema, bind, group_columns
+from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, Step, since_1970, timestamp
+
+
+def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
+    """What the states say: one row per key and window, in no order, as answer_schema(view) says.
+
+    They have to be merged, as `partial` and `merge` leave them. `watermark` is how far event time has come where they end,
+    in microseconds since 1970, and labels windows (views.kernel.window_states); None is before every event.
+    """
+    return present_arranged(view, arrange(view, merged.states), watermark)
+
+
+def arrange(view: View, states: pa.Table) -> pa.Table:
+    """Merged states as the rows of an answer, one per key and window, as arranged_schema(view) says."""
+    step = bind(view).placement.arrange
+    return states if step is None else regrouped(view, step, states, arranged_schema(view))
+
+
+def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime) -> pa.Table:
+    """Merged states of slices in `[start, end)` as one window from start to end, one row per key."""
+    bounds = (timestamp(str(since_1970(bound))) for bound in (start, end))
+    step = Step({}, finish=dict(zip(WINDOW_COLUMNS, bounds, strict=True)))
+    return regrouped(view, step, states, arranged_schema(view))
+
+
+def present_arranged(view: View, arranged: pa.Table, watermark: int | None = None) -> pa.Table:
+    """What arranged states say, such as the first few of them, at a watermark as `present` takes it."""
+    columns = {name: arrays.whole(arranged.column(name)) for name in group_columns(view)}
+    columns[WINDOW_STATE.name] = window_states(view, arranged, watermark)
+    # What is derived comes after what it is derived from.
+    for measure in sorted(bind(view).measures, key=lambda measure: measure.derived is not None):
+        given = [columns[name] for name in measure.reads] or [arrays.whole(arranged.column(name)) for name in measure.columns]
+        columns[measure.name] = measure.aggregate.present(given)
+    schema = answer_schema(view)
+    return arrays.table([columns[name] for name in schema.names], schema)

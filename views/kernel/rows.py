@@ -1,0 +1,169 @@
+"""An answer as rows for people and JSON: flat, ordered, in types that every JSON reader has.
+
+| kind      | in a row                                                   |
+| --------- | ---------------------------------------------------------- |
+| boolean   | true, false                                                |
+| integer   | an integer of any size                                     |
+| decimal   | a string with all its digits, "12.30"                      |
+| float     | a number; null where it is not finite                      |
+| text      | a string                                                   |
+| binary    | a base64 string, as events have it in JSON                 |
+| date      | "2026-11-01"                                               |
+| time      | "2026-11-01T00:00:00Z", with microseconds where it has any |
+| list      | [1, 2], each as its kind says                              |
+| struct    | {"0.5": 1.0, "0.99": 2.0}, each as its kind says           |
+"""
+
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import islice
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow import arrays
+from views.source.value_types import kind_of
+from views.view import View, answer_schema, group_columns
+from views.windows import WINDOW_COLUMNS
+
+Values = list[Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def ordered(view: View, answer: pa.Table) -> pa.Table:
+    """The answer by window start, then by the keys in their order, then by what else tells windows apart.
+
+    Null comes last, texts are in the order of code points.
+    """
+    order = dict.fromkeys((WINDOW_COLUMNS[0], *view.keys, *group_columns(view)), "ascending")
+    return answer.take(pc.sort_indices(answer, sort_keys=list(order.items())))
+
+
+def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
+    """The answer's rows as `query --json` prints them, in order: keys, window, measures.
+
+    `answer` has the columns of answer_schema(view), in any order of rows. All-time rows have null bounds.
+    """
+    schema = answer_schema(view)
+    table = ordered(view, answer.select(schema.names))
+    columns = [written(table[field.name].combine_chunks(), field) for field in schema]
+    return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def writer(field: pa.Field) -> Callable[[Any], Any]:
+    """What writes one value of a column, as Arrow gives it in Python, like `written` does all of them."""
+    if pa.types.is_list(field.type):
+        element = writer(field.type.value_field)
+        return lambda value: None if value is None else [element(one) for one in value]
+    if pa.types.is_struct(field.type):
+        parts = [(part.name, writer(part)) for part in field.type]
+        return lambda value: None if value is None else {name: write(value[name]) for name, write in parts}
+    write = _VALUE[_kind(field)]
+    return lambda value: None if value is None else write(value)
+
+
+def utc_text(time: datetime) -> str:
+    """A time in UTC as rows and documents have it, to the microsecond where there are any."""
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def time_text(microseconds: int) -> str:
+    """A time in microseconds since 1970, as rows have it."""
+    return utc_text(_EPOCH + timedelta(microseconds=microseconds))
+
+
+def _kind(field: pa.Field) -> str:
+    named = (field.metadata or {}).get(b"kind")
+    return named.decode() if named is not None else str(kind_of(field.type))
+
+
+def _decimal_text(value: Decimal) -> str:
+    return format(value, "f")
+
+
+def _binary_text(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _plain(column: pa.Array) -> Values:
+    values: Values = column.to_pylist()
+    return values
+
+
+def _each(write: Callable[[Any], Any]) -> Callable[[pa.Array], Values]:
+    return lambda column: [None if value is None else write(value) for value in column.to_pylist()]
+
+
+def _integers(column: pa.Array) -> Values:
+    """An integer that may need more than 64 bits is stored as a decimal; mostly none of them does."""
+    try:
+        return _plain(column.cast(pa.int64()))
+    except pa.ArrowInvalid:
+        return _each(int)(column)
+
+
+def _floats(column: pa.Array) -> Values:
+    return _plain(pc.if_else(pc.is_finite(column), column, None))
+
+
+def _times(column: pa.Array) -> Values:
+    """Answers have few different times, since many rows share a window: each is written once."""
+    encoded = pc.dictionary_encode(column)
+    microseconds = encoded.dictionary.cast(pa.int64()).to_numpy().astype("datetime64[us]")
+    texts = [f"{text.removesuffix('.000000')}Z" for text in np.datetime_as_string(microseconds, unit="us").tolist()]
+    return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
+
+
+def _lists(column: pa.ListArray, arrow: pa.ListType) -> Values:
+    elements = iter(written(column.flatten(), arrow.value_field))
+    present = arrays.validity(column)
+    return [
+        list(islice(elements, length)) if is_there else None
+        for length, is_there in zip(arrays.lengths(column).tolist(), present.tolist(), strict=True)
+    ]
+
+
+def _structs(column: pa.StructArray, arrow: pa.StructType) -> Values:
+    parts = [written(part, field) for part, field in zip(column.flatten(), arrow, strict=True)]
+    names = [field.name for field in arrow]
+    present = arrays.validity(column).tolist()
+    rows = zip(*parts, strict=True)
+    return [dict(zip(names, row, strict=True)) if is_there else None for row, is_there in zip(rows, present, strict=True)]
+
+
+def written(column: pa.Array, field: pa.Field) -> Values:
+    """The values of a column, or of a part of one, as the field's kind says; a part may be of one that its type tells."""
+    if pa.types.is_list(field.type):
+        return _lists(column, field.type)
+    if pa.types.is_struct(field.type):
+        return _structs(column, field.type)
+    return _VALUES[_kind(field)](column)
+
+
+_VALUES: Final[dict[str, Callable[[pa.Array], Values]]] = {
+    "boolean": _plain,
+    "integer": _integers,
+    "decimal": _each(_decimal_text),
+    "float": _floats,
+    "text": _plain,
+    "binary": _each(_binary_text),
+    "date": _each(date.isoformat),
+    "time": _times,
+}
+
+_VALUE: Final[dict[str, Callable[[Any], Any]]] = {
+    "boolean": bool,
+    "integer": int,
+    "decimal": _decimal_text,
+    "float": lambda value: value if isfinite(value) else None,
+    "text": str,
+    "binary": _binary_text,
+    "date": date.isoformat,
+    "time": utc_text,
+}

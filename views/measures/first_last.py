@@ -1,0 +1,166 @@
+"""Values of the events that come first or last: by event time, or by another expression.
+
+Order is total: events of one time come in the order of the log, by topic generation, partition, offset and index. So there is
+one answer, the same for every split and order of the events, in every layer. A topic that was made anew is another generation,
+whose events come after those of the one before it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+import pyarrow as pa
+
+from views.arrow import arrays
+from views.definition_text import call
+from views.errors import DefinitionError
+from views.measures.facts import Facts
+from views.measures.filtered import filtered
+from views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Measure, State
+from views.source.value_types import ValueType, answer_field
+from views.sql.engine import quoted
+
+End = Literal["min", "max"]
+
+_MOST: Final = 1_000
+_SORT: Final[dict[End, str]] = {"min": "list_sort", "max": "list_reverse_sort"}
+_VALUE: Final = "value"
+_BY: Final = "by"
+_PLACE: Final = ("time", "generation", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class One:
+    """The value of the event that is first or last in order, nulls left out; null if there was no value."""
+
+    facts: ClassVar = Facts(
+        merge="one comparison",
+        inverse="no",
+        source="an order of all events: by time, then by generation, partition, offset",
+        varying="the value and 32 for its place",
+    )
+
+    expression: str
+    end: End
+
+    def __str__(self) -> str:
+        return call({"min": "first", "max": "last"}[self.end], self.expression)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression, and when and where the event was."""
+        return (self.expression, EVENT_TIME, *LOG_ORDER)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """Exact, of the expression's type. The state is the value with its place."""
+        value = types[0]
+        packed = _packed({name: number for number, name in enumerate(_PLACE, 1)} | {_VALUE: 0})
+        state = State(
+            self.end,
+            pa.struct([*_place(types), (_VALUE, value.arrow)]),
+            fold=f"{self.end}({packed}) FILTER ({{0}} IS NOT NULL)",
+            merge=f"{self.end}({{0}})",
+        )
+        return Aggregate((state,), value.arrow, value.kind, lambda columns: columns[0].flatten()[-1])
+
+
+@dataclass(frozen=True)
+class Several:
+    """The values of the `k` events that are first or last in order; all of them if there are no more, empty if none.
+
+    In order of the event time, or of `by`, which is then null for no event that counts and part of the answer.
+    """
+
+    facts: ClassVar = Facts(
+        merge="the values of both sorted by place",
+        inverse="no",
+        source="an order of all events: by what decides, by time, then by generation, partition, offset",
+        varying="at most `k` values and 32 each for their places",
+    )
+
+    expression: str
+    k: int
+    end: End
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if k is not an integer from 1 to 1000."""
+        if not isinstance(self.k, int) or isinstance(self.k, bool) or not 1 <= self.k <= _MOST:
+            raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {_MOST}")
+
+    def __str__(self) -> str:
+        if self.by is None:
+            return call({"min": "first_k", "max": "last_k"}[self.end], self.expression, self.k)
+        return call({"min": "bottom_k", "max": "top_k"}[self.end], self.by, self.k, payload=self.expression)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The expression, when and where the event was, and what decides."""
+        return (self.expression, EVENT_TIME, *LOG_ORDER, *(() if self.by is None else (self.by,)))
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """Exact: a list of values, or of structs of `by` and `value`. The state is at most k of them with their places."""
+        value, by = types[0], types[-1]
+        places = {name: number for number, name in enumerate(_PLACE, 1)} | {_VALUE: 0}
+        fields, decisive, item = [*_place(types), (_VALUE, value.arrow)], "{0}", answer_field("item", value)
+        if self.by is not None:
+            decisive = f"{{{len(types) - 1}}}"
+            places = {_BY: len(types) - 1} | places
+            fields = [(_BY, by.arrow), *fields]
+            item = pa.field("item", pa.struct([answer_field(_BY, by), answer_field(_VALUE, value)]))
+        sort, answer = _SORT[self.end], pa.list_(item)
+        state = State(
+            self.end,
+            pa.list_(pa.struct(fields)),
+            fold=f"{sort}(list({_packed(places)}) FILTER ({decisive} IS NOT NULL))[1:{self.k}]",
+            merge=f"{sort}(flatten(list({{0}}) FILTER ({{0}} IS NOT NULL)))[1:{self.k}]",
+        )
+        return Aggregate((state,), answer, "list", lambda columns: _present(columns, answer))
+
+
+def first(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """The value of the earliest event."""
+    return filtered(One(expression, "min"), filter)
+
+
+def last(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
+    """The value of the latest event."""
+    return filtered(One(expression, "max"), filter)
+
+
+def first_k(expression: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+    """The values of the k earliest events, the earliest first."""
+    return filtered(Several(expression, k, "min"), filter)
+
+
+def last_k(expression: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+    """The values of the k latest events, the latest first."""
+    return filtered(Several(expression, k, "max"), filter)
+
+
+def top_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Measure:  # noqa: A002
+    """The k largest values of `by` with what `payload` gives for them, the largest first, of equal ones the latest."""
+    return filtered(Several(payload, k, "max", by), filter)
+
+
+def bottom_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Measure:  # noqa: A002
+    """The k smallest values of `by` with what `payload` gives for them, the smallest first, of equal ones the earliest."""
+    return filtered(Several(payload, k, "min", by), filter)
+
+
+def _place(types: Sequence[ValueType]) -> list[tuple[str, pa.DataType]]:
+    """The fields of an event's place in order, of the types of the inputs for it."""
+    return [(name, types[number].arrow) for number, name in enumerate(_PLACE, 1)]
+
+
+def _packed(places: dict[str, int]) -> str:
+    """SQL for a struct of inputs by number, which sorts by its fields in turn."""
+    return f"struct_pack({', '.join(f'{quoted(name)} := {{{number}}}' for name, number in places.items())})"
+
+
+def _present(columns: Sequence[pa.Array], answer: pa.DataType) -> pa.Array:
+    (held,) = columns
+    by, *_, value = held.flatten().flatten()
+    item = answer.value_type
+    values = pa.StructArray.from_arrays([by, value], fields=list(item)) if pa.types.is_struct(item) else value
+    return arrays.lists(values, arrays.lengths(held), answer)

@@ -1,0 +1,1 @@
+"""States that several measures share: sums, power sums, moments, hashes."""

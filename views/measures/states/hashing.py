@@ -1,0 +1,109 @@
+"""How sketches of distinct values hash them: as Spark's own sketch functions do, so that Spark can read and unite both.
+
+Spark hashes integers as 64-bit integers, texts as their UTF-8 bytes, bytes as they are, doubles as doubles. It has no rule
+for the other types; here booleans are hashed as 0 and 1, times as microseconds since 1970, dates and decimals as the text
+that SQL gives them. The empty text and empty bytes, which sketches would leave out, are hashed as the integer -1.
+
+The Python binding of DataSketches cannot hash bytes that are no text. A sketch of one such value is written here as the
+sketch itself would write it: hashed with MurmurHash3 x64 128 and DataSketches' seed.
+Formulas: github.com/apache/datasketches-cpp, common/include/MurmurHash3.h, hll/include/HllUtil.hpp and
+theta/include/theta_sketch_impl.hpp.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from views.source.value_types import ValueType
+
+EMPTY: Final = -1
+"""What the empty text and empty bytes are hashed as."""
+
+_HASHED_AS: Final = {
+    "boolean": "CAST({0} AS BIGINT)",
+    "date": "CAST({0} AS VARCHAR)",
+    "decimal": "CAST({0} AS VARCHAR)",
+    "time": "epoch_us({0})",
+}
+_SEED: Final = 9001
+_SEED_HASH: Final = bytes.fromhex("cc93")
+_MASK: Final = (1 << 64) - 1
+_C1: Final = 0x87C37B91114253D5
+_C2: Final = 0x4CF5AD432745937F
+_ADDRESS_BITS: Final = 26
+_MOST_ZEROS: Final = 62
+
+
+def collected(value: ValueType) -> str:
+    """The SQL aggregate that collects the values of a group, as what they are hashed as, for a sketch."""
+    hashed = _HASHED_AS.get(value.kind, "CAST({0} AS VARCHAR)" if pa.types.is_decimal(value.arrow) else "{0}")
+    return f"list({hashed}) FILTER ({{0}} IS NOT NULL)"
+
+
+def texts_and_others(values: Sequence[bytes]) -> tuple[list[str], list[bytes]]:
+    """The bytes that are texts, which are hashed as their UTF-8 bytes, and those that are not."""
+    texts: list[str] = []
+    others: list[bytes] = []
+    for value in values:
+        try:
+            texts.append(value.decode())
+        except UnicodeDecodeError:
+            others.append(value)
+    return texts, others
+
+
+def one_value_theta(value: bytes) -> bytes:
+    """The compact serialized theta sketch that holds exactly this value; `value` is not empty."""
+    low, _ = _murmur3(value)
+    # 1 long of preamble, version 3, family compact, flags read-only + compact + ordered, the hash of the seed.
+    return bytes((1, 3, 3, 0, 0, 0x1A)) + _SEED_HASH + struct.pack("<Q", low >> 1)
+
+
+def one_value_hll(value: bytes, lg_k: int) -> bytes:
+    """The compact serialized HLL_8 sketch that holds exactly this value; `value` is not empty.
+
+    The register comes from the lower half of the hash, the rank from the leading zeros of the upper one.
+    """
+    low, high = _murmur3(value)
+    rank = min(64 - high.bit_length(), _MOST_ZEROS) + 1
+    coupon = rank << _ADDRESS_BITS | low & ((1 << _ADDRESS_BITS) - 1)
+    # Preamble of a sketch in list mode: 2 ints, version 1, family HLL, lg k, lg array size 3, compact, 1 coupon, HLL_8.
+    return bytes((2, 1, 7, lg_k, 3, 8, 1, 8)) + struct.pack("<I", coupon)
+
+
+def _murmur3(data: bytes) -> tuple[int, int]:
+    h1 = h2 = _SEED
+    whole = len(data) // 16 * 16
+    for start in range(0, whole, 16):
+        k1, k2 = struct.unpack_from("<QQ", data, start)
+        h1 = (_rotated(h1 ^ _mixed_1(k1), 27) + h2) * 5 + 0x52DCE729 & _MASK
+        h2 = (_rotated(h2 ^ _mixed_2(k2), 31) + h1) * 5 + 0x38495AB5 & _MASK
+    tail = data[whole:].ljust(16, b"\0")
+    k1, k2 = struct.unpack("<QQ", tail)
+    h1 ^= _mixed_1(k1) ^ len(data)
+    h2 ^= _mixed_2(k2) ^ len(data)
+    h1 = h1 + h2 & _MASK
+    h2 = h1 + h2 & _MASK
+    h1, h2 = _finished(h1), _finished(h2)
+    h1 = h1 + h2 & _MASK
+    return h1, h1 + h2 & _MASK
+
+
+def _mixed_1(k: int) -> int:
+    return _rotated(k * _C1 & _MASK, 31) * _C2 & _MASK
+
+
+def _mixed_2(k: int) -> int:
+    return _rotated(k * _C2 & _MASK, 33) * _C1 & _MASK
+
+
+def _finished(h: int) -> int:
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & _MASK
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
+    return h ^ h >> 33
+
+
+def _rotated(x: int, bits: int) -> int:
+    return (x << bits | x >> (64 - bits)) & _MASK

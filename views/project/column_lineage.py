@@ -1,0 +1,118 @@
+"""What each column of a view's answers is made of: the event's fields that its expressions read."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from views.measures.filtered import Filtered
+from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
+from views.source.event import event_schema
+from views.source.prepare import prepared_schema
+from views.source.source import Source, events_schema
+from views.sql.expressions import Expression, bind_expression
+from views.view import BoundMeasure, View, answer_schema, bind
+
+How = Literal["identity", "transformation", "aggregation", "condition"]
+"""A field as it is; a value made of it; many of its values made one; or a field that only decides which events count."""
+
+_WINDOW: Final = ("window_start", "window_end", "window_state")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One field that a column is made of, and how."""
+
+    field: str
+    how: How
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a view's answers: its type, what it is made of, and how a definition writes that."""
+
+    name: str
+    type: str
+    origins: tuple[Origin, ...]
+    written: str
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """All columns of a view's answers; `filtered_by` decides which events any of them sees, `grouped_by` which share a row."""
+
+    columns: tuple[Column, ...]
+    filtered_by: tuple[str, ...]
+    grouped_by: tuple[str, ...]
+
+
+def lineage(view: View) -> Lineage:
+    """What the definition says. Behind a source's `prepare` any field of the event may have decided any column."""
+    bound, schema = bind(view), answer_schema(view)
+    made: dict[str, tuple[list[Origin], str]] = {}
+    for name, key in bound.keys:
+        made[name] = ([Origin(field, "identity" if key.column else "transformation") for field in sorted(key.fields)], key.text)
+    window = _window(view)
+    for column in bound.placement.answers:
+        made[column.name] = ([Origin(field, "transformation") for field in window], str(view.window))
+    for name in _WINDOW:
+        made.setdefault(name, ([Origin(field, "transformation") for field in window], str(view.window)))
+    aggregated = {one.name: _aggregated(view, one) for one in bound.measures if one.derived is None}
+    for one in bound.measures:
+        if one.derived is None:
+            made[one.name] = (aggregated[one.name], str(view.measures[one.name]))
+        else:
+            # What a measure is derived from are measures that are not.
+            origins = dict.fromkeys(origin for read in one.reads for origin in aggregated[read])
+            made[one.name] = (list(origins), one.derived.text)
+    columns = tuple(
+        Column(field.name, str(field.type), tuple(_of_event(view.source, made[field.name][0])), made[field.name][1])
+        for field in schema
+        if field.name in made
+    )
+    where = [] if bound.where is None else sorted(bound.where.fields)
+    keys = sorted({field for _, key in bound.keys for field in key.fields} | set(window))
+    return Lineage(columns, _fields(view.source, where), _fields(view.source, keys))
+
+
+def _window(view: View) -> list[str]:
+    """The fields that say in which windows an event is."""
+    bound = bind(view)
+    looked_at = {field for expression in bound.window_inputs for field in expression.fields}
+    if not bound.placement.timed:
+        return []
+    return sorted(looked_at | (set(bound.placement.reads) if bound.placement.in_order else {view.source.event_time}))
+
+
+def _aggregated(view: View, one: BoundMeasure) -> list[Origin]:
+    """The fields whose values are folded, then those of the measure's own filter."""
+    written = view.measures[one.name]
+    if not isinstance(written, Filtered):
+        return [Origin(field, "aggregation") for field in _read(one.inputs)]
+    condition = _bound(view, written.filter).fields
+    inner = {field for text in written.measure.inputs if isinstance(text, str) for field in _input(view, text)}
+    # An input that is none of these reads where and when an event was.
+    inner |= set(_read(one.inputs)) - condition - inner
+    return [Origin(field, "aggregation") for field in sorted(inner)] + [Origin(field, "condition") for field in sorted(condition)]
+
+
+def _input(view: View, text: str) -> frozenset[str]:
+    if text == EVENT_TIME:
+        return frozenset({view.source.event_time})
+    return frozenset() if text in (*POSITION, *LOG_ORDER) else _bound(view, text).fields
+
+
+def _bound(view: View, text: str) -> Expression:
+    return bind_expression(text, prepared_schema(view.source), view.source.event.__name__)
+
+
+def _read(inputs: tuple[Expression, ...]) -> list[str]:
+    return sorted({field for expression in inputs for field in expression.fields})
+
+
+def _of_event(source: Source, origins: list[Origin]) -> list[Origin]:
+    if source.prepare is None or not origins:
+        return [origin for origin in origins if origin.field in events_schema(source).names]
+    return [Origin(field, "transformation") for field in event_schema(source.event).names]
+
+
+def _fields(source: Source, fields: list[str]) -> tuple[str, ...]:
+    return tuple(origin.field for origin in _of_event(source, [Origin(field, "transformation") for field in fields]))

@@ -1,0 +1,121 @@
+"""A project's modules, imported apart from everything else in the process.
+
+Two projects, or two releases of one, may each have a module `definitions` or `prices`: both are imported from their own
+files only, and neither is left behind under a name that the other would find. The files are the whole project: nothing is
+read from a folder, so that a release that a worker imports from a table means what the project's folder meant.
+"""
+
+import importlib
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import IO, Any, Final, cast
+
+from views.errors import DefinitionError
+from views.project.python_code import run
+
+DEFINITIONS = "definitions"
+
+_IMPORTING = threading.RLock()  # sys.modules and sys.meta_path belong to the whole process
+PLATFORM: Final = frozenset({"batch", "cli", "infra", "ledger", "serving", "speed", "tandem", "views"})
+"""The platform's packages: a module of a project that had one of these names would hide it, or be hidden by it."""
+
+
+class ProjectLoader(MetaPathFinder, Loader):
+    """Finds and runs modules in a project's files alone; it stays the loader of the modules it ran.
+
+    `origin` is where the files are, for messages: a folder, or the name of a release.
+    """
+
+    def __init__(self, files: Mapping[str, bytes], origin: str) -> None:
+        self.files = dict(files)
+        self.origin = origin
+        self.modules: dict[str, ModuleType] = {}
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002  a module is found by its full name
+        target: ModuleType | None = None,  # noqa: ARG002  nothing is ever reloaded
+    ) -> ModuleSpec | None:
+        """The module of this name in the files, if it is there."""
+        found = self.path_of(fullname)
+        if found is None:
+            return None
+        return ModuleSpec(fullname, self, origin=self.filename(found), is_package=found.endswith("/__init__.py"))
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """As Python makes modules."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's file."""
+        self.modules[module.__name__] = module
+        path = self.path_of(module.__name__)
+        assert path is not None
+        run(self.files[path], self.filename(path), module)
+
+    def get_source(self, fullname: str) -> str:
+        """The module's text; what tracebacks show."""
+        path = self.path_of(fullname)
+        if path is None:
+            raise ImportError(f"no module {fullname!r} in {self.origin}", name=fullname)
+        return self.files[path].decode()
+
+    def path_of(self, fullname: str) -> str | None:
+        """The file that holds the module of this name: `prices.py`, or `prices/__init__.py`."""
+        base = fullname.replace(".", "/")
+        return next((path for path in (f"{base}/__init__.py", f"{base}.py") if path in self.files), None)
+
+    def filename(self, path: str) -> str:
+        """The name under which a file stands in tracebacks."""
+        return f"{self.origin}/{path}"
+
+
+def import_definitions(loader: ProjectLoader) -> ModuleType:
+    """Import the project's `definitions` and what it reaches; raises what the project's code raises.
+
+    Leaves sys.modules, sys.path and the disk as they were. What the code prints goes to stderr.
+    """
+    roots = {path.split("/")[0].removesuffix(".py") for path in loader.files if path.endswith(".py")}
+    for root in sorted(roots & (PLATFORM | sys.stdlib_module_names)):
+        named = f"{root}.py" if f"{root}.py" in loader.files else f"{root}/"
+        whose = "a package of Tandem" if root in PLATFORM else "a module of Python"
+        raise DefinitionError(f"{named} has the name of {whose}; rename it, and the imports of {root!r} in the project")
+    with _IMPORTING, _apart(roots), redirect_stdout(cast("IO[str]", _Aside(threading.get_ident(), sys.stderr, sys.stdout))):
+        sys.meta_path.insert(0, loader)
+        try:
+            return importlib.import_module(DEFINITIONS)
+        finally:
+            sys.meta_path.remove(loader)
+
+
+@dataclass(frozen=True)
+class _Aside:
+    """What stdout is meanwhile: stderr for one thread, and for all others what it was, since it belongs to the whole process."""
+
+    thread: int
+    own: IO[str]
+    others: IO[str]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own if threading.get_ident() == self.thread else self.others, name)
+
+
+@contextmanager
+def _apart(roots: set[str]) -> Iterator[None]:
+    """Hide the modules that share a name with the project's; afterwards forget the project's and show them again."""
+    hidden = _take_out(roots)
+    try:
+        yield
+    finally:
+        _take_out(roots)
+        sys.modules.update(hidden)
+
+
+def _take_out(roots: set[str]) -> dict[str, ModuleType]:
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in roots}

@@ -1,0 +1,119 @@
+"""From the tuples SOURCES and VIEWS to named, checked sources and views; every error says where the definition stands."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+from views.decode import parser
+from views.errors import DefinitionError, listed, said_by
+from views.project.isolated_import import DEFINITIONS, ProjectLoader
+from views.project.partition_key import bind_key
+from views.project.source_location import place_of_variable
+from views.source.prepare import prepared_schema
+from views.source.source import Source
+from views.view import View, bind
+
+Definition = TypeVar("Definition", Source, View)
+Place = Callable[[Source | View], str]
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}", re.ASCII)
+
+
+def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[list[Source], list[View]]:
+    """The sources and views that a project lists, each under its `name` or its variable's, in their order.
+
+    Raises DefinitionError if a name is missing, taken or not a name, if a view's source is not listed, or if a definition
+    does not fit its event type.
+    """
+    variables = _variables(loader, definitions)
+
+    def place(definition: Source | View) -> str:
+        kind = "SOURCES" if isinstance(definition, Source) else "VIEWS"
+        return place_of_variable(loader, variables.get(id(definition), kind))
+
+    sources = _listed(definitions, "SOURCES", Source, loader)
+    names = _names(sources, variables, place, "source")
+    named = {id(source): replace(source, name=name) for source, name in zip(sources, names, strict=True)}
+    for source in sources:
+        with _placed(f"{place(source)}: source {named[id(source)].name!r}"):
+            parser(source.event, source.decoder, source.many)
+            for version in source.versions:
+                parser(version.event, version.decoder, source.many)
+            prepared_schema(source)
+            bind_key(source)
+
+    views = _listed(definitions, "VIEWS", View, loader)
+    built = []
+    for view, name in zip(views, _names(views, variables, place, "view"), strict=True):
+        _check_parts(view, f"{place(view)}: view {name!r}")
+        if id(view.source) not in named:
+            have = listed(variables.get(id(view.source), ""), [source.name for source in named.values()])
+            raise DefinitionError(f"{place(view)}: view {name!r}: its source is not in SOURCES; sources: {have}")
+        built.append(replace(view, name=name, source=named[id(view.source)]))
+        with _placed(place(view)):
+            bind(built[-1])
+    return list(named.values()), built
+
+
+def _variables(loader: ProjectLoader, definitions: ModuleType) -> dict[int, str]:
+    """Under which variable each source and view can be found, by its id; the first in definitions.py counts."""
+    modules = [definitions, *(module for module in loader.modules.values() if module is not definitions)]
+    found: dict[int, str] = {}
+    for module in modules:
+        for name, value in vars(module).items():
+            if isinstance(value, Source | View):
+                found.setdefault(id(value), name)
+    return found
+
+
+def _listed(definitions: ModuleType, tuple_name: str, kind: type[Definition], loader: ProjectLoader) -> list[Definition]:
+    listed_ones = vars(definitions).get(tuple_name)
+    if listed_ones is None:
+        raise DefinitionError(f"{DEFINITIONS}.py: it defines no {tuple_name}; it ends with the tuples SOURCES and VIEWS")
+    place = place_of_variable(loader, tuple_name)
+    if not isinstance(listed_ones, Sequence) or isinstance(listed_ones, str):
+        hint = " (a tuple of one ends with a comma)" if isinstance(listed_ones, kind) else ""
+        raise DefinitionError(f"{place}: {tuple_name} is a {type(listed_ones).__name__}, not a tuple{hint}")
+    for number, one in enumerate(listed_ones):
+        if not isinstance(one, kind):
+            raise DefinitionError(f"{place}: {tuple_name}[{number}] is {one!r}, not a {kind.__name__}")
+    return list(listed_ones)
+
+
+def _names(definitions: Sequence[Definition], variables: Mapping[int, str], place: Place, kind: str) -> list[str]:
+    taken: dict[str, str] = {}
+    names = []
+    for definition in definitions:
+        name, where = definition.name or variables.get(id(definition), ""), place(definition)
+        if not name:
+            raise DefinitionError(f"{where}: a {kind} has no name: assign it to a variable or give it name='...'")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise DefinitionError(f"{where}: {kind} {name!r}: not a name: a letter, then letters, digits and underscores")
+        if (other := taken.setdefault(name.casefold(), where)) != where or name in names:
+            raise DefinitionError(f"{where}: {kind} {name!r}: the name is taken at {other}; names differ in more than case")
+        names.append(name)
+    return names
+
+
+def _check_parts(view: View, place: str) -> None:
+    for part in ("keys", "measures"):
+        value: Any = getattr(view, part)
+        if not isinstance(value, Mapping):
+            raise DefinitionError(f"{place}: {part} is a {type(value).__name__}, not a dict of names")
+    if not isinstance(view.source, Source):
+        raise DefinitionError(f"{place}: source is {view.source!r}, not a Source")
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Put the place before whatever is wrong with the definition."""
+    try:
+        yield
+    except DefinitionError as error:
+        raise DefinitionError(f"{place}: {error}") from error
+    except (TypeError, AttributeError) as error:
+        # A part that no check foresaw, such as a list where a name should be.
+        raise DefinitionError(f"{place}: {said_by(error)}") from error

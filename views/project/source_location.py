@@ -1,0 +1,116 @@
+"""Where in a project's files something is said: files and lines for error messages, found in the syntax trees."""
+
+import ast
+import re
+from collections.abc import Iterator
+from inspect import signature
+from traceback import walk_tb
+
+import views
+from views.errors import DefinitionError, listed
+from views.project.isolated_import import DEFINITIONS, ProjectLoader
+from views.project.python_code import parsed
+
+_WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
+_WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
+
+
+def place_of_variable(loader: ProjectLoader, name: str) -> str:
+    """`file:line` of the module-level assignment to a variable; the file alone if it is bound in another way."""
+    for module in (DEFINITIONS, *loader.modules):
+        for statement in _statements(loader, module):
+            if name in _targets(statement):
+                return f"{loader.path_of(module)}:{statement.lineno}"
+    return f"{DEFINITIONS}.py"
+
+
+def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
+    """An exception out of a project's code as one sentence: file, line, which definition, what was wrong, what exists."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return DefinitionError(f"{_relative(loader, error.filename)}:{error.lineno}: {error.msg}")
+    places = [
+        (_relative(loader, frame.f_code.co_filename), line)
+        for frame, line in walk_tb(error.__traceback__)
+        if frame.f_code.co_filename.startswith(f"{loader.origin}/")
+    ]
+    if not places:
+        return DefinitionError(_sentence(loader, error))
+    file, line = places[-1]
+    return DefinitionError(f"{file}:{line}{_definition_at(loader, file, line)}: {_sentence(loader, error)}")
+
+
+def check_imports(loader: ProjectLoader) -> None:
+    """Refuse an import of a project's module inside a function: when that runs, the module is out of reach."""
+    roots = {path.split("/")[0].removesuffix(".py") for path in loader.files}
+    for module in loader.modules:
+        for function in ast.walk(parsed(loader.get_source(module))):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                for statement in ast.walk(function):
+                    if isinstance(statement, ast.Import | ast.ImportFrom) and _imports(statement) & roots:
+                        raise DefinitionError(
+                            f"{loader.path_of(module)}:{statement.lineno}: {ast.unparse(statement)!r} stands in a function; "
+                            "import the project's own modules at the top of the file"
+                        )
+
+
+def _imports(statement: ast.Import | ast.ImportFrom) -> set[str]:
+    """The first names of what a statement imports; a relative import is of the project itself."""
+    if isinstance(statement, ast.ImportFrom):
+        return {(statement.module or "").split(".")[0]} if not statement.level else {DEFINITIONS}
+    return {alias.name.split(".")[0] for alias in statement.names}
+
+
+def _sentence(loader: ProjectLoader, error: BaseException) -> str:
+    text = str(error)
+    if isinstance(error, DefinitionError):
+        return text
+    if match := _WRONG_IMPORT.match(text):
+        return f"{match[2]} has no {match[1]!r}; it offers: {listed(match[1], views.__all__)}"
+    if isinstance(error, TypeError) and (match := _WRONG_ARGUMENT.match(text)):
+        name = match[1] or match[2]
+        called = getattr(views, name, None)
+        if callable(called):
+            return f"{name} has no parameter {match[3]!r}; parameters: {listed(match[3], signature(called).parameters)}"
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        have = {path.split("/")[0].removesuffix(".py") for path in loader.files} - {DEFINITIONS, "tandem.toml"}
+        return f"{text}; the project's own modules: {listed(error.name, sorted(have))}"
+    return f"{type(error).__name__}: {text}"
+
+
+def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
+    """Which source or view is being defined at a line, as `: view 'page_traffic'`; empty if none is."""
+    module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    for statement in _statements(loader, module):
+        if statement.lineno <= line <= (statement.end_lineno or line):
+            value = getattr(statement, "value", None)
+            called = value.func if isinstance(value, ast.Call) else None
+            kind = getattr(called, "id", getattr(called, "attr", ""))
+            names = _targets(statement)
+            if kind in ("Source", "View") and names:
+                return f": {kind.lower()} {names[0]!r}"
+    return ""
+
+
+def _statements(loader: ProjectLoader, module: str) -> Iterator[ast.stmt]:
+    """The statements of a module that run when it is imported, those inside `if`, `try`, `for` and `with` included."""
+    try:
+        waiting: list[ast.AST] = [*reversed(parsed(loader.get_source(module)).body)]
+    except (ImportError, SyntaxError, ValueError):
+        return
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting += [
+                *reversed([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler)])
+            ]
+
+
+def _targets(statement: ast.stmt) -> list[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _relative(loader: ProjectLoader, filename: str) -> str:
+    return filename.removeprefix(f"{loader.origin}/")

@@ -1,0 +1,35 @@
+"""The kernel's ahead: which events claim to have happened well after the log received them.
+
+Ahead is a label of the event's own record, so both layers agree on it whatever else they have read. An event that is ahead
+counts like any other, in the window of its event time. It does not say how far event time has come: one wrong clock would
+otherwise label everybody's windows.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from views.source.source import APPEND_TIME, Source
+
+_MICROSECOND = timedelta(microseconds=1)
+_MOST: Final = 2**63 - 1
+
+
+def ahead(source: Source, events: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows have an event time more than `source.clock_skew` after their record's timestamp.
+
+    Reads the columns of the event time and of the append time.
+    """
+    bound = min(source.clock_skew // _MICROSECOND, _MOST)
+    times, stamps = (events[name].cast(pa.int64()).to_numpy() for name in (source.event_time, APPEND_TIME))
+    mask: npt.NDArray[np.bool_] = times - stamps > bound
+    return mask
+
+
+def not_ahead(source: Source, events: pa.Table) -> pa.Table:
+    """The events without those that are ahead."""
+    wrong = ahead(source, events)
+    return events.filter(pa.array(~wrong)) if wrong.any() else events

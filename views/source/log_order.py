@@ -1,0 +1,87 @@
+"""The order of the log: by topic generation, partition, offset and, where a value holds several events, their index in it;
+whatever order the rows of a table are in.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow.python_values import array
+from views.source.source import INDEX, Source
+from views.source.value_types import HUGE_INTEGER, INTEGER
+
+Rows = npt.NDArray[np.int64]
+Places = npt.NDArray[np.generic]
+
+GENERATION: Final = pa.field("_generation", pa.int64())
+"""The column that says of which of its source's topics an event is: its number among them, 0 for the oldest."""
+
+_INDEXES: Final = 2**31
+"""How many indexes there are beside an offset."""
+
+
+def log_order(events: pa.Table, generations: Sequence[str] = ()) -> Rows:
+    """The rows of an events table in the order of the log.
+
+    `generations` are the ids of its topics, the oldest first; those that are not among them come after, by id.
+    """
+    topics = pc.dictionary_encode(events["_topic_id"].combine_chunks())
+    # The dictionary is in order of appearance; a topic's age is what counts.
+    ids = topics.dictionary.to_pylist()
+    known = dict.fromkeys((*generations, *sorted(ids)))
+    ages = {topic: age for age, topic in enumerate(known)}
+    places = np.array([ages[topic] for topic in ids], dtype=np.int64)
+    ordered = places[topics.indices.to_numpy()] if events.num_rows else np.empty(0, dtype=np.int64)
+    columns = [*([INDEX] if INDEX in events.column_names else []), "_offset", "_partition"]
+    return np.lexsort((*(events[name].to_numpy() for name in columns), ordered))
+
+
+def with_generation(events: pa.Table, generations: Sequence[str] = ()) -> pa.Table:
+    """The events with their generation, if they have a topic at all.
+
+    `generations` are the ids of the source's topics, the oldest first; none are needed for events of one topic. Raises
+    ValueError if an event is of a topic that is not among them.
+    """
+    if "_topic_id" not in events.column_names:
+        return events
+    topics = events["_topic_id"]
+    known = array(generations, pa.string()) if generations else topics.unique()
+    numbers = pc.index_in(topics, value_set=known)
+    if numbers.null_count or (not generations and len(known) > 1):
+        raise ValueError(f"events of the topics {topics.unique().to_pylist()} are not all of the generations {list(generations)}")
+    return events.append_column(GENERATION, numbers.cast(GENERATION.type))
+
+
+def places(events: pa.Table) -> Places:
+    """Per event a value that tells the events of one partition apart, in order: its offset, with its index if it has one.
+
+    It compares with those of other events of the source.
+    """
+    offsets: Places = events["_offset"].to_numpy()
+    if INDEX not in events.column_names:
+        return offsets
+    # Big-endian bytes sort as the numbers do; numpy ignores trailing zeros of them, which changes nothing at one width.
+    pairs = np.empty(len(offsets), np.dtype([("offset", ">i8"), ("index", ">i4")]))
+    pairs["offset"], pairs["index"] = offsets, events[INDEX].to_numpy()
+    return pairs.view("S12")
+
+
+def place_sql(source: Source) -> str:
+    """SQL for a number by which the events of one partition are told apart and ordered."""
+    if source.many is None:
+        return '"_offset"'
+    return f'CAST(CAST("_offset" AS HUGEINT) * {_INDEXES} + {INDEX} AS {HUGE_INTEGER.sql})'
+
+
+def place_type(source: Source) -> pa.DataType:
+    """The type of that number."""
+    return (INTEGER if source.many is None else HUGE_INTEGER).arrow
+
+
+def further(events: pa.Table) -> int:
+    """How many of the events are not the first of their record."""
+    return int(np.count_nonzero(events[INDEX].to_numpy())) if INDEX in events.column_names else 0

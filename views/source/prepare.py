@@ -1,0 +1,139 @@
+r"""The kernel's prepare: from each event the rows that views look at, by a function of the project.
+
+    def words(lines: pa.Table) -> pa.Table:
+        split = pc.split_pattern_regex(lines["text"].combine_chunks(), r"\s+")
+        found = lines.take(pc.list_parent_indices(split)).append_column("word", pc.list_flatten(split))
+        return found.filter(pc.not_equal(found["word"], ""))
+
+    lines = Source(topic="lines", event=Line, event_time="at", prepare=words)
+
+The function gets a table of events with the columns of events_schema(source) and gives a table: for each event any number
+of rows, which depend on that event alone. Every row keeps the position of its event, and an event time, which may be
+another. What is decided before, about copies, lateness and how many events there are, is decided about the events.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import lru_cache, partial
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow.bisect import halved
+from views.arrow.python_values import do_without_pandas, scalar
+from views.errors import DefinitionError, said_by
+from views.source.event import TIMESTAMP
+from views.source.log_order import with_generation
+from views.source.source import Prepare, Source, events_schema, position_schema
+from views.source.value_types import kind_of
+
+_TYPES: Final = "bool, int64, float64, string, binary, date32, timestamp('us', 'UTC'), decimal128, and lists and structs of them"
+_CALENDAR: Final = {
+    pa.date32(): (date.min, date.max),
+    TIMESTAMP: (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """`events` as prepared_schema(source) has them, with their generations; `failed` events could not be prepared."""
+
+    events: pa.Table
+    failed: int = 0
+
+
+def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> Prepared:
+    """What the views of a source look at, for events that `unique` has kept; the events themselves if it prepares nothing.
+
+    Each with its generation (see views.source.log_order.with_generation).
+
+    An event for which the function raises, or gives what prepared_schema(source) has no place for, fails alone: no event
+    makes this fail. How the events are split makes no difference, as long as the function looks at each by itself.
+    """
+    if source.prepare is None:
+        return Prepared(with_generation(events, generations))
+    schema = prepared_schema(source)
+    if not events.num_rows:
+        return Prepared(with_generation(schema.empty_table()))
+    given = events.select(events_schema(source).names)
+    made = [piece for _, piece in halved(partial(_made, source, source.prepare, schema), given, _is_of_events)]
+    tables = [piece for piece in made if piece is not None]
+    prepared = pa.concat_tables([schema.empty_table(), *tables])
+    return Prepared(with_generation(prepared, generations), len(made) - len(tables))
+
+
+@lru_cache(maxsize=256)
+def prepared_schema(source: Source) -> pa.Schema:
+    """The columns that views look at: those that the source's function gives for a table without events.
+
+    Position and event time are among them. Raises DefinitionError if the function fails for that table, or gives a column
+    that no view can use.
+    """
+    given = events_schema(source)
+    if source.prepare is None:
+        return given
+    name = f"prepare {source.prepare.__name__}"
+    do_without_pandas()
+    try:
+        made = source.prepare(given.empty_table())
+    except (Exception, SystemExit) as error:
+        raise DefinitionError(f"{name} failed for a table without events: {said_by(error)}") from error
+    if not isinstance(made, pa.Table):
+        raise DefinitionError(f"{name} gave a {type(made).__name__} for a table without events; it gives a pyarrow.Table")
+    if made.num_rows:
+        raise DefinitionError(f"{name} gave {made.num_rows} rows for a table without events; an event is what rows are made of")
+    kept = list(dict.fromkeys((*position_schema(source).names, source.event_time)))
+    if lost := [column for column in kept if column not in made.column_names]:
+        raise DefinitionError(f"{name} gives no column {lost[0]!r}; every row has its event's {', '.join(map(repr, kept))}")
+    names: set[str] = set()
+    for field in made.schema:
+        if field.name.casefold() in names:
+            raise DefinitionError(f"{name} gives two columns {field.name!r}; they differ in more than case, which SQL ignores")
+        names.add(field.name.casefold())
+        _check_column(name, field, given, source.event_time)
+    return pa.schema([(field.name, field.type) for field in made.schema])
+
+
+def _check_column(name: str, field: pa.Field, given: pa.Schema, event_time: str) -> None:
+    if field.name.startswith("_") and field.name not in given.names:
+        raise DefinitionError(f"{name} gives a column {field.name!r}: a column of its own does not start with _")
+    if field.name.startswith("_") or field.name == event_time:
+        wanted = given.field(field.name).type
+        if field.type != wanted:
+            raise DefinitionError(f"{name} gives column {field.name!r} as {field.type}; it is of type {wanted}")
+    elif kind_of(field.type) is None:
+        raise DefinitionError(f"{name} gives column {field.name!r} as {field.type}; cast it to one of {_TYPES}")
+
+
+def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table) -> pa.Table:
+    """What the function makes of some events. Raises if that is not what was promised, or whatever the function raises."""
+    do_without_pandas()
+    made = function(events.combine_chunks())
+    if sorted(made.column_names) != sorted(schema.names):
+        raise ValueError(f"columns {made.column_names} are not {schema.names}")
+    # Types that were taken from values differ with the values, such as null for a column without any.
+    rows = made.select(schema.names).cast(schema)
+    rows.validate(full=True)
+    if rows[source.event_time].null_count:
+        raise ValueError(f"a row has no {source.event_time}")
+    for column in rows.columns:
+        if column.type in _CALENDAR and not _within_calendar(column):
+            raise ValueError("a time is outside the years 1 to 9999")
+    positions = position_schema(source).names
+    known = events.select(positions)
+    if rows.select(positions).join(known, positions, join_type="left anti", use_threads=False).num_rows:
+        raise ValueError("a row has the position of no event")
+    return rows
+
+
+def _within_calendar(column: pa.ChunkedArray) -> bool:
+    low, high = (scalar(bound, column.type) for bound in _CALENDAR[column.type])
+    inside = pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
+    return bool(pc.all(inside, min_count=0).as_py())
+
+
+def _is_of_events(error: BaseException) -> bool:
+    """Memory that runs out is the machine's fault, an interrupt the user's wish."""
+    return not isinstance(error, MemoryError | KeyboardInterrupt)

@@ -1,0 +1,36 @@
+"""An earlier version of a source's event type: how its records are read, and what they are today."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+from views.errors import DefinitionError
+from views.source.decoder import Decoder, check_decoder, defined_by_name
+from views.source.event import Event, event_fields
+
+Upgrade = Callable[[Any], Event]
+"""From an event of the earlier type to one of the source's."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a source's records were before its event type changed in a way by which it no longer reads them.
+
+    `event` is the earlier type, `decoder` how its records are read, and `upgrade` a function of the project from an event of
+    that type to one of the source's, by itself and the same whenever it is called. Raises DefinitionError.
+    """
+
+    event: type[Event]
+    upgrade: Upgrade
+    decoder: Decoder = "json"
+
+    def __post_init__(self) -> None:
+        """Check all three."""
+        event_fields(self.event)
+        check_decoder(self.decoder)
+        if not defined_by_name(self.upgrade):
+            raise DefinitionError(f"upgrade {self.upgrade!r} is not a function that a module defines by its name")
+        if len(signature(self.upgrade).parameters) != 1:
+            name = self.event.__name__
+            raise DefinitionError(f"upgrade {self.upgrade.__name__} takes {signature(self.upgrade)}; it takes one {name}")

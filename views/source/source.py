@@ -1,0 +1,246 @@
+"""A source: its topics, the event type that flows through it, and how a record becomes an event."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from inspect import signature
+from typing import Final
+
+import pyarrow as pa
+
+from views.errors import DefinitionError, listed
+from views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
+from views.source.event import TIMESTAMP, Event, event_fields, event_schema
+from views.source.record_filter import Only, check_only, only_parameters
+from views.source.schema_version import Version
+
+APPEND_TIME: Final = "_append_time"
+LOG_APPEND_TIME: Final = 1
+"""The timestamp type of a record that the log itself has timed."""
+
+INDEX: Final = "_index"
+"""Of an event of a `many` source: which of its value's events it is, from 0 on."""
+
+POSITION_SCHEMA = pa.schema(
+    [
+        ("_topic_id", pa.string()),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+        (APPEND_TIME, TIMESTAMP),
+    ]
+)
+RECORDS_SCHEMA = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIMESTAMP),
+        ("timestamp_type", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+IDEMPOTENCY_KEY: Final = "_idempotency_key"
+"""Of an event: what its sender has called the record, or the record's own place."""
+
+IDEMPOTENCY_HEADER: Final = "idempotency-key"
+"""The header of a record that says so."""
+
+METADATA_SCHEMA = pa.schema(
+    [
+        ("_key", RECORDS_SCHEMA.field("key").type),
+        ("_headers", RECORDS_SCHEMA.field("headers").type),
+        (IDEMPOTENCY_KEY, pa.string()),
+    ]
+)
+_READ_OF: Final = {"_key": "key", "_headers": "headers", IDEMPOTENCY_KEY: "headers"}
+"""The columns of RECORDS_SCHEMA that metadata is made of."""
+REJECTS_SCHEMA = pa.schema(
+    [
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", TIMESTAMP),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        ("first_bytes", pa.binary()),
+    ]
+)
+
+Prepare = Callable[[pa.Table], pa.Table]
+"""From events to the rows that views look at; see views.source.prepare."""
+
+_MOST_EVENTS = 1_000_000
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+_IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or Literal"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What flows through a topic, or several: `topics` are their names, whichever way `topic` gives them.
+
+    `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
+    with parameters such as csv(...), or a function of the project, which takes the value's bytes, and by name whatever it
+    needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`, and returns an event or raises.
+    `event_time` names the datetime field that says when an event happened, or is APPEND_TIME, "_append_time", for when the
+    log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
+    half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
+    that every record counts. `_idempotency_key` among them is what the record's header idempotency-key says, 1 to 255
+    visible ASCII characters, by which a sender that tries again is known; a record that came without the header is a copy
+    of none. An event more than `lateness` behind its partition's newest event time is labelled late; it counts all the
+    same. The source's watermark is the least of the partitions' newest event times, without those of partitions whose
+    newest event the log received more than `idle` before the newest of all: answers label windows by it and by `lateness`
+    (see docs/windows.md). An event whose time is more than `clock_skew` after its own record's timestamp is ahead: it counts
+    all the same, and moves neither the watermark nor idleness; timedelta.max lets every event move them. The speed layer
+    drops copies of events that the log received at most `horizon` earlier; batch drops all copies, so `horizon` decides how
+    soon an answer is right, not what it means. `metadata` names what else of the records the events hold: `_key` (bytes),
+    `_headers` (a list of structs of key and value) and `_idempotency_key` (text, which without the header is the record's
+    own place, as `at TOPIC ID/0/31`); views may use these as they may use `_topic_id`, `_partition`, `_offset` and
+    `_append_time`, which every event has. `prepare` is a function of the project from an Arrow table of events to one of
+    the rows that views look at, any number for each event by itself (see views/source/prepare.py); an event for which it fails is
+    rejected by every view. `key` is an expression over the event's fields whose text is the Kafka key of the records that
+    `tandem feed`, `tandem generate` and `tandem serve` write: events with equal keys are in one partition, in order; none
+    lets Kafka choose. `versions` are earlier ones of the event type, the newest first: a record that the event type rejects
+    is read as the first of them that takes it, and what its upgrade makes of that is the event. `only` tells the source's
+    records from others' in its topics (by_header, by_field, or a function): those are counted as others, and neither events
+    nor rejects. With `many=n` a value holds a list of 1 to n events, which all count or all go to quarantine; what a list
+    is, the decoder says (a JSON array, rows, lines; a function returns one). Its events have an `_index` too, their place
+    in the list from 0 on, and `key` is for records whose events all have it. `compacted` says that a topic has the
+    cleanup.policy compact, so that events which a newer one of their key has replaced may be gone before they are archived,
+    whatever was served of them before: no answer is called exact. `name` is the variable's in definitions.py unless it is
+    given.
+    """
+
+    topic: str | tuple[str, ...]
+    event: type[Event]
+    event_time: str
+    identity: tuple[str, ...] = ()
+    decoder: Decoder = "json"
+    plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+    lateness: timedelta = timedelta(seconds=10)
+    idle: timedelta = timedelta(minutes=1)
+    clock_skew: timedelta = timedelta(hours=1)
+    horizon: timedelta = timedelta(minutes=10)
+    metadata: tuple[str, ...] = ()
+    prepare: Prepare | None = None
+    key: str | None = None
+    versions: tuple[Version, ...] = ()
+    only: Only | None = None
+    many: int | None = None
+    compacted: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_topics()
+        check_decoder(self.decoder)
+        if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
+            raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
+        if self.many is not None and (type(self.many) is not int or not 1 <= self.many <= _MOST_EVENTS):
+            raise DefinitionError(f"many {self.many!r} is not an integer from 1 to {_MOST_EVENTS}, the most events of a value")
+        if not isinstance(self.compacted, bool):
+            raise DefinitionError(f"compacted {self.compacted!r} is neither True nor False")
+        if self.key is not None and not isinstance(self.key, str):
+            raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
+        if not isinstance(self.versions, tuple) or not all(isinstance(version, Version) for version in self.versions):
+            raise DefinitionError(f"versions {self.versions!r} is not a tuple of Versions, such as (Version(OldOrder, upgrade),)")
+        if self.only is not None:
+            check_only(self.only)
+        if self.prepare is not None:
+            _check_prepare(self.prepare)
+        self._check_fields()
+        self._check_times()
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of the source's topics, one at the least, each once."""
+        return (self.topic,) if isinstance(self.topic, str) else self.topic
+
+    def _check_topics(self) -> None:
+        if not isinstance(self.topic, str | tuple) or not self.topics or len(set(self.topics)) < len(self.topics):
+            raise DefinitionError(f"topic {self.topic!r} is no name, and no tuple of different ones, such as ('web', 'shop')")
+        for topic in self.topics:
+            if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+                raise DefinitionError(
+                    f"topic {topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
+                )
+
+    def _check_fields(self) -> None:
+        fields = {field.name: field for field in event_fields(self.event)}
+        if not isinstance(self.identity, tuple):
+            raise DefinitionError(f"identity {self.identity!r} is not a tuple of field names, such as ('request_id',)")
+        named = [("identity", name) for name in self.identity if name != IDEMPOTENCY_KEY]
+        if self.event_time != APPEND_TIME:
+            named.append(("event_time", self.event_time))
+        for role, name in named:
+            if name not in fields:
+                raise DefinitionError(f"{role}: no field {name!r} in {self.event.__name__}; fields: {listed(str(name), fields)}")
+        time = fields.get(self.event_time)
+        if time is not None and (time.type is not datetime or time.optional):
+            times = [name for name, field in fields.items() if field.type is datetime and not field.optional]
+            raise DefinitionError(
+                f"event_time: field {self.event_time!r} of {self.event.__name__} is not a datetime that is always "
+                f"there; such fields: {listed(self.event_time, times)}"
+            )
+        for field in (fields[name] for name in self.identity if name != IDEMPOTENCY_KEY):
+            if field.optional or field.type is float or field.items is not None or field.fields:
+                # A null would make strangers copies of one another; floats, lists and structs have no safe equality.
+                raise DefinitionError(
+                    f"identity: field {field.name!r} of {self.event.__name__} cannot tell events apart; an identity is made "
+                    f"of fields that are always there, of the types {_IDENTITY_TYPES}"
+                )
+
+    def _check_times(self) -> None:
+        bounds = self.plausible if isinstance(self.plausible, tuple) else ()
+        zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
+        if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
+            raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
+        for name in ("lateness", "idle", "clock_skew", "horizon"):
+            span = getattr(self, name)
+            if not isinstance(span, timedelta) or span < timedelta(0):
+                raise DefinitionError(f"{name} {span!r} is not a timedelta, or it is negative")
+
+
+def _check_prepare(function: Prepare) -> None:
+    if not defined_by_name(function):
+        raise DefinitionError(f"prepare {function!r} is not a function that a module defines by its name")
+    if len(signature(function).parameters) != 1:
+        raise DefinitionError(f"prepare {function.__name__} takes {signature(function)}; it takes one table of events")
+
+
+def events_schema(source: Source) -> pa.Schema:
+    """The columns of the source's events: where each was in the log, the metadata that the source names, the event's fields."""
+    return pa.schema([*position_schema(source), *metadata_schema(source), *event_schema(source.event)])
+
+
+def position_schema(source: Source) -> pa.Schema:
+    """The columns that say where in the log an event was."""
+    return POSITION_SCHEMA if source.many is None else POSITION_SCHEMA.append(pa.field(INDEX, pa.int32()))
+
+
+def position_columns(source: Source) -> tuple[str, ...]:
+    """The columns that tell the source's events apart, in the order of the log."""
+    return ("_topic_id", "_partition", "_offset", *(() if source.many is None else (INDEX,)))
+
+
+def metadata_schema(source: Source) -> pa.Schema:
+    """The columns of the metadata that the source names, in its identity too, in the order of METADATA_SCHEMA."""
+    return pa.schema([field for field in METADATA_SCHEMA if field.name in (*source.metadata, *source.identity)])
+
+
+def record_columns(source: Source) -> tuple[str, ...]:
+    """The columns of RECORDS_SCHEMA that decode reads of the source's records."""
+    time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
+    held = (
+        "topic_id",
+        "partition",
+        "offset",
+        "timestamp",
+        "value",
+        *time,
+        *(_READ_OF[name] for name in metadata_schema(source).names),
+    )
+    decoders = (source.decoder, *(version.decoder for version in source.versions))
+    read = (name for decoder in decoders for name in record_parameters(decoder))
+    return tuple(dict.fromkeys((*held, *only_parameters(source.only), *read)))

@@ -1,0 +1,100 @@
+"""How far event time has come in a log: the watermark of a source, from the newest times of its partitions.
+
+A watermark drops nothing and holds nothing back. It only says which windows are expected to be complete, so that an answer
+can be labelled, and which events came after a label had said so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.source.ahead import not_ahead
+from views.source.offset_ranges import Offsets, Partition
+from views.source.source import APPEND_TIME, Source
+
+_MICROSECOND = timedelta(microseconds=1)
+_LEAST = -(2**63)
+
+
+class Newest(NamedTuple):
+    """The newest event time and the newest append time of a partition's events that are not ahead, in microseconds since 1970."""
+
+    event_time: int
+    append_time: int
+
+
+Maxima = Mapping[Partition, Newest]
+"""How far each partition has come, of those that have had an event that is not ahead."""
+
+
+def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:
+    """The maxima of some events, in any order; of their columns it reads position, append time and event time."""
+    events = not_ahead(source, events)
+    times = pa.table(
+        {
+            "topic": events["_topic_id"],
+            "number": events["_partition"],
+            "event": events[source.event_time].cast(pa.int64()),
+            "append": events[APPEND_TIME].cast(pa.int64()),
+        }
+    )
+    found = times.group_by(["topic", "number"], use_threads=False).aggregate([("event", "max"), ("append", "max")])
+    return maxima_from_json(zip(*found.to_pydict().values(), strict=True))
+
+
+def newest(several: Iterable[Maxima]) -> dict[Partition, Newest]:
+    """The maxima over several ranges, in any order and grouping."""
+    united: dict[Partition, Newest] = {}
+    for partition, times in (item for maxima in several for item in maxima.items()):
+        known = united.get(partition, times)
+        united[partition] = Newest(*map(max, known, times))
+    return united
+
+
+def maxima_to_json(maxima: Maxima) -> list[list[Any]]:
+    """A JSON document `[[topic id, partition, event time, append time], ...]`, in order of topic id and partition."""
+    return [[*partition, *times] for partition, times in sorted(maxima.items())]
+
+
+def maxima_from_json(document: Iterable[Sequence[Any]]) -> dict[Partition, Newest]:
+    """Inverse of `maxima_to_json`."""
+    return {(topic, number): Newest(*times) for topic, number, *times in document}
+
+
+def event_times(maxima: Maxima) -> Offsets:
+    """The newest event times alone, as `late` takes them."""
+    return {partition: times.event_time for partition, times in maxima.items()}
+
+
+def newest_append(events: pa.Table) -> int | None:
+    """The newest append time of events, ahead or not, in microseconds since 1970; None without events."""
+    newest: int | None = pc.max(events[APPEND_TIME].cast(pa.int64())).as_py()
+    return newest
+
+
+def watermark(maxima: Maxima, idle: timedelta) -> int | None:
+    """The least of the partitions' newest event times, in microseconds since 1970; None without events.
+
+    A partition does not hold it back while its newest event was appended more than `idle` before the newest of all: idleness
+    is measured in the log's own time, so it is the same whoever looks, and whenever.
+    """
+    if not maxima:
+        return None
+    since = max(times.append_time for times in maxima.values()) - idle // _MICROSECOND
+    return min(times.event_time for times in maxima.values() if times.append_time >= since)
+
+
+def later(*watermarks: int | None) -> int | None:
+    """The furthest of several watermarks, None being none.
+
+    A partition that was idle, or is new, may come with old event times; the watermark stays where it was then.
+    """
+    return max((one for one in watermarks if one is not None), default=None)
+
+
+def final_until(source: Source, reached: int, grace: timedelta = timedelta(0)) -> int:
+    """What the source's lateness, and `grace`, are before a watermark: windows that end at or before it are final."""
+    return max(_LEAST, reached - (source.lateness + grace) // _MICROSECOND)

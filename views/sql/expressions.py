@@ -1,0 +1,154 @@
+"""The expressions of a view: DuckDB SQL about one event, checked against the event's fields when the view is defined.
+
+An expression is scalar, deterministic and closed. For one event it gives a value, NULL or a rejection: a view does not
+count an event for which one of its expressions fails, overflows, is not finite or leaves the calendar, and says how many.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, get_args
+
+import duckdb
+import pyarrow as pa
+
+from views.errors import DefinitionError, listed
+from views.source.value_types import ValueType, value_type
+from views.sql import engine
+from views.sql.functions import SESSION_WORDS, why_refused
+from views.sql.syntax import Node, canonical, enclosed, nodes, parse
+
+Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
+"""Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999; or
+its source could not prepare the event, which then no view of the source counts, whatever its filter."""
+
+REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+
+_REFUSED: Final = {
+    "COLLATE": "COLLATE is refused, because it lets different texts be one key; write lower(...)",
+    "PARAMETER": "a parameter has no value here; write the constant",
+    "POSITIONAL_REFERENCE": "fields have names here, not numbers",
+    "STAR": "a star is many columns, and an expression has one value",
+    "SUBQUERY": "a subquery reads tables: an expression reads only its event",
+    "WINDOW": "a window function looks at other events: an expression is about one",
+}
+_ALLOWED: Final = frozenset(
+    (
+        "BETWEEN",
+        "CASE",
+        "CAST",
+        "COLUMN_REF",
+        "COMPARISON",
+        "CONJUNCTION",
+        "CONSTANT",
+        "FUNCTION",
+        "LAMBDA",
+        "OPERATOR",
+        "TYPE",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, its meaning as text for fingerprints, the type of its values, the fields it reads.
+
+    `column` is the field that it is, when it is nothing but a field.
+    """
+
+    text: str
+    canonical: str
+    type: ValueType
+    fields: frozenset[str]
+    column: str | None = None
+
+
+@lru_cache(maxsize=4096)
+def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
+    """Check one expression against the fields of the event type named `event`.
+
+    Raises DefinitionError; its sentence goes on after the expression, which the caller names together with its place.
+    """
+    if not isinstance(text, str):
+        raise DefinitionError("is not a text: an expression is SQL")
+    try:
+        parsed = parse(text)
+    except DefinitionError as error:
+        raise DefinitionError(f"{error}{_quoting_hint(text, fields.names)}") from error
+    tree = _with_field_names(parsed, {name.casefold(): name for name in fields.names}, event)
+    for node in nodes(tree):
+        _check(node)
+    column = tree["column_names"][0] if tree["class"] == "COLUMN_REF" and len(tree["column_names"]) == 1 else None
+    read = frozenset(node["column_names"][0] for node in nodes(tree) if node["class"] == "COLUMN_REF")
+    return Expression(text, canonical(tree), value_type(_sql_type(text, fields)), read & set(fields.names), column)
+
+
+def _quoting_hint(text: str, names: Sequence[str]) -> str:
+    """Fields in the text whose names are words of SQL, which is why it may not parse."""
+    reserved = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+    words = {row[0] for row in engine.connection().execute(reserved).fetchall()}
+    unquoted = set(re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", text)))
+    hints = [f'"{name}"' for name in names if name in unquoted and name.casefold() in words]
+    return f"; in SQL these are words of their own unless quoted: {', '.join(hints)}" if hints else ""
+
+
+def _check(node: Node) -> None:
+    kind = node["class"]
+    if kind in _REFUSED:
+        raise DefinitionError(f"is refused: {_REFUSED[kind]}")
+    if kind not in _ALLOWED or node["type"] == "GROUPING_FUNCTION":
+        raise DefinitionError(f"is refused: {kind.replace('_', ' ').lower()} has no meaning for one event")
+    if kind == "FUNCTION":
+        if node["schema"] or node["catalog"]:
+            raise DefinitionError(f"is refused: write {node['function_name']}(...) without anything before its name")
+        why = why_refused(node["function_name"], [argument["expression"] for argument in node["arguments"]])
+        if why is not None:
+            raise DefinitionError(f"is refused: {why}")
+
+
+def _with_field_names(tree: Any, known: Mapping[str, str], event: str, parameters: frozenset[str] = frozenset()) -> Any:
+    """The tree with every field under its declared name, since SQL ignores case. Raises DefinitionError if there is none."""
+    if isinstance(tree, list):
+        return [_with_field_names(value, known, event, parameters) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if tree.get("class") == "LAMBDA" and tree["syntax_type"] == "LAMBDA_KEYWORD":
+        # Its parameters are names of their own, inside it; `x -> 'key'` is parsed as a lambda too, but reads JSON.
+        own = {node["column_names"][0].casefold() for node in nodes(tree["lhs"]) if node["class"] == "COLUMN_REF"}
+        return {**tree, "expr": _with_field_names(tree["expr"], known, event, parameters | own)}
+    if tree.get("class") == "COLUMN_REF" and tree["column_names"][0].casefold() not in parameters:
+        first, *rest = tree["column_names"]
+        return {**tree, "column_names": [_field_name(first, known, event), *rest]}
+    return {key: _with_field_names(value, known, event, parameters) for key, value in tree.items()}
+
+
+def _field_name(name: str, known: Mapping[str, str], event: str) -> str:
+    field = known.get(name.casefold())
+    if field is not None:
+        return field
+    if name.casefold() in SESSION_WORDS:
+        raise DefinitionError(f"is refused: {why_refused(name, ())}")
+    raise DefinitionError(f"names a field {name!r} that {event} has not; fields: {listed(name, known.values())}")
+
+
+def _sql_type(text: str, fields: pa.Schema) -> Any:
+    """The type that DuckDB gives the expression over the fields."""
+    no_events = "_no_events"
+    connection = engine.connection()
+    # Not fields.empty_table(): making an array from Python values imports pandas, which takes seconds where it is installed.
+    connection.register(no_events, pa.Table.from_batches([], schema=fields))
+    try:
+        # TRY refuses what cannot be judged event by event, so the question is asked, and run, as the kernel will.
+        values = connection.sql(f"SELECT TRY({enclosed(text)}) FROM {no_events}")
+        values.fetchall()
+        return values.types[0]
+    except duckdb.Error as error:
+        raise DefinitionError(f"does not fit its event: {_first_line(error)}") from error
+    finally:
+        connection.unregister(no_events)
+
+
+def _first_line(error: duckdb.Error) -> str:
+    """DuckDB's complaint without the lists of what it would have taken and of the statement, which is ours."""
+    return " ".join(str(error).split("\n\n")[0].split("LINE ")[0].split("Candidate functions")[0].split()).strip()

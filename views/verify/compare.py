@@ -1,0 +1,347 @@
+"""What two computations of a view over the same events say, measure by measure: how many answers differ, and by how much.
+
+Two numbers s and f are |s - f| apart, and by 2 |s - f| / (|s| + |f|) relative to both, 0 where both are 0: the symmetric
+percentage error (Makridakis 1993, Accuracy measures: theoretical and practical concerns, International Journal of Forecasting
+9, 527-529, with absolute values below the line), from 0 to 2. A number that is missing counts as 0 there. What is no number
+is 2 where it differs, and has no absolute error. A list or a struct is as wrong as its worst element.
+
+Whether two answers differ is seen from them, but of quantiles from their sketches: the error that these state is of the rank.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from heapq import nsmallest
+from json import dumps
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.arrow import arrays, python_values
+from views.kernel.present import arrange, present_arranged
+from views.kernel.rows import written
+from views.sql import engine
+from views.sql.engine import quoted
+from views.view import BoundMeasure, View, answer_schema, approximations, bind, group_columns
+
+EXAMPLES: Final = 5
+FLOAT_TOLERANCE: Final = 1e-9
+"""How far apart, relative to the larger one, floats that were added up in another order are taken for equal."""
+
+_ROW: Final = "_row"
+_SIDES: Final = ("_served", "_found")
+_PIECE: Final = 1 << 14
+_STATE: Final = "_state_{}"
+
+Far = Callable[[pa.Table, pa.Table], npt.NDArray[np.bool_]]
+"""From rows of one answer and the same ones of another to whether they differ, row by row."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An answer that differs: `row` has its keys and window, both values are as JSON has them (views.kernel.rows).
+
+    `only` says which side has the row at all, if not both do; the other value is then None.
+    """
+
+    row: Mapping[str, Any]
+    served: Any
+    found: Any
+    symmetric: float
+    only: str | None = None
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """The worst come first."""
+        return -self.symmetric, dumps(self.row, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class MeasureDifference:
+    """Of `rows` answers of a measure, `unequal` are not the same, and `differ` by more than the tolerance.
+
+    `largest` and `absolute` are the largest and the sum of the absolute errors, `symmetric` the sum of the symmetric ones. Of the
+    answers that differ, `furthest` is the largest absolute error, `differing` the sum of the symmetric ones, and `examples` are
+    the worst. Of disjoint sets of keys they add up (`plus`).
+    """
+
+    measure: str
+    rows: int = 0
+    unequal: int = 0
+    differ: int = 0
+    largest: float = 0.0
+    absolute: float = 0.0
+    symmetric: float = 0.0
+    examples: tuple[Example, ...] = ()
+    differing: float = 0.0
+    furthest: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Which part of the answers differs, from 0 to 1."""
+        return self.differ / self.rows if self.rows else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean absolute error."""
+        return self.absolute / self.rows if self.rows else 0.0
+
+    @property
+    def apart(self) -> float:
+        """The mean symmetric error of the answers that differ, from 0 to 2."""
+        return self.differing / self.differ if self.differ else 0.0
+
+    @property
+    def smape(self) -> float:
+        """The symmetric mean absolute percentage error as a fraction, from 0 to 2."""
+        return self.symmetric / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two answers side by side: rows of the same keys and window, and rows that one side alone has.
+
+    `group` has the keys and window of each row. `sides` have equal numbers of rows, nulls where `there` says that the side
+    has no such row.
+    """
+
+    group: tuple[tuple[pa.Field, pa.Array], ...]
+    sides: tuple[pa.Table, pa.Table]
+    there: tuple[pa.Array, pa.Array]
+
+    @property
+    def both(self) -> pa.Array:
+        """Which rows both sides have."""
+        return pc.and_(*self.there)
+
+    def matched(self) -> "Pairs":
+        """Only those rows."""
+        both = self.both
+        return Pairs(
+            tuple((field, column.filter(both)) for field, column in self.group),
+            (self.sides[0].filter(both), self.sides[1].filter(both)),
+            (self.there[0].filter(both), self.there[1].filter(both)),
+        )
+
+    def unequal(self, measure: str) -> pa.Array:
+        """Which rows do not say the same of a measure."""
+        return pc.invert(pc.and_(self.both, _same(*(arrays.whole(side[measure]) for side in self.sides))))
+
+
+def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
+    """Compare what merged states of the view say, measure by measure; a row that only one side has differs in all of them."""
+    paired, schema = pairs(group_columns(view), *(answers(view, states) for states in (served, found))), answer_schema(view)
+    measures = bind(view).measures
+    return tuple(difference(paired, schema.field(one.name), tolerance(view, one.name), far_apart(view, one)) for one in measures)
+
+
+def pairs(group: Sequence[str], served: pa.Table, found: pa.Table) -> Pairs:
+    """The rows of two answers, matched by keys and window."""
+    rows = _matched(group, served, found)
+    ours, theirs = (answer.take(rows[side]) for answer, side in zip((served, found), _SIDES, strict=True))
+    columns = ((found.schema.field(name), pc.coalesce(arrays.whole(ours[name]), arrays.whole(theirs[name]))) for name in group)
+    there = tuple(pc.is_valid(arrays.whole(rows[side])) for side in _SIDES)
+    return Pairs(tuple(columns), (ours, theirs), (there[0], there[1]))
+
+
+def difference(paired: Pairs, field: pa.Field, allowed: float, far: Far | None = None) -> MeasureDifference:
+    """How a measure differs, which is shown as `field`; `allowed` is its tolerance.
+
+    `far` says of rows of both sides which differ, where that is not to be seen from the answers.
+    """
+    sides = [arrays.whole(side[field.name]) for side in paired.sides]
+    unequal = pc.indices_nonzero(paired.unequal(field.name))
+    total = MeasureDifference(field.name, paired.sides[0].num_rows)
+    for start in range(0, len(unequal), _PIECE):
+        piece = unequal.slice(start, _PIECE)
+        values = [side.take(piece) for side in sides]
+        found_here = _measured(
+            field.name,
+            allowed,
+            names=[of.name for of, _ in paired.group],
+            places=[written(column.take(piece), of) for of, column in paired.group],
+            there=[side.take(piece).to_pylist() for side in paired.there],
+            plain=[side.to_pylist() for side in values],
+            shown=[written(side, field) for side in values],
+            beyond=None if far is None else far(*(side.take(piece) for side in paired.sides)),
+        )
+        total = plus(total, found_here)
+    return total
+
+
+def beyond(paired: Pairs, measure: str, allowed: float, far: Far | None = None) -> pa.Array:
+    """Which rows, that both sides have, differ in a measure by more than its tolerance; see `difference`."""
+    unequal = paired.unequal(measure)
+    if far is not None:
+        return pc.and_(unequal, python_values.array(far(*paired.sides).tolist(), pa.bool_()))
+    if not allowed:
+        return unequal
+    places = pc.indices_nonzero(unequal)
+    sides = (arrays.whole(side[measure]).take(places).to_pylist() for side in paired.sides)
+    there = paired.both.take(places).to_pylist()
+    found = [
+        not both or any(_apart(*leaf, allowed)[2] for leaf in _leaves(*values))
+        for both, *values in zip(there, *sides, strict=True)
+    ]
+    return pc.is_in(
+        arrays.from_numpy(np.arange(len(unequal)), pa.uint64()), value_set=places.filter(python_values.array(found, pa.bool_()))
+    )
+
+
+def plus(*parts: MeasureDifference) -> MeasureDifference:
+    """The differences of a measure over disjoint sets of keys as one."""
+    examples = (example for part in parts for example in part.examples)
+    return MeasureDifference(
+        parts[0].measure,
+        sum(part.rows for part in parts),
+        sum(part.unequal for part in parts),
+        sum(part.differ for part in parts),
+        max(part.largest for part in parts),
+        sum(part.absolute for part in parts),
+        sum(part.symmetric for part in parts),
+        tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+        sum(part.differing for part in parts),
+        max(part.furthest for part in parts),
+    )
+
+
+def tolerance(view: View, measure: str) -> float:
+    """How far apart two answers may be, relative to the larger one, before they differ.
+
+    It is what the view declares, else 0 of an exact measure, what its sketch states, or FLOAT_TOLERANCE; a derived measure has
+    the largest of those that it is derived from. Of quantiles it is a distance of ranks: what the sketch states, twice, because
+    both answers are estimates.
+    """
+    if measure in view.tolerances:
+        return float(view.tolerances[measure])
+    approximation = approximations(view).get(measure)
+    if approximation is None:
+        return 0.0
+    if approximation.kind == "derived":
+        reads = next(one.reads for one in bind(view).measures if one.name == measure)
+        return max(tolerance(view, read) for read in reads)
+    if approximation.error is None:
+        return FLOAT_TOLERANCE
+    return 2 * approximation.error if approximation.kind == "kll" else approximation.error
+
+
+def answers(view: View, states: pa.Table) -> pa.Table:
+    """The answers of merged states, and beside them the states that tell how far apart two answers are."""
+    arranged = arrange(view, states)
+    answers = present_arranged(view, arranged)
+    for column in (name for one in bind(view).measures if one.aggregate.distance for name in one.columns):
+        answers = answers.append_column(_STATE.format(column), arranged[column])
+    return answers
+
+
+def far_apart(view: View, measure: BoundMeasure) -> Far | None:
+    """What tells which answers of a measure differ, where that is seen from their states: rows as `answers` makes them."""
+    distance = measure.aggregate.distance
+    if distance is None or measure.name in view.tolerances:
+        return None
+    columns, allowed = [_STATE.format(name) for name in measure.columns], tolerance(view, measure.name)
+    return lambda *sides: distance(*([arrays.whole(side[name]) for name in columns] for side in sides)) > allowed
+
+
+def _matched(group: Sequence[str], served: pa.Table, found: pa.Table) -> pa.Table:
+    """The numbers of the rows that have the same keys and window, null where a side has none."""
+    numbered = {
+        name: table.select(list(group)).append_column(_ROW, arrays.from_numpy(np.arange(table.num_rows), pa.int64()))
+        for name, table in zip(_SIDES, (served, found), strict=True)
+    }
+    ours, theirs = _SIDES
+    same = " AND ".join(f"{ours}.{quoted(name)} IS NOT DISTINCT FROM {theirs}.{quoted(name)}" for name in group) or "TRUE"
+    return engine.query(
+        f"SELECT {ours}.{_ROW} AS {ours}, {theirs}.{_ROW} AS {theirs} FROM {ours} FULL JOIN {theirs} ON {same}", numbered
+    )
+
+
+def _same(served: pa.Array, found: pa.Array) -> pa.Array:
+    """Where the values are the same; null is the same as null."""
+    if pa.types.is_list(served.type):
+        return python_values.array(
+            [one == other for one, other in zip(served.to_pylist(), found.to_pylist(), strict=True)], pa.bool_()
+        )
+    if pa.types.is_struct(served.type):
+        fields = [_same(*pair) for pair in zip(served.flatten(), found.flatten(), strict=True)]
+        return reduce(pc.and_, fields, pc.equal(pc.is_valid(served), pc.is_valid(found)))
+    neither = pc.and_(pc.is_null(served), pc.is_null(found))
+    return pc.or_(neither, pc.fill_null(pc.equal(served, found), False))
+
+
+def _measured(
+    measure: str,
+    tolerance: float,
+    *,
+    names: Sequence[str],
+    places: Sequence[Sequence[Any]],
+    there: Sequence[Sequence[bool]],
+    plain: Sequence[Sequence[Any]],
+    shown: Sequence[Sequence[Any]],
+    beyond: npt.NDArray[np.bool_] | None,
+) -> MeasureDifference:
+    """What unequal answers, column by column, come to; `beyond` says which differ if that is not to be seen from them."""
+    errors, differ, differing, furthest, examples = [], 0, 0.0, 0.0, []
+    for number, (ours, theirs) in enumerate(zip(*plain, strict=True)):
+        served, found = (side[number] for side in there)
+        leaves = [_apart(*leaf, tolerance) for leaf in _leaves(ours, theirs)]
+        absolute, symmetric = (max((leaf[which] for leaf in leaves), default=0.0) for which in (0, 1))
+        errors.append((absolute, symmetric))
+        apart = any(far for _, _, far in leaves) if beyond is None else beyond[number]
+        if not (served and found) or apart:
+            differ += 1
+            differing, furthest = differing + symmetric, max(furthest, absolute)
+            row = dict(zip(names, (column[number] for column in places), strict=True))
+            only = None if served and found else "served" if served else "found"
+            examples.append(Example(row, shown[0][number], shown[1][number], symmetric, only))
+    return MeasureDifference(
+        measure,
+        0,
+        len(errors),
+        differ,
+        max((absolute for absolute, _ in errors), default=0.0),
+        sum(absolute for absolute, _ in errors),
+        sum(symmetric for _, symmetric in errors),
+        tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+        differing,
+        furthest,
+    )
+
+
+def _leaves(served: Any, found: Any) -> Iterator[tuple[Any, Any]]:
+    """The pairs of single values that two answers are made of."""
+    if isinstance(served, Mapping) or isinstance(found, Mapping):
+        ours, theirs = served or {}, found or {}
+        for name in {**ours, **theirs}:
+            yield from _leaves(ours.get(name), theirs.get(name))
+    elif isinstance(served, list) or isinstance(found, list):
+        ours, theirs = served or [], found or []
+        for number in range(max(len(ours), len(theirs))):
+            yield from _leaves(*(side[number] if number < len(side) else None for side in (ours, theirs)))
+        if (served is None) != (found is None) and not ours and not theirs:
+            yield served, found
+    else:
+        yield served, found
+
+
+def _apart(served: Any, found: Any, tolerance: float) -> tuple[float, float, bool]:
+    """The absolute and the symmetric error of two single values, and whether they differ by more than the tolerance."""
+    if served == found:
+        return 0.0, 0.0, False
+    known = [value for value in (served, found) if value is not None]
+    if not all(_is_number(value) for value in known):
+        return 0.0, 2.0, True
+    one, other = (0 if value is None else value for value in (served, found))
+    # Halves first: the largest doubles have no sum.
+    error, size = float(abs(one - other)), float(abs(one)) / 2 + float(abs(other)) / 2
+    beyond = len(known) < 2 or error > tolerance * float(max(abs(one), abs(other)))
+    return error, min(2.0, error / size) if size else 0.0, beyond
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and isfinite(value)

@@ -1,0 +1,104 @@
+"""Random events of a type, for trying laws: Hypothesis strategies made from its fields.
+
+Needs Hypothesis.
+"""
+
+import enum
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final, get_args
+from uuid import UUID
+
+import msgspec
+from hypothesis import strategies as st
+
+from views.errors import TandemError
+from views.source.event import Event, Field, event_fields
+from views.source.source import Source
+
+_LONGEST: Final = 20
+_DIGITS: Final = 12
+
+
+def events(source: Source) -> st.SearchStrategy[Event]:
+    """Events as a decoder could give them: constraints, plausible times and the type's own checks hold.
+
+    Few, small and special values are likelier than in the world. Drawing raises hypothesis.errors.Unsatisfiable if the
+    type's own checks let next to none through.
+    """
+    fields = event_fields(source.event)
+    low, high = (bound.astimezone(UTC).replace(tzinfo=None) for bound in source.plausible)
+    plausible = st.datetimes(low, high, timezones=st.just(UTC)).filter(lambda time: time < source.plausible[1])
+    values = {field.name: plausible if field.name == source.event_time else _values(field) for field in fields}
+    return st.fixed_dictionaries(values).map(lambda drawn: _made(source.event, drawn)).filter(lambda event: event is not None)
+
+
+def _made(struct: type[msgspec.Struct], values: dict[str, Any]) -> Any:
+    """The event; None if its type refuses the values."""
+    try:
+        return struct(**values)
+    except (TypeError, ValueError):
+        return None
+
+
+def _values(field: Field) -> st.SearchStrategy[Any]:
+    present = _present(field, dict(field.constraints))
+    return st.none() | present if field.optional else present
+
+
+def _present(field: Field, limits: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if field.items is not None:
+        least, most = _sizes(limits)
+        return st.lists(_values(field.items), min_size=least, max_size=most)
+    if field.fields:
+        struct: type[msgspec.Struct] = field.type
+        parts = {one.name: _values(one) for one in field.fields}
+        return st.fixed_dictionaries(parts).map(lambda drawn: _made(struct, drawn)).filter(lambda made: made is not None)
+    if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
+        return st.sampled_from(list(field.type))
+    if choices := get_args(field.type):
+        return st.sampled_from(choices)
+    values = _scalars(field, limits)
+    within = {name: limit for name, limit in limits.items() if name in _HOLDS}
+    return values.filter(lambda value: all(_HOLDS[name](value, limit) for name, limit in within.items()))
+
+
+_HOLDS: Final[dict[str, Any]] = {
+    "gt": lambda value, limit: value > limit,
+    "ge": lambda value, limit: value >= limit,
+    "lt": lambda value, limit: value < limit,
+    "le": lambda value, limit: value <= limit,
+    "multiple_of": lambda value, limit: value % limit == 0,
+}
+
+
+def _scalars(field: Field, limits: dict[str, Any]) -> st.SearchStrategy[Any]:
+    low, high = limits.get("ge", limits.get("gt")), limits.get("le", limits.get("lt"))
+    least, most = _sizes(limits)
+    if field.type is int:
+        step = limits.get("multiple_of", 1)
+        first = -(2**63) if low is None else low
+        last = 2**63 - 1 if high is None else high
+        return st.integers(-(-first // step), last // step).map(lambda number: number * step)
+    if field.type is float:
+        return st.floats(low, high, allow_nan=False, allow_infinity=False).map(lambda number: number + 0.0)
+    if field.type is Decimal:
+        most = Decimal(10) ** (_DIGITS - field.arrow.scale)
+        return st.decimals(-most if low is None else low, most if high is None else high, places=field.arrow.scale)
+    if field.type is str and "pattern" in limits:
+        return st.from_regex(limits["pattern"]).filter(lambda text: least <= len(text) <= limits.get("max_length", len(text)))
+    if field.type is str:
+        return st.text(min_size=least, max_size=most)
+    if field.type is bytes:
+        return st.binary(min_size=least, max_size=most)
+    if field.type is datetime:
+        return st.datetimes(timezones=st.just(UTC))
+    plain = {bool: st.booleans(), date: st.dates(), UUID: st.uuids()}
+    if field.type not in plain:
+        raise TandemError(f"no random values are known for the type {field.type!r} of field {field.name}")
+    return plain[field.type]
+
+
+def _sizes(limits: dict[str, Any]) -> tuple[int, int]:
+    least: int = limits.get("min_length", 0)
+    return least, limits.get("max_length", least + _LONGEST)

@@ -1,0 +1,107 @@
+"""How the answers of two meanings of a view differ over the same events: the same keys, other keys, other numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.verify.compare import Far, MeasureDifference, answers, beyond, difference, far_apart, pairs, plus, tolerance
+from views.view import View, answer_schema, bind, group_columns
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Of the rows, by keys and window, `matched` are on both sides, and `changed` of those differ in any measure.
+
+    `only_old` and `only_new` are on one side. `measures` compares the matched rows, for measures that both have, each
+    within the tolerance of the new one. With another key or window no row can be matched: `apart` says so. Of disjoint sets
+    of keys diffs add up (`add`).
+    """
+
+    matched: int = 0
+    changed: int = 0
+    only_old: int = 0
+    only_new: int = 0
+    measures: Mapping[str, MeasureDifference] = field(default_factory=dict, hash=False)
+    apart: bool = False
+
+    @property
+    def rows(self) -> int:
+        """All rows of both sides."""
+        return self.matched + self.only_old + self.only_new
+
+
+def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
+    """What the merged states of two meanings of a view say of the same events."""
+    ours, theirs = answers(old, before), answers(new, after)
+    if not comparable(old, new):
+        return Diff(0, 0, ours.num_rows, theirs.num_rows, apart=True)
+    paired = pairs(group_columns(new), ours, theirs)
+    matched = paired.matched()
+    rows = matched.sides[0].num_rows
+    schema, names = answer_schema(new), [name for name in new.measures if name in old.measures]
+    same_type = [name for name in names if answer_schema(old).field(name).type == schema.field(name).type]
+    allowed = {name: (tolerance(new, name), _far(old, new, name)) for name in same_type}
+    differing = [beyond(matched, name, *allowed[name]) for name in same_type]
+    # A measure of another type says something else everywhere.
+    changed = rows if len(same_type) < len(names) else pc.sum(reduce(pc.or_, differing)).as_py() or 0 if differing else 0
+    only = [pc.sum(pc.invert(side)).as_py() or 0 for side in reversed(paired.there)]
+    measures = {name: difference(matched, schema.field(name), *allowed[name]) for name in same_type}
+    return Diff(rows, changed, only[0], only[1], measures)
+
+
+def _far(old: View, new: View, measure: str) -> Far | None:
+    """Sketches of one kind are compared themselves."""
+    one, other = (next(each for each in bind(view).measures if each.name == measure) for view in (old, new))
+    alike = (type(one.aggregate), one.aggregate.states) == (type(other.aggregate), other.aggregate.states)
+    return far_apart(new, other) if alike else None
+
+
+def comparable(old: View, new: View) -> bool:
+    """Whether rows of both can be the same row: they have the same keys, of the same types, and kind of window."""
+    groups = [[answer_schema(view).field(name).remove_metadata() for name in group_columns(view)] for view in (old, new)]
+    return groups[0] == groups[1]
+
+
+def to_json(found: Diff) -> dict[str, Any]:
+    """A diff as a JSON object: largest errors are absolute, mean ones symmetric (see compare), of all matched rows or of those
+    that differ.
+    """
+    return {
+        "matched": found.matched,
+        "changed": found.changed,
+        "only_old": found.only_old,
+        "only_new": found.only_new,
+        "comparable": not found.apart,
+        "measures": {
+            name: {
+                "differ": one.differ,
+                "largest": one.largest,
+                "max_error": max((example.symmetric for example in one.examples), default=0.0),
+                "mean_error": one.smape,
+                "largest_of_differing": one.furthest,
+                "mean_error_of_differing": one.apart,
+                "examples": [{"row": dict(each.row), "old": each.served, "new": each.found} for each in one.examples],
+            }
+            for name, one in found.measures.items()
+        },
+    }
+
+
+def add(one: Diff, other: Diff) -> Diff:
+    """The diffs of disjoint sets of keys as one."""
+    if not one.rows:
+        return other
+    if not other.rows:
+        return one
+    return replace(
+        one,
+        matched=one.matched + other.matched,
+        changed=one.changed + other.changed,
+        only_old=one.only_old + other.only_old,
+        only_new=one.only_new + other.only_new,
+        measures={name: plus(one.measures[name], other.measures[name]) for name in one.measures},
+    )
