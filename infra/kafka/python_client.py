@@ -170,8 +170,21 @@ class _Manager(KafkaConnectionManager):
             raise self.failure
         super().maybe_raise_auth_failure(node_id)
 
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        transport = await super()._build_transport(node, timeout_at=timeout_at)
+        receive = transport._sock_recv  # noqa: SLF001 - it drops what arrived together with the end of the connection
+
+        def received() -> tuple[bytes, KafkaError | None]:
+            data, error = receive()
+            # The end is read again, behind what the broker said before it, such as that a login is wrong.
+            return (data, None) if data else (data, error)
+
+        transport._sock_recv = received  # noqa: SLF001 - as above
+        return transport
+
     def _failed(self, node_id: Any, error: KafkaError) -> None:
-        if not isinstance(self.failure, _DENIED):
+        # A time-out says less than what went wrong before it.
+        if self.failure is None or (not isinstance(self.failure, _DENIED) and not isinstance(error, _TIMED_OUT)):
             self.failure = error
         if isinstance(error, _DENIED):
             self._auth_failures[node_id] = error
