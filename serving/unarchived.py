@@ -50,7 +50,7 @@ def _waiting(
 ) -> tuple[int, list[Waiting]]:
     """How many offsets are lost, and what each partition has that is not archived and not kept for ever."""
     name, topics = source.name, kafka.topics(connection, source.topics)
-    reached, known, names = archive.archived(tables, name), archive.firsts(tables, name), archive.topic_names(tables, name)
+    reached, known, names = archive.accounted(tables, name), archive.firsts(tables, name), archive.topic_names(tables, name)
     by_id = {topic.id: kept[topic.name] for topic in topics}
     starts, ends = kafka.starts(connection, topics), kafka.ends(connection, topics)
     former = losses.counted_of_former(tables, name, releases=releases, present=by_id)

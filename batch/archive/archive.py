@@ -148,10 +148,13 @@ def _archive(batch: Run, release: Release, log: _Log) -> Archived:
 def _archived(batch: Run, release: Release, log: _Log) -> Archived:
     tables, source = batch.tables, log.source
     counts, found = [], []
+    # A run that was killed before its gaps were recorded may be decoded already, for another release.
+    left = archive.unchecked(tables, source.name)
+    if left is not None:
+        found += _gaps(batch, log, left)
     for run in _to_do(batch, release, log):
-        if not run.imported:
-            if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
-                _copy(batch, log, run)
+        if run.number > archive.progress(tables, source.name, release.sources[source.name]).archive:
+            _copy(batch, log, run)
             found += _gaps(batch, log, run)
         counts.append(_decode(batch, release, source, run))
     return Archived(source.name, archive.archived(tables, source.name), plus(*counts), tuple(found))
@@ -224,11 +227,13 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     files = [] if handle is None else spans(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
     missing = copy.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
-    if not missing.length:
-        return []
-    gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
-    batch.say(gap.way_on)
-    return [gap.name]
+    found = []
+    if missing.length:
+        gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
+        batch.say(gap.way_on)
+        found.append(gap.name)
+    archive.check(tables, name, run.number, at=batch.now())
+    return found
 
 
 def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> None:

@@ -102,6 +102,8 @@ TOPICS: Final = pa.schema(
 """Which name each topic id had when it was first read of."""
 FIRSTS: Final = pa.schema([("firsts", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 """The first offsets of the partitions that somebody looked at for the first time."""
+CHECKED: Final = pa.schema([("run", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+"""The archive runs whose losses are recorded as gaps."""
 
 
 def name_topics(tables: Tables, source: str, topics: Mapping[str, str], *, at: datetime) -> None:
@@ -207,6 +209,36 @@ def archived(tables: Tables, source: str) -> Position:
     return next((run.end for run in runs(tables, source) if run.number == reached), LOG_START)
 
 
+def check(tables: Tables, source: str, run: int, *, at: datetime) -> None:
+    """Record that every offset of an archive run is archived, in a recorded gap or a harmless hole; twice is once."""
+
+    def row(snapshot: Snapshot) -> Row | None:
+        return None if any(stored["run"] == run for stored in snapshot.rows()) else {"run": run, "at": at}
+
+    _checked(tables, source).add(row)
+
+
+def unchecked(tables: Tables, source: str) -> Run | None:
+    """The archive's last run if its losses are not recorded as gaps yet, None otherwise.
+
+    A run begins only after the one before it was checked. An import has its gaps from the manifest and needs no check.
+    """
+    reached = _reached(tables, tables.archive(source))
+    last = next((run for run in runs(tables, source) if run.number == reached), None)
+    if last is None or last.imported or any(row["run"] == reached for row in _checked(tables, source).read().rows()):
+        return None
+    return last
+
+
+def accounted(tables: Tables, source: str) -> Position:
+    """The position below which every offset that the log had is archived or in a recorded gap.
+
+    It lies below `archived` after a run that was killed between its commit and its gaps, until the next run.
+    """
+    left = unchecked(tables, source)
+    return archived(tables, source) if left is None else left.start
+
+
 def unwritten(tables: Tables, source: str) -> list[Run]:
     """The recorded runs of which the archive has nothing yet."""
     reached = _reached(tables, tables.archive(source))
@@ -276,6 +308,10 @@ def _looked_at(tables: Tables, source: str) -> dict[Partition, int]:
 
 def _firsts(tables: Tables, source: str) -> Journal:
     return Journal(tables, tables.control("firsts", source), FIRSTS)
+
+
+def _checked(tables: Tables, source: str) -> Journal:
+    return Journal(tables, tables.control("checked", source), CHECKED)
 
 
 def _summaries(tables: Tables, source: str, decoder: str) -> Journal:

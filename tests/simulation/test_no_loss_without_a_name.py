@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
+from batch.archive.archive import decode_archived
+from ledger.log import archive, gaps
+from ledger.log.positions import LOG_START
+from ledger.publish import releases
 from tests.samples import LONGER
 from tests.simulation.losses import Losses
 from tests.simulation.moving import without_files
-from tests.simulation.world import surroundings
+from tests.simulation.numbers import SOURCE
+from tests.simulation.world import Run, surroundings
 
 SCHEDULES = 5000 if LONGER else 500
 STEPS = 30
@@ -74,6 +79,40 @@ def test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look() -
     one.recompute(accept=False)
     one.settle()
     assert one.gaps == []
+
+
+class _Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("decoder", ["live", "beside"])
+@pytest.mark.parametrize("at", ["record", "check"])
+def test_an_archive_run_is_killed_between_its_commit_and_its_gaps(at: str, decoder: str) -> None:
+    """Until the next run, nobody counts beyond what is named; then the gap is there, also for a release that decoded the run."""
+    one = Losses()
+    one.produce(0, [True] * 3)
+    one.follow([], loses=0)
+    one.retain(0, 7)
+
+    def killed(*_: object, **__: object) -> None:
+        raise _Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*(gaps, "record") if at == "record" else (archive, "check"), killed)
+        with pytest.raises(_Killed):
+            one.archive(new_topic=False)
+    one.judge()
+    assert archive.accounted(one.world.tables, SOURCE) == LOG_START
+    if decoder == "beside":
+        tables = one.world.tables
+        decode_archived(Run(one.world, "apply"), releases.load(tables, 1), one.world.working_tree().sources[SOURCE])
+    one.follow([10], loses=0)
+    one.judge()
+    one.archive(new_topic=False)
+    assert len(one.gaps) == 1
+    assert archive.accounted(one.world.tables, SOURCE) == one.world.log.end
+    one.follow([10], loses=0)
+    one.settle()
 
 
 def test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap(request: pytest.FixtureRequest) -> None:
