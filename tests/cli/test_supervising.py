@@ -98,7 +98,7 @@ def test_a_part_that_runs_and_does_not_work_is_told(settings: Settings, supervis
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
     waits = replace(RUNNING, looked=up.asked - 1, waits="source 'sales': no broker")
-    with reporting(settings, supervisor, lambda _: [waits]), pytest.raises(NotUp, match="it is waiting: source 'sales': no broker"):
+    with reporting(settings, supervisor, lambda _: [waits]), pytest.raises(NotUp, match="is waiting: source 'sales': no broker"):
         up.provide(["speed"])
     assert wanted(settings) == ("speed",)
 

@@ -88,7 +88,7 @@ def test_a_broker_on_another_port_than_the_configured_one_is_told(folder: Path) 
     }.items():
         (state / name).parent.mkdir(parents=True)
         (state / name).write_bytes(msgspec.json.encode(content))
-    (state / "broker/password").write_text("hush\n")
+    (state / "broker/password").write_text("h" * 32 + "\n")
     assert fine(folder, "ports") == f"broker (process {pid}); kafka at 127.0.0.1:9092"
     fine(folder, "ports", environ={"TANDEM_KAFKA_PORT": "9092"})
     assert "kafka.port is 92" in wrong(folder, "ports", OTHER_PORT, environ={"TANDEM_KAFKA_PORT": "92"}).what

@@ -83,7 +83,7 @@ def test_errors_of_what_differs_are_those_of_no_other_row() -> None:
     live = first_publication()
     stored = ReleaseDiff(live.at, 1, 1, {"v": {"status": "changed", **to_json(found)}})
     (line,) = [one for one in lines(Applied(live, 2, diff=stored)) if "usual" in one]
-    assert line == "    usual: 3 differ, at most by 20, by 77.78% on average"
+    assert line == "    usual: 3 differ, by at most 20, on average by 77.78%"
 
 
 def first_publication() -> Publication:
