@@ -58,7 +58,10 @@ class Supervised:
             raise
 
     def _supervisor(self) -> Process | None:
-        """The supervisor once its loop has turned since `asked`, None if none runs; one that hangs is killed with its parts."""
+        """Return the supervisor once its loop has run since `asked`, or None if no supervisor runs.
+
+        Kills a supervisor that hangs, with its parts.
+        """
         found = processes.running(self.settings.folder, record.NAME)
         while found is not None and processes.alive(found):
             told = record.read(self.settings.folder)

@@ -49,7 +49,7 @@ def fault(settings: Settings) -> str:
     if password is None:
         return f"the password of the broker is missing from {_file(settings)}, or damaged"
     if started and configured(password) not in started:
-        return f"the password in {_file(settings)} is not the one that the broker was started with"
+        return f"the password in {_file(settings)} differs from the one that the broker was started with"
     return ""
 
 
@@ -90,7 +90,7 @@ def _file(settings: Settings) -> Path:
 
 
 def _password(settings: Settings) -> str | None:
-    """What the file holds; None where there is no file, or it is damaged."""
+    """Read the password; None if its file is missing or damaged."""
     try:
         text = _file(settings).read_bytes().decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):

@@ -106,7 +106,7 @@ def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Bea
 def _answered(supervisor: Supervision, part: str, *, now: datetime) -> datetime | None:
     """When the supervisor's loop last came round; of a part that runs, when the part had last answered, as the loop knew then.
 
-    A supervisor that hangs asks nobody: that is no fault of its parts.
+    A supervisor that hangs polls none of its parts, so their silence does not make them red.
     """
     if part == supervision.NAME:
         return now - timedelta(seconds=time.monotonic() - supervisor.at)

@@ -124,7 +124,7 @@ def _without_host(scope: Scope) -> Problem | None:
 
 
 def _not_text(scope: Scope) -> Problem | None:
-    """A URL that is no text would be read as another one, which nobody asked for."""
+    """Refuse a URL that is not valid UTF-8: decoding it leniently would answer a different question."""
     for part, what in ((scope.get("raw_path") or b"", "path"), (scope.get("query_string") or b"", "query")):
         if b"%" in part:
             try:

@@ -39,7 +39,7 @@ class Comparer:
                 self.compare(way, view)
 
     def compare(self, way: str, view: str) -> oracle.Position | None:
-        """Compare one answer; its position, None if there is no answer or the log cannot be read now."""
+        """Compare one answer and return its position, or None if no answer came or the log cannot be read now."""
         try:
             rows, whence = self._answer(way, view)
         except NoAnswer as error:
