@@ -6,7 +6,6 @@ archive has and which it lacks says everything, and an import decodes them anew.
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,6 @@ from ledger.delta.location import Place
 from ledger.log import archive, gaps, manifest
 from ledger.log.manifest import Exported, File, Gap, Manifest, Stretch, Topic
 from ledger.log.positions import LOG_START, Position, ranges
-from ledger.publish import publications, releases
 from views.errors import TandemError
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import RECORDS_SCHEMA
@@ -38,10 +36,10 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
     A source's archive goes as far as the runs whose gaps are known. Archive runs may go on meanwhile. Raises NotExported, also
     if a source has nothing archived; delta.Unreadable.
     """
-    ends = {source: _settled(tables, source) for source in sources}
+    ends = {source: archive.accounted(tables, source) for source in sources}
     for source, end in ends.items():
         if not end:
-            raise NotExported(f"nothing of source {source!r} is archived and decoded; `tandem archive` comes first")
+            raise NotExported(f"nothing of source {source!r} is archived; run `tandem archive` first")
     try:
         _make_ready(folder)
         made = Manifest(1, {source: _export(tables, source, end, folder, say) for source, end in ends.items()})
@@ -53,17 +51,6 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
     except OSError as error:
         raise NotExported(f"cannot write to {folder}: {error.strerror or error}") from error
     return made
-
-
-def _settled(tables: Tables, source: str) -> Position:
-    """The end of the runs of which it is known what of them is a gap."""
-    live = publications.latest(tables)
-    decoder = None if live is None else releases.load(tables, live.release).sources.get(source)
-    finished = set() if decoder is None else {summary.run for summary in archive.summaries(tables, source, decoder)}
-    unwritten = {run.number for run in archive.unwritten(tables, source)}
-    known = [run for run in archive.runs(tables, source) if run.number not in unwritten]
-    settled = list(takewhile(lambda run: run.imported or run.number in finished, known))
-    return settled[-1].end if settled else LOG_START
 
 
 def _make_ready(folder: Path) -> None:

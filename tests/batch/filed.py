@@ -71,6 +71,7 @@ class Filed:
             assert file.written is not None
             written.append(file.written)
         delta_commits.add_files(handle, written, transaction=(archive.APP_ID, run.number))
+        archive.check(self.tables, self.source, run.number, at=AT)
         self.rows += rows
 
     def finish(self, decoder: str) -> None:

@@ -255,6 +255,7 @@ class World:
         write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, mode="append", commit_properties=written)
         reasons = decoded.rejects["reason"].to_pylist()
         counts = Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)})
+        archive.check(self.tables, SOURCE, run.number, at=NOON)
         archive.finish(self.tables, SOURCE, decoder, run.number, counts=counts, newest=NOON, at=NOON)
 
     def moved(self, folder: Path) -> "World":

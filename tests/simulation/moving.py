@@ -12,6 +12,7 @@ import batch.transfer.export_archive
 import batch.transfer.import_archive
 from batch.runtime.parquet_writer import Written
 from ledger.delta.addresses import Tables
+from ledger.log import archive
 from ledger.log.manifest import File, Stretch
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import World, inside, stored, written
@@ -46,8 +47,8 @@ class Moved:
 
 
 def export(world: World) -> Moved | None:
-    """What `tandem export` takes along; None if nothing is archived and decoded yet."""
-    end = batch.transfer.export_archive._settled(world.tables, SOURCE)
+    """What `tandem export` takes along; None if nothing is archived yet."""
+    end = archive.accounted(world.tables, SOURCE)
     if not end:
         return None
     exported = batch.transfer.export_archive._export(world.tables, SOURCE, end, Path(), world.say)
