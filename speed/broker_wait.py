@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Final, TypeVar
 
-from infra import kafka
+from infra import broker, kafka
 from speed.follow import Surroundings
 from speed.progress import Waiting
 from views.source.source import Source
@@ -43,7 +43,8 @@ class Wait:
     def until_there(self, error: kafka.NoBroker) -> None:
         """Return when the broker answers for the source's topics again, or the wait is to stop.
 
-        Raises BrokerRefused, and NoBroker when `speed.broker_wait_s` are over; NoTopic.
+        Raises BrokerRefused, also where the embedded broker has come back at another address, and NoBroker when
+        `speed.broker_wait_s` are over; NoTopic.
         """
         began, pause = time.monotonic(), _PAUSE_S
         since, seconds = self.around.now().isoformat(timespec="seconds"), self.around.settings.speed.broker_wait_s
@@ -56,6 +57,7 @@ class Wait:
                 self.stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 try:
+                    self._refuse_moved()
                     kafka.topics(self.around.connection, self.source.topics)
                 except kafka.NoBroker as still:
                     error = still
@@ -64,3 +66,12 @@ class Wait:
                     return
         finally:
             self.around.recorder.goes_on(self.release, self.source.name)
+
+    def _refuse_moved(self) -> None:
+        """Raise BrokerRefused where the broker has another address or login than this layer: only a new start follows it."""
+        asked, there = self.around.connection.address, broker.address(self.around.settings)
+        if (asked.bootstrap, asked.options) != (there.bootstrap, there.options):
+            raise kafka.BrokerRefused(
+                f"the broker was started again with another port or password; it is at {there.bootstrap}, and this speed layer "
+                f"follows {asked.bootstrap}: start the speed layer again"
+            )

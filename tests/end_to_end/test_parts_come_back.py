@@ -3,28 +3,37 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 import pytest
 
+from cli.__main__ import main
+from cli.call import UNHEALTHY
 from infra import airflow
 from infra.settings import Settings
 from infra.supervision import record
+from serving.part_signs import part_states
 from tests.dags.local_airflow import needs_airflow
 from tests.speed.sales import per_minute, project_files, some
 from tests.stack import PYTHONPATH, environ
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-# No part is silent for so long on a machine that is merely busy; what hangs is found soon.
+# No part is silent for so long on a machine that is merely busy; what hangs is found soon. A failure is forgotten soon, too: each
+# test makes one.
 TOML = """
 [kafka]
 memory = "320m"
@@ -34,9 +43,14 @@ driver_memory = "512m"
 [supervisor]
 silent_s = 20
 trigger_s = 40
+settled_s = 1
 [serving]
 port = 0
+stale_s = 2
 """
+
+
+SEEN_S: Final = 10
 
 
 @dataclass
@@ -80,6 +94,21 @@ class Stack:
         assert part is not None
         return part
 
+    def red(self, part: str) -> bool:
+        """Whether `status` would exit with 3 for this part."""
+        return any(one.red and one.part == part for one in part_states(self.settings, now=datetime.now(UTC)))
+
+    def ready(self) -> bool:
+        """Whether the server says that answers move on."""
+        address = json.loads((self.settings.folder / "run" / "serve.ready").read_text())["address"]
+        try:
+            with urllib.request.urlopen(f"{address}/readyz", timeout=30) as answer:
+                return int(answer.status) == 200
+        except urllib.error.HTTPError as problem:
+            if problem.code != HTTPStatus.SERVICE_UNAVAILABLE:
+                raise
+            return False
+
     def all_right(self, since: float) -> bool:
         """Whether each part has done its work since then."""
         found = record.read(self.settings.folder)
@@ -119,29 +148,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     assert stack.run("down")[0] == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize(
-    ("part", "kind"),
-    [("speed", "itself"), ("speed", "java"), ("speed", "worker"), ("broker", "itself"), ("serve", "itself")],
-    ids=["speed", "its-java", "its-worker", "broker", "server"],
-)
-def test_a_part_comes_back_and_each_record_counts_once(stack: Stack, part: str, kind: str, how: signal.Signals) -> None:
-    wait_for(lambda: stack.all_right(0))
-    stack.feed(40)
-    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
-    before, since = stack.part(part), time.monotonic()
-    os.kill(stack.member(part, kind), how)
-    stack.feed(40)
-    # A worker that is killed while it has nothing to do is replaced by Spark.
-    same = (None,) if (kind, how) == ("worker", signal.SIGKILL) else (None, before.pid)
-    wait_for(lambda: stack.part(part).pid not in same and stack.all_right(since))
-    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
-    code, found = stack.run("up")
-    assert code == 0, found
-    with urllib.request.urlopen(f"{found['addresses']['serve']}/healthz", timeout=30) as answer:
-        assert answer.status == 200
-
-
 def test_up_returns_once_the_speed_layer_has_looked_behind_a_broker_that_crashed(stack: Stack) -> None:
     """What was there before `up` began is not taken for work: a layer that runs may be about to end."""
     wait_for(lambda: stack.all_right(0))
@@ -175,6 +181,138 @@ def test_two_at_once_and_the_end_of_the_supervisor(stack: Stack) -> None:
     wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
 
 
+@pytest.mark.parametrize("state", ["waiting", "starting"])
+def test_the_supervisor_is_killed_while_it_restarts_a_part(stack: Stack, state: str) -> None:
+    wait_for(lambda: stack.all_right(0))
+    pids = [part["pid"] for part in stack.run("status")[1]["processes"]]
+    os.kill(stack.member("speed", "itself"), signal.SIGKILL)
+    wait_for(lambda: stack.part("speed").state == state)
+    started = stack.part("speed").pid
+    os.kill(pids[-1], signal.SIGKILL)
+    wait_for(lambda: not any(map(psutil.pid_exists, [*pids, *([started] if started else [])])))
+    code, found = stack.run("status")
+    assert code == UNHEALTHY
+    assert {part["part"] for part in found["parts"] if part["red"]} == {"broker", "speed", "serve", "supervisor"}
+    assert all("`tandem up` starts it again" in part["advice"] for part in found["parts"])
+    code, found = stack.run("up", "--serve")
+    assert code == 0, found
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+
+
+def test_down_while_a_part_is_restarted(stack: Stack) -> None:
+    wait_for(lambda: stack.all_right(0))
+    os.kill(stack.member("speed", "itself"), signal.SIGKILL)
+    wait_for(lambda: stack.part("speed").state == "starting")
+    pids = [part["pid"] for part in stack.run("status")[1]["processes"]]
+    assert stack.run("down")[0] == 0
+    assert not any(map(psutil.pid_exists, pids))
+    code, found = stack.run("status")
+    assert (code, found["processes"]) == (0, [])
+    code, found = stack.run("up", "--serve")
+    assert code == 0, found
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+
+
+def test_a_supervisor_that_is_stopped_is_red_and_up_replaces_it(stack: Stack) -> None:
+    wait_for(lambda: stack.all_right(0))
+    supervisor = stack.run("status")[1]["processes"][-1]
+    assert supervisor["name"] == record.NAME
+    os.kill(supervisor["pid"], signal.SIGSTOP)
+    code, found = stack.run("status")
+    assert code == UNHEALTHY
+    assert [part["part"] for part in found["parts"] if part["red"]] == [record.NAME]
+    code, found = stack.run("up", "--serve")
+    assert code == 0, found
+    assert not psutil.pid_exists(supervisor["pid"])
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+
+
+def test_another_program_takes_the_port_while_the_broker_is_down(stack: Stack) -> None:
+    """The broker comes back at another port, and whoever reads or writes the log follows it."""
+    wait_for(lambda: stack.all_right(0))
+    before = stack.run("up")[1]["addresses"]["kafka"]
+    host, port = before.split(":")
+    since = time.monotonic()
+    os.kill(stack.member("broker", "itself"), signal.SIGKILL)
+    with listening(host, int(port)):
+        stack.feed(40)
+        wait_for(lambda: stack.all_right(since))
+        wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+        assert stack.run("up")[1]["addresses"]["kafka"] != before
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[None]:
+    """Take a port as soon as it is free."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            found = socket.create_server((host, port))
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    with closing(found):
+        yield
+
+
+@pytest.mark.parametrize("content", [b"another-password-that-is-long-enough-0123", b"\xff\x00"], ids=["replaced", "damaged"])
+def test_the_password_file_changes_while_all_runs(stack: Stack, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+    """Every command reports it; `up` and the supervisor bring broker and file together, and all clients follow."""
+    wait_for(lambda: stack.all_right(0))
+    since, project = time.monotonic(), ["--project", str(stack.project)]
+    (stack.settings.folder / "broker" / "password").write_bytes(content)
+    capsys.readouterr()
+    # In this process: the supervisor restarts the broker after 20 seconds.
+    assert main(["feed", "/dev/null", "--source", "sales", *project]) == 1
+    told = [capsys.readouterr().err.strip()]
+    main(["status", "--json", *project])
+    told.append(f"tandem: {json.loads(capsys.readouterr().out)['sources']['sales']['log_end_problem']}")
+    for sentence in told:
+        assert sentence.startswith("tandem: the password ")
+        assert sentence.endswith("; restart the broker with `tandem down` and `tandem up`")
+    code, found = stack.run("up", "--serve")
+    assert code == 0, found
+    wait_for(lambda: stack.all_right(since))
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [("speed", "itself"), ("speed", "java"), ("speed", "worker"), ("broker", "itself"), ("serve", "itself")],
+    ids=["speed", "its-java", "its-worker", "broker", "server"],
+)
+def test_a_part_comes_back_and_each_record_counts_once(stack: Stack, part: str, kind: str, how: signal.Signals) -> None:
+    wait_for(lambda: stack.all_right(0))
+    stack.feed(40)
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+    wait_for(stack.ready)
+    before, since = stack.part(part), time.monotonic()
+    os.kill(stack.member(part, kind), how)
+    if kind != "worker":
+        wait_for(lambda: stack.red(part), seconds=SEEN_S)
+    # A broker that was killed is there again before answers count as stale.
+    if kind != "worker" and (part, how) != ("broker", signal.SIGKILL) and part != "serve":
+        wait_for(lambda: not stack.ready(), seconds=since + SEEN_S - time.monotonic())
+    if how == signal.SIGSTOP and kind != "worker":
+        assert stack.run("status")[0] == UNHEALTHY
+    stack.feed(40)
+    # A worker that is killed while it has nothing to do is replaced by Spark.
+    same = (None,) if (kind, how) == ("worker", signal.SIGKILL) else (None, before.pid)
+    wait_for(lambda: stack.part(part).pid not in same and stack.all_right(since))
+    wait_for(lambda: stack.answered() == per_minute(range(stack.fed)))
+    assert not any(map(stack.red, ("broker", "speed", "serve")))
+    code, found = stack.run("up")
+    assert code == 0, found
+    with urllib.request.urlopen(f"{found['addresses']['serve']}/healthz", timeout=30) as answer:
+        assert answer.status == 200
+
+
 @needs_airflow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 @pytest.mark.parametrize("part", airflow.NAMES)
@@ -183,4 +321,6 @@ def test_airflow_comes_back(stack: Stack, part: str, how: signal.Signals) -> Non
     assert code == 0, found
     before, since = stack.part(part), time.monotonic()
     os.kill(stack.member(part, "itself"), how)
+    wait_for(lambda: stack.red(part), seconds=SEEN_S)
     wait_for(lambda: stack.part(part).pid not in (None, before.pid) and stack.all_right(since))
+    assert not stack.red(part)
