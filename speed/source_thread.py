@@ -78,6 +78,8 @@ class Worker:
             if found is None:
                 return
             self._follow = found
+            # A newer state may have come while the realtime table was claimed.
+            found.tail.live = self.state
             self._running.set()
             with following(self._follow) as told:
                 while not self._stop.wait(_LOOK_S):

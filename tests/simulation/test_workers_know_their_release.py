@@ -37,10 +37,15 @@ class Layer:
         live = 0
         for _ in range(_LOOKS_PER_PUBLICATION):
             live = self.team.look()
-        until = time.monotonic() + _PATIENCE_S
-        while not self.team.ready(live) and time.monotonic() < until:
-            time.sleep(0.001)
+        self.wait_for(*{release for release, _ in self.team._workers})
         return live
+
+    def wait_for(self, *releases: int) -> None:
+        """Wait until every source of these releases is followed."""
+        until = time.monotonic() + _PATIENCE_S
+        while not all(map(self.team.ready, releases)):
+            assert time.monotonic() < until, f"not all of releases {releases} are followed"
+            time.sleep(0.001)
 
     def live_of(self, release: int) -> object:
         """The state that the tail of a release's worker goes by."""
@@ -58,9 +63,7 @@ class Layer:
             number, rest = divmod(looks, 3 * _LOOKS_PER_PUBLICATION)
             if rest == 0 and number <= len(meanwhile):
                 meanwhile[number - 1]()
-            until = time.monotonic() + _PATIENCE_S
-            while not self.team.ready(self.team._live) and time.monotonic() < until:
-                time.sleep(0.001)
+            self.wait_for(self.team._live)
             return number > len(meanwhile)
 
         stop: Any = SimpleNamespace(wait=wait)
