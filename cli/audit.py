@@ -13,8 +13,8 @@ from cli.listing import listing
 from ledger.delta.addresses import Tables
 from ledger.publish import audits
 from ledger.publish.audits import Audit
-from serving.audits import document_of
-from serving.selection import BadSelection, parse_time
+from serving.read.selection import BadSelection, parse_time
+from serving.status.audits import document_of
 from views.counted import counted
 
 _BARS: Final = "▁▂▃▄▅▆▇█"

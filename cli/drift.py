@@ -2,7 +2,7 @@
 
 from cli.call import Call
 from serving.drift import Drift, drift, since_published
-from serving.reader import Reader
+from serving.read.reader import Reader
 from views.errors import TandemError
 
 

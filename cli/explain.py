@@ -22,9 +22,9 @@ from ledger.publish import publications as published
 from ledger.publish import releases
 from ledger.publish.batch_parts import BatchView, files_of
 from ledger.publish.publications import Publication
-from serving.batch_states import HELD_BYTES
-from serving.reader import Reader
-from serving.snapshot import Tail, provenance_of
+from serving.read.batch_states import HELD_BYTES
+from serving.read.reader import Reader
+from serving.read.snapshot import Tail, provenance_of
 from views.arrow.ipc import from_ipc
 from views.errors import TandemError, listed
 from views.exactness import Exactness

@@ -8,7 +8,7 @@ import typer
 from cli.call import Call, Output
 from cli.listing import listing
 from ledger.delta.addresses import Tables
-from serving.history import documents
+from serving.status.history import documents
 from views.counted import counted
 
 

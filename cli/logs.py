@@ -17,7 +17,7 @@ from infra.logs.lines import LEVELS, Level, Line, shown
 from infra.logs.reading import Following, merged, parts
 from infra.logs.telling import without
 from infra.settings import secrets
-from serving.selection import parse_time
+from serving.read.selection import parse_time
 from views.errors import TandemError, listed
 
 _LOOK_S: Final = 0.2

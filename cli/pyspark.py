@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from cli.call import Call, Told
 from infra.settings import Settings
-from serving.selection import BadSelection, parse_time
+from serving.read.selection import BadSelection, parse_time
 from serving.spark_frames import Frames, frames, pinned, started
 from views.errors import TandemError
 

@@ -12,7 +12,7 @@ from cli.retry import At, Retry, decode_again
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.publish import publications, releases
-from serving.quarantine import rejects
+from serving.status.quarantine import rejects
 from views.errors import TandemError, listed
 from views.fingerprint.fingerprint import decoder_fingerprint
 from views.kernel.rows import utc_text

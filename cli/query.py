@@ -13,11 +13,11 @@ from cli.listing import listing
 from cli.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
 from ledger.delta.addresses import Tables
 from ledger.log.positions import distance
-from serving.outcome import Absent, Value, document, given
-from serving.past import live_at
-from serving.provenance import Layer, age, written
-from serving.reader import Reader
-from serving.selection import BadSelection, last, parse_keys, parse_span, parse_time
+from serving.read.outcome import Absent, Value, document, given
+from serving.read.past_publication import live_at
+from serving.read.provenance import Layer, age, written
+from serving.read.reader import Reader
+from serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
 from views.counted import counted
 from views.exactness import MARK
 

@@ -16,8 +16,8 @@ from cli.batch_run import batch_run
 from cli.call import Call, Output
 from cli.terms import AcceptGap
 from ledger.log.counts import Counts
-from serving.audits import document_of
-from serving.selection import parse_time
+from serving.read.selection import parse_time
+from serving.status.audits import document_of
 from views.counted import counted
 
 

@@ -24,10 +24,10 @@ from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights
 from serving.http import running
 from serving.http.app import application
+from serving.http.operations.command import Tandem
+from serving.http.requests.server import Server
 from serving.http.running import CannotServe, Tls
-from serving.http.server import Server
 from serving.http.starting import of_project
-from serving.http.tandem import Tandem
 
 _FIRST = "first"
 _FIRST_DAYS = 365

@@ -15,17 +15,17 @@ from ledger.delta.addresses import Tables
 from ledger.log.counts import NOTHING, Counts, plus
 from ledger.log.positions import LOG_START
 from ledger.publish import publications, releases
-from serving.beside import beside
-from serving.following import UNPUBLISHED
-from serving.gaps import gap_document
-from serving.log_ends import LogEnd, log_ends
-from serving.part_signs import part_states
-from serving.part_state import BROKER, PartState
-from serving.provenance import age, written
-from serving.reader import Reader
-from serving.snapshot import Snapshot, Tail, provenance_of
-from serving.standing import Archived, archived, standing
-from serving.unarchived import unarchived
+from serving.read.follower import UNPUBLISHED
+from serving.read.provenance import age, written
+from serving.read.reader import Reader
+from serving.read.snapshot import Snapshot, Tail, provenance_of
+from serving.status.gaps import gap_document
+from serving.status.log_ends import LogEnd, log_ends
+from serving.status.part_signs import part_states
+from serving.status.part_state import BROKER, PartState
+from serving.status.positions import Archived, archived, standing
+from serving.status.retention import unarchived
+from serving.status.standing_releases import beside
 from speed import progress
 from views.counted import counted
 from views.kernel.rows import utc_text

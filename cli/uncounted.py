@@ -12,11 +12,11 @@ from cli.call import UNHEALTHY, Call, Output
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
-from serving.log_ends import LogEnd, log_ends
-from serving.part_signs import part_states
-from serving.part_state import NEEDED
-from serving.snapshot import Snapshot
-from serving.until_counted import uncounted, until_counted
+from serving.read.snapshot import Snapshot
+from serving.read.wait_until_counted import uncounted, until_counted
+from serving.status.log_ends import LogEnd, log_ends
+from serving.status.part_signs import part_states
+from serving.status.part_state import NEEDED
 from views.counted import counted
 from views.errors import TandemError
 from views.source.source import Source

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from serving.changes import Changes, TokenGone
     from serving.connection import AtOneSnapshot, Connection, PublishedView, connect
-    from serving.outcome import Absent, Failed, ReadFailed, Value
+    from serving.read.outcome import Absent, Failed, ReadFailed, Value
     from serving.view_at import ViewAt
 
 _OFFERED: Final = {
-    "Absent": "serving.outcome",
+    "Absent": "serving.read.outcome",
     "AtOneSnapshot": "serving.connection",
     "Changes": "serving.changes",
     "Connection": "serving.connection",
-    "Failed": "serving.outcome",
+    "Failed": "serving.read.outcome",
     "PublishedView": "serving.connection",
-    "ReadFailed": "serving.outcome",
+    "ReadFailed": "serving.read.outcome",
     "TokenGone": "serving.changes",
-    "Value": "serving.outcome",
+    "Value": "serving.read.outcome",
     "ViewAt": "serving.view_at",
     "connect": "serving.connection",
 }

@@ -17,11 +17,11 @@ from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
 from ledger.realtime.follower import Follower
 from serving.memory.differences import differences
-from serving.memory.held import Held, OutgrowsMemory, Place, followed
+from serving.memory.held_view import Held, OutgrowsMemory, Place, followed
 from serving.memory.store import InMemory, Pinned, Store
-from serving.outcome import Absent, ReadFailed, Value, answered
-from serving.provenance import Provenance
-from serving.snapshot import tail
+from serving.read.outcome import Absent, ReadFailed, Value, answered
+from serving.read.provenance import Provenance
+from serving.read.snapshot import tail
 from views.errors import TandemError
 from views.view import View
 

@@ -14,8 +14,8 @@ import httpx
 import msgspec
 import pyarrow as pa
 
-from serving.http.media import ARROW, JSON, NDJSON
-from serving.provenance import Layer
+from serving.http.protocol.media_types import ARROW, JSON, NDJSON
+from serving.read.provenance import Layer
 from views.errors import TandemError
 
 Key = str | int | float | Decimal | bool | bytes | date | datetime | None

@@ -22,11 +22,11 @@ from ledger.delta.delta_tables import Unreadable
 from serving.changes import Changes, Token, changes
 from serving.memory.answers import Row
 from serving.memory.store import Pinned, Store
-from serving.outcome import Absent, Failed, Outcome, ReadFailed, Value
-from serving.provenance import Layer
-from serving.reader import Reader
-from serving.selection import ALWAYS, Between, Selection
-from serving.snapshot import Snapshot
+from serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value
+from serving.read.provenance import Layer
+from serving.read.reader import Reader
+from serving.read.selection import ALWAYS, Between, Selection
+from serving.read.snapshot import Snapshot
 from serving.view_at import ViewAt
 
 EVERY_S: Final = 0.2

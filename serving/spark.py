@@ -20,11 +20,11 @@ from ledger.publish import releases
 from ledger.publish.batch_parts import Part, files_of
 from ledger.stored_states import by_bucket, stored
 from serving.connection import AtOneSnapshot
-from serving.digits import DIGITS, narrowed
-from serving.outcome import ReadFailed
-from serving.provenance import Layer
-from serving.reader import refusal
-from serving.snapshot import Snapshot
+from serving.read.decimals import DIGITS, narrowed
+from serving.read.outcome import ReadFailed
+from serving.read.provenance import Layer
+from serving.read.reader import refusal
+from serving.read.snapshot import Snapshot
 from views.arrow.ipc import from_ipc
 from views.errors import TandemError
 from views.kernel import kernel

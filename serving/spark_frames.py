@@ -27,12 +27,12 @@ from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import open_table
 from ledger.log import archive
 from ledger.log.positions import LOG_START, Position, lower
-from serving.outcome import ReadFailed
-from serving.past import live_at
-from serving.provenance import Layer
-from serving.reader import Reader
-from serving.selection import BadSelection
-from serving.snapshot import provenance_of
+from serving.read.outcome import ReadFailed
+from serving.read.past_publication import live_at
+from serving.read.provenance import Layer
+from serving.read.reader import Reader
+from serving.read.selection import BadSelection
+from serving.read.snapshot import provenance_of
 from serving.spark import frame_of, schema_of
 from views.errors import TandemError, listed
 from views.exactness import Exactness

@@ -15,10 +15,10 @@ from serving.changes import token_of
 from serving.memory.answers import Key, Labelled, Row
 from serving.memory.key_values import key_of, keys_of
 from serving.memory.store import InMemory
-from serving.outcome import Absent, Outcome, ReadFailed, Value, answered, given
-from serving.provenance import Layer, Provenance
-from serving.selection import ALWAYS, Among, BadSelection, Between, Selection, select
-from serving.touched import TOUCHED, split
+from serving.read.outcome import Absent, Outcome, ReadFailed, Value, answered, given
+from serving.read.provenance import Layer, Provenance
+from serving.read.selection import ALWAYS, Among, BadSelection, Between, Selection, select
+from serving.read.touched_rows import TOUCHED, split
 from views.view import View, bind, state_schema
 from views.windows import Hopping
 

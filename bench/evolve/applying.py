@@ -25,7 +25,7 @@ from ledger.log.positions import Position
 from ledger.publish import promotion
 from serving import Connection
 from serving.memory.store import Store
-from serving.reader import Reader
+from serving.read.reader import Reader
 from views.errors import TandemError
 
 TOPIC: Final = "evolve"

@@ -17,8 +17,8 @@ from infra.logs import telling
 from infra.settings import load
 from serving.http import running
 from serving.http.app import application
+from serving.http.operations.command import Tandem
 from serving.http.starting import of_project
-from serving.http.tandem import Tandem
 
 
 class _Server(uvicorn.Server):

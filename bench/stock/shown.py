@@ -18,9 +18,9 @@ from bench.stock.marker import keys_of, marker_of
 from bench.stock.spark_views import SparkView
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
-from serving.outcome import Value, given
-from serving.reader import Reader
-from serving.snapshot import Snapshot
+from serving.read.outcome import Value, given
+from serving.read.reader import Reader
+from serving.read.snapshot import Snapshot
 
 
 class Shown(Protocol):

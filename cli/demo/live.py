@@ -13,7 +13,7 @@ from rich.text import Text
 from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Child, Stage
 from cli.demo.watching import Look, Watcher
-from serving.provenance import Layer
+from serving.read.provenance import Layer
 
 _TICK_S = 0.5
 _PAUSE_S = 20.0

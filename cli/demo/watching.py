@@ -9,10 +9,10 @@ from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.positions import Position, distance
-from serving.outcome import Absent, Value, given
-from serving.provenance import Layer, age
-from serving.reader import Reader
-from serving.snapshot import Snapshot, Tail
+from serving.read.outcome import Absent, Value, given
+from serving.read.provenance import Layer, age
+from serving.read.reader import Reader
+from serving.read.snapshot import Snapshot, Tail
 from views.fingerprint.fingerprint import decoder_fingerprint
 from views.project.project import Project
 

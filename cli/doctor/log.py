@@ -10,7 +10,7 @@ from infra import broker, kafka
 from ledger.publish import publications
 from ledger.publish.standing import Followed
 from ledger.realtime.commit_files import newest_at
-from serving.unarchived import unarchived
+from serving.status.retention import unarchived
 from views.counted import counted
 from views.instant import instant
 from views.source.source import APPEND_TIME, Source

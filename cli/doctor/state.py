@@ -14,7 +14,7 @@ from ledger.log import archive, gaps
 from ledger.publish import diffs, publications, releases, standing
 from ledger.publish.publications import Publication
 from ledger.publish.standing import Followed
-from serving.part_signs import part_states
+from serving.status.part_signs import part_states
 from speed import checkpoints
 from views.counted import counted
 

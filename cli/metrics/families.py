@@ -12,8 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from cli.metrics.seen import Seen
 from ledger.publish import rates
-from serving.part_state import STATES
-from serving.provenance import age
+from serving.read.provenance import age
+from serving.status.part_state import STATES
 
 Sample = tuple[tuple[str, ...], float]
 """The labels' values, in their order, and the number."""

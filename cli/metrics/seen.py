@@ -15,7 +15,7 @@ from ledger.publish import audits, publications, rates, releases
 from ledger.publish.audits import Audit
 from ledger.publish.publications import Publication
 from ledger.publish.rates import Rate
-from serving.reader import Reader
+from serving.read.reader import Reader
 from speed import progress
 from speed.progress import MicroBatches
 

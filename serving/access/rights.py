@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 import pyarrow as pa
 
-from serving.selection import BadSelection, parse_keys
+from serving.read.selection import BadSelection, parse_keys
 from views.errors import TandemError, listed
 from views.view import View
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from serving.code.messages import FILES, TO_CHILD, VALUES, Denied, Done, Limits, Load, Read, Run, column_of, encode, pack, written
-from serving.ingest.reading import read
+from serving.ingest.trial_decode import read
 from serving.sandbox import frames
 from serving.sandbox.bounds import bound_files, bound_memory
 from serving.sandbox.confine import CannotConfine, confine

@@ -14,9 +14,9 @@ from ledger.delta.addresses import Tables
 from ledger.publish import documents
 from ledger.publish.releases import Release
 from serving.code.messages import Limits
-from serving.code.nursery import Nursery
 from serving.code.release import CodeFailed, ReleaseCode
-from serving.ingest.reading import Reading, read
+from serving.code.zygote import Nursery
+from serving.ingest.trial_decode import Reading, read
 from views.document.described import decoded_elsewhere
 from views.document.rebuild import is_current, rebuilt
 from views.project.project import Project

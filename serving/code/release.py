@@ -12,12 +12,12 @@ import msgspec
 import pyarrow as pa
 
 from serving.code.messages import OF_CHILD, Denied, Limits, Load, Read, Run, column_of, encode, pack, written
-from serving.code.nursery import Nursery
-from serving.ingest.reading import Reading
-from serving.outcome import ReadFailed
+from serving.code.zygote import Nursery
+from serving.ingest.trial_decode import Reading
+from serving.read.outcome import ReadFailed
 from serving.sandbox import frames
 from serving.sandbox.bounds import MIB
-from serving.sandbox.forked import Child, Within
+from serving.sandbox.child_processes import Child, Within
 from views.outsourced import Call
 from views.source.source import Source
 

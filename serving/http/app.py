@@ -10,13 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
-from serving.http import documented, problem
-from serving.http.answers import Gone
-from serving.http.gate import Gated, gated
+from serving.http.answers.cache import Gone
+from serving.http.models import openapi as documented
+from serving.http.protocol import problem
+from serving.http.requests.gate import Gated, gated
+from serving.http.requests.middleware import Wire
+from serving.http.requests.server import Server
 from serving.http.routes import ROUTERS
-from serving.http.server import Server
-from serving.http.wire import Wire
-from serving.selection import BadSelection
+from serving.read.selection import BadSelection
 from views.errors import TandemError
 
 _ABOUT = """Exact answers from a log: batch, speed, and one merged view of both.

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
 from serving.ingest.figures import Figures
-from serving.part_state import STATES, PartState
+from serving.status.part_state import STATES, PartState
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 

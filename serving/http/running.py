@@ -15,13 +15,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from serving.access.oidc import is_loopback
-from serving.http.accepting import Accepting
-from serving.http.connections import Bounded
-from serving.http.door import SPARE, Door
+from serving.http.connections.accept import Accepting
+from serving.http.connections.bounded_protocol import Bounded
+from serving.http.connections.open_connections import SPARE, Door
 from views.errors import TandemError
 
 if TYPE_CHECKING:
-    from serving.http.server import Server
+    from serving.http.requests.server import Server
 
 _GRACE_S: Final = 10
 _FILES: Final = 512 + SPARE

@@ -12,32 +12,32 @@ from infra.settings import Settings
 from infra.settings import secrets as secrets_of
 from ledger.delta.addresses import Tables
 from serving.access import tokens
-from serving.access.failures import Failures
+from serving.access.authentication import Identities
 from serving.access.fair_pool import FairPool
-from serving.access.identity import Identities
+from serving.access.invalid_tokens import Failures
 from serving.access.limits import Limits
 from serving.access.oidc import Oidc, provider
-from serving.access.sealing import Seal
+from serving.access.sealed_text import Seal
 from serving.access.shares import Shares
 from serving.access.tokens import Tokens
 from serving.code.definitions import DescribedDefinitions, readable
 from serving.code.messages import Limits as CodeLimits
-from serving.http.answers import Answers
-from serving.http.asking import Asking
-from serving.http.coded import Coded
-from serving.http.looks import Looks
+from serving.http.answers.cache import Answers
+from serving.http.answers.code_lane import Coded
+from serving.http.answers.sql_statements import Statements
+from serving.http.answers.worker import Asking
 from serving.http.metrics import Metrics
-from serving.http.pipeline import Pipeline
-from serving.http.retrying import Retrying
-from serving.http.runs import Runs
-from serving.http.server import Server
-from serving.http.statements import Statements
-from serving.http.tandem import Tandem
-from serving.http.watching import LOG_S, Parts
+from serving.http.operations.command import Tandem
+from serving.http.operations.part_states import LOG_S, Parts
+from serving.http.operations.pipeline import Pipeline
+from serving.http.operations.poll_metrics import Looks
+from serving.http.operations.redecode import Retrying
+from serving.http.operations.runs import Runs
+from serving.http.requests.server import Server
 from serving.ingest.gateway import Gateway
 from serving.memory.store import Store
-from serving.recent import Recent
 from serving.sql.limits import Limits as Bounds
+from serving.status.ttl_cache import Recent
 
 _SECONDS: Final = 10
 """What a statement may take at most, where a request may take longer."""

@@ -14,7 +14,7 @@ from infra.settings import Settings
 from serving.access.fair_pool import FairPool
 from serving.access.shares import Shares
 from serving.ingest.figures import Figures
-from serving.recent import Recent
+from serving.status.ttl_cache import Recent
 
 T = TypeVar("T")
 

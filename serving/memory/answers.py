@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from serving.memory.held import Held
+from serving.memory.held_view import Held
 from serving.memory.index import Numbers, spread
 from serving.memory.layer import Layer, Rows, whole
 from serving.memory.stack import all_visible, live_states, visible
-from serving.selection import Selection
-from serving.touched import TOUCHED
+from serving.read.selection import Selection
+from serving.read.touched_rows import TOUCHED
 from views.arrow import arrays, python_values
 from views.exactness import MARK, Name
 from views.kernel.present import arrange, present_arranged

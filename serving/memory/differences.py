@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from serving.memory.answers import rows_at
-from serving.memory.held import Held
+from serving.memory.held_view import Held
 from serving.memory.index import spread
 from serving.memory.key_hash import Hashes
 from serving.memory.layer import Layer, whole
 from serving.memory.layout import Layout
 from serving.memory.stack import visible
-from serving.touched import TOUCHED
+from serving.read.touched_rows import TOUCHED
 from views.verify.compare import pairs
 from views.view import bind
 from views.windows import WINDOW_COLUMNS

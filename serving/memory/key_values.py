@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from serving.selection import ALWAYS, BadSelection, select
+from serving.read.selection import ALWAYS, BadSelection, select
 from views.errors import listed
 from views.view import View
 

@@ -15,15 +15,15 @@ from typing import Final
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unreadable
 from ledger.publish.batch_parts import BatchView
-from serving.definitions import IN_PROCESS, Definitions
 from serving.memory.answers import Answers
-from serving.memory.held import Held, OutgrowsMemory, Place, followed, loaded
+from serving.memory.held_view import Held, OutgrowsMemory, Place, followed, loaded
 from serving.memory.layout import Layout
-from serving.outcome import Failed, Outcome, ReadFailed
-from serving.provenance import Layer, Provenance
-from serving.reader import Arranged, Reader, UnknownView, refusal
-from serving.selection import Selection
-from serving.snapshot import Snapshot, provenance_of, rejected
+from serving.read.definitions import IN_PROCESS, Definitions
+from serving.read.outcome import Failed, Outcome, ReadFailed
+from serving.read.provenance import Layer, Provenance
+from serving.read.reader import Arranged, Reader, UnknownView, refusal
+from serving.read.selection import Selection
+from serving.read.snapshot import Snapshot, provenance_of, rejected
 from views.errors import listed
 from views.project.project import Project
 from views.view import View

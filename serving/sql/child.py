@@ -13,8 +13,8 @@ from serving.sandbox import frames
 from serving.sql.database import connect, run
 from serving.sql.limits import Limits, arm, close_off, make_room, start_clock, stop_clock
 from serving.sql.messages import TO_CHILD, Denied, Given, Named, Result, Statement, encode
-from serving.sql.refused import Refused
-from serving.sql.shared import mapped
+from serving.sql.refusal import Refused
+from serving.sql.shared_tables import mapped
 from serving.sql.statement import views_named
 
 _STAGE: Final = "_rehearsed"

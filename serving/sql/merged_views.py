@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from ledger.delta.delta_tables import Unreadable
-from serving.digits import narrowed
-from serving.memory.held import Held
+from serving.memory.held_view import Held
 from serving.memory.store import Pinned, Store
-from serving.outcome import Failed, ReadFailed
-from serving.provenance import Provenance
-from serving.reader import UnknownView
-from serving.snapshot import Snapshot
-from serving.sql.refused import Refused
+from serving.read.decimals import narrowed
+from serving.read.outcome import Failed, ReadFailed
+from serving.read.provenance import Provenance
+from serving.read.reader import UnknownView
+from serving.read.snapshot import Snapshot
+from serving.sql.refusal import Refused
 from serving.sql.sandbox import Sandbox
-from serving.sql.shared import Shared, share
+from serving.sql.shared_tables import Shared, share
 from views.arrow import arrays
 from views.document.described import runs_code
 from views.exactness import together

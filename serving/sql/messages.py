@@ -6,7 +6,7 @@ child  -> parent   Named or Denied, then Result (with the rows as an Arrow strea
 
 import msgspec
 
-from serving.sql.refused import Reason
+from serving.sql.refusal import Reason
 
 
 class Statement(msgspec.Struct, frozen=True, tag="statement"):

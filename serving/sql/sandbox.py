@@ -16,11 +16,11 @@ import pyarrow as pa
 from infra import folders
 from serving.sandbox import frames
 from serving.sandbox.bounds import MIB
-from serving.sandbox.forked import CannotStart, Child, Within, Zygote
+from serving.sandbox.child_processes import CannotStart, Child, Within, Zygote
 from serving.sql.limits import Limits
 from serving.sql.messages import OF_CHILD, Denied, Given, Named, Result, Statement, encode
-from serving.sql.refused import Refused
-from serving.sql.shared import Shared
+from serving.sql.refusal import Refused
+from serving.sql.shared_tables import Shared
 from views.errors import listed
 
 _TRADE: Final = "serving.sql.child"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import duckdb
 
-from serving.sql.refused import Refused
+from serving.sql.refusal import Refused
 from views.sql.engine import quoted
 
 TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")

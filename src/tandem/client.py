@@ -6,7 +6,7 @@
 from serving.changes import Changes, TokenGone
 from serving.client import client
 from serving.connection import AtOneSnapshot, Connection, PublishedView, connect
-from serving.outcome import Absent, Failed, ReadFailed, Value
+from serving.read.outcome import Absent, Failed, ReadFailed, Value
 from serving.view_at import ViewAt
 
 __all__ = [

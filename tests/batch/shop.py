@@ -21,8 +21,8 @@ from ledger.delta.addresses import Tables
 from ledger.publish import promotion, releases
 from ledger.publish.batch_parts import files_of, still_live
 from ledger.publish.publications import Publication
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.stack import environ, kafka_toml, produce, stack_settings
 from views.kernel import kernel
 from views.kernel.rows import to_rows

@@ -21,8 +21,8 @@ from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from ledger.publish import first_publication, promotion, publications, releases
 from ledger.publish.publications import NotPublishable
-from serving.outcome import Failed
-from serving.reader import Reader
+from serving.read.outcome import Failed
+from serving.read.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, records, together, truth
 from tests.speed.sales import wait_for
 from tests.stack import PYTHONPATH, environ

@@ -17,8 +17,8 @@ from cli.call import UNHEALTHY
 from infra import kafka
 from ledger.publish import publications
 from ledger.realtime.follower import Follower
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, wait_until_folded
 from tests.stack import consumed, create_as, new_topic

@@ -23,7 +23,7 @@ from ledger.log.positions import LOG_START
 from ledger.publish import audits, rates
 from ledger.publish.audits import Audit, Figures
 from ledger.publish.rates import Rate
-from serving.part_state import STATES
+from serving.status.part_state import STATES
 from tests.cli.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
 from tests.stack import PYTHONPATH, environ

@@ -10,7 +10,7 @@ import pytest
 
 from cli.__main__ import main
 from serving import Value
-from serving.reader import Reader
+from serving.read.reader import Reader
 from tests.serving.world import NOON, World, forty_hits
 from tests.stack import PYTHONPATH, environ
 

@@ -25,7 +25,7 @@ from cli.call import UNHEALTHY
 from infra import airflow
 from infra.settings import Settings
 from infra.supervision import record
-from serving.part_signs import part_states
+from serving.status.part_signs import part_states
 from tests.dags.local_airflow import needs_airflow
 from tests.speed.sales import per_minute, project_files, some
 from tests.stack import PYTHONPATH, environ

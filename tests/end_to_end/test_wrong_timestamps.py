@@ -14,8 +14,8 @@ from batch.runtime.session import Run
 from cli.__main__ import main
 from infra import kafka
 from ledger.delta.addresses import Tables
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.speed.sales import Running, settings_for, wait_for
 from tests.stack import create_as, environ, kafka_toml, produce
 from views.project.project import Project, load_files

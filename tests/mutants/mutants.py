@@ -36,21 +36,21 @@ MUTANTS = (
     Mutant(
         "alive-is-well",
         "a speed layer whose process lives passes for one that moves",
-        "serving/part_state.py",
+        "serving/status/part_state.py",
         "    if silent > SILENT:",
         "    if silent > timedelta.max:",
-        "tests/serving/test_part_state.py::test_what_does_not_move_is_red_and_what_is_red_says_what_to_do",
+        "tests/serving/status/test_part_state.py::test_what_does_not_move_is_red_and_what_is_red_says_what_to_do",
     ),
     Mutant(
         "any-record-will-do",
         "records of others, in another partition, pass for those that somebody waits for",
-        "serving/until_counted.py",
+        "serving/read/wait_until_counted.py",
         "return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())",
         "return sum(\n"
         "        max(0, sum(position.values()) - sum(counted.get(source, Position()).values()))\n"
         "        for source, position in wanted.items()\n"
         "    )",
-        "tests/serving/test_until_counted.py::test_it_waits_for_these_positions_alone",
+        "tests/serving/read/test_until_counted.py::test_it_waits_for_these_positions_alone",
     ),
     Mutant(
         "at-the-cut",
@@ -257,10 +257,10 @@ MUTANTS = (
     Mutant(
         "tail-called-exact",
         "rows that realtime states are part of carry no reason, so what a late duplicate may be in is called exact",
-        "serving/touched.py",
+        "serving/read/touched_rows.py",
         "        found[engine.query(sql, tables)[_ROW].to_numpy()] = True",
         "        pass",
-        "tests/serving/test_exact_is_exact.py::test_every_way_marks_just_the_rows_that_the_tail_is_part_of",
+        "tests/serving/read/test_exact_is_exact.py::test_every_way_marks_just_the_rows_that_the_tail_is_part_of",
     ),
     Mutant(
         "lists-told-as-one-event",
@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         "lost-in-compaction",
         "a commit that holds what memory has counted and what it has not is taken for known",
-        "serving/memory/held.py",
+        "serving/memory/held_view.py",
         "            held, after = replace(held, end=held.cut, tail=(), alone=()), 0",
         "            after = len(tail.commits)",
         "tests/serving/memory/test_memory_equals_the_reader.py"

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ledger.log.positions import Position
-from serving.provenance import Layer
+from serving.read.provenance import Layer
 from tests.serving.world import NOON, SOURCE, World
 from views import oracle
 from views.arrow import python_values

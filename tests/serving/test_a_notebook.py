@@ -11,7 +11,7 @@ import pytest
 from pyarrow import feather
 
 from cli.__main__ import main
-from serving.reader import Reader
+from serving.read.reader import Reader
 from tests.serving.test_a_project_in_spark import SOURCE, by_delta_rs, fed
 from tests.serving.world import World, position
 from tests.stack import PYTHONPATH, environ

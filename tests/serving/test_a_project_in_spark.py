@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ledger.log.positions import Position
 from serving import ReadFailed, Value
-from serving.past import live_at
-from serving.reader import Reader, UnknownView
-from serving.selection import BadSelection
+from serving.read.past_publication import live_at
+from serving.read.reader import Reader, UnknownView
+from serving.read.selection import BadSelection
 from serving.spark_frames import Frames, UnknownSource, snapshot
 from tests.serving.world import NOON, SOURCE, World, forty_hits, hit, position
 from views.fingerprint.fingerprint import decoder_fingerprint

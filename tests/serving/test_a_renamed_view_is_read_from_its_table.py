@@ -8,8 +8,8 @@ from ledger.publish import publications, releases
 from ledger.publish.publications import Publication
 from serving.connection import Connection
 from serving.memory.store import Store
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.serving.world import NOON, World, hit
 
 

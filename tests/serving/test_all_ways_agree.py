@@ -24,10 +24,10 @@ from pyspark.sql.functions import lit
 from ledger.log.positions import LOG_START, Position
 from serving import AtOneSnapshot
 from serving.connection import Connection
-from serving.http.formats import rows_of
-from serving.http.media import CSV, JSON, MEDIA, NDJSON
+from serving.http.protocol.formats import rows_of
+from serving.http.protocol.media_types import CSV, JSON, MEDIA, NDJSON
 from serving.memory.store import MEMORY, Store
-from serving.provenance import Layer
+from serving.read.provenance import Layer
 from serving.spark import dataframe
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask

@@ -10,10 +10,11 @@ from cli.__main__ import main
 from ledger.log import gaps
 from ledger.log.gaps import Gap
 from ledger.log.positions import LOG_START
-from serving import batch_states, connect
-from serving.outcome import Absent, Value, document
-from serving.reader import Reader
-from serving.snapshot import Tail, exactness_of
+from serving import connect
+from serving.read import batch_states
+from serving.read.outcome import Absent, Value, document
+from serving.read.reader import Reader
+from serving.read.snapshot import Tail, exactness_of
 from tests.serving import oracle
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, World, hit, position
 from views.source.offset_ranges import Ranges

@@ -14,7 +14,7 @@ from serving.connection import Connection
 from serving.memory.differences import identity
 from serving.memory.layout import Layout
 from serving.memory.store import MEMORY, Store
-from serving.outcome import ReadFailed
+from serving.read.outcome import ReadFailed
 from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
 from tests.serving.world import World, hit
 from views.errors import TandemError

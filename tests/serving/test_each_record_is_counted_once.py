@@ -7,8 +7,8 @@ from ledger.log.archive import Run, Summary
 from ledger.log.counts import NOTHING, Counts
 from ledger.log.positions import LOG_START, Position
 from ledger.realtime.commits import Commit
-from serving.snapshot import Tail, tail
-from serving.standing import Archived, Standing, archived_by, standing
+from serving.read.snapshot import Tail, tail
+from serving.status.positions import Archived, Standing, archived_by, standing
 from tests.serving.world import NOON, position
 
 BAD: Mapping[str, int] = {"json": 1}

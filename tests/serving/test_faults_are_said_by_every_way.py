@@ -14,15 +14,15 @@ from ledger.delta import delta_tables
 from ledger.log import gaps
 from serving import connect
 from serving.memory.store import Store
-from serving.outcome import Failed, ReadFailed
-from serving.reader import Reader
+from serving.read.outcome import Failed, ReadFailed
+from serving.read.reader import Reader
 from serving.sql.limits import Limits
 from serving.sql.merged_views import MergedViews, ask
-from serving.sql.refused import Refused
+from serving.sql.refusal import Refused
 from serving.sql.rows import to_rows
 from serving.sql.sandbox import Sandbox
 from tests.serving.http.served import Served
-from tests.serving.test_failed_is_not_absent import handle_and_paths
+from tests.serving.read.test_failed_is_not_absent import handle_and_paths
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position
 from views.source.offset_ranges import Ranges
 

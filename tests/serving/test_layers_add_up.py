@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.log.positions import LOG_START, Position
-from serving.outcome import Absent, Value
-from serving.reader import Reader
+from serving.read.outcome import Absent, Value
+from serving.read.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit, position
 from views.source.offset_ranges import Partition

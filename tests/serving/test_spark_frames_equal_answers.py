@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from serving import AtOneSnapshot, Value, connect
-from serving.provenance import Layer
-from serving.reader import Reader, UnknownView
+from serving.read.provenance import Layer
+from serving.read.reader import Reader, UnknownView
 from serving.spark import dataframe
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
 from views.kernel.rows import to_rows

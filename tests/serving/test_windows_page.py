@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import views
-from serving.selection import BadSelection, last, select
+from serving.read.selection import BadSelection, last, select
 from tests.samples import EPOCH, SAMPLES, Sample, share
 from views import windows
 from views.kernel.kernel import arrange_as_one, merge, partial, present_arranged

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import serving.unarchived
+import serving.status.retention
 from batch.recompute.plan import Request
 from cli.doctor import state as doctor
 from ledger.cuts import OutOfReach
@@ -17,9 +17,9 @@ from ledger.log.gaps import GapNotAccepted
 from ledger.log.positions import Position, upper
 from ledger.log.retention import UntilLoss
 from ledger.publish import publications
-from serving.following import Following
-from serving.gaps import gap_document
-from serving.snapshot import Snapshot, provenance_of
+from serving.read.follower import Following
+from serving.read.snapshot import Snapshot, provenance_of
+from serving.status.gaps import gap_document
 from speed.start_position import Gap
 from tests.simulation import moving, programs
 from tests.simulation.numbers import MINUTES, SOURCE, TOPIC, Event, Log, decode, least_by_fingerprint, states, united
@@ -163,12 +163,12 @@ class Losses:
     def told(self) -> UntilLoss:
         """What `status`, `doctor` and the server tell of losses that no gap names yet."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(serving.unarchived, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
-            patch.setattr(serving.unarchived, "broker", SimpleNamespace(address=lambda _: None))
+            patch.setattr(serving.status.retention, "kafka", SimpleNamespace(**vars(BROKER), **_TELLING))
+            patch.setattr(serving.status.retention, "broker", SimpleNamespace(address=lambda _: None))
             chosen = settings(self.world)
             chosen.kafka = SimpleNamespace(warn_hours=1)
             source = self.world.working_tree().sources[SOURCE]
-            return serving.unarchived.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
+            return serving.status.retention.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
 
     def snapshot(self) -> Snapshot:
         found = Following(self.world.tables).refresh()

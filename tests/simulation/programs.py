@@ -22,11 +22,11 @@ from ledger.publish.standing import Followed
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import NotContiguous, Writer
-from serving import snapshot
-from serving.following import Following
-from serving.outcome import Failed
-from serving.past import Past
-from serving.snapshot import Snapshot, Tail
+from serving.read import snapshot
+from serving.read.follower import Following
+from serving.read.outcome import Failed
+from serving.read.past_publication import Past
+from serving.read.snapshot import Snapshot, Tail
 from speed.counted_at import Counted, counted, divided
 from speed.dedup_window import Horizon
 from speed.maintenance import tend

@@ -14,7 +14,7 @@ from ledger.publish import publications, releases
 from ledger.publish.standing import Followed
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import Writer
-from serving import snapshot
+from serving.read import snapshot
 from speed.maintenance import tend
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Event

@@ -18,8 +18,8 @@ from ledger.log.positions import LOG_START, Position
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
 from ledger.realtime.tiling import end
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from speed import layer
 from tests.stack import stack_settings
 from views.project.project import Project, load_files

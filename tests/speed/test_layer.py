@@ -27,8 +27,8 @@ from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
 from ledger.realtime.tiling import chain
 from ledger.realtime_writer import Fenced
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from speed.start_position import Gap
 from tests.speed.sales import (
     Running,

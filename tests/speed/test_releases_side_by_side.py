@@ -19,8 +19,8 @@ from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from ledger.publish import promotion, standing
 from ledger.publish.publications import Publication
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.speed.sales import (
     folded,
     log_end,

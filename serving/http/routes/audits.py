@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from ledger.publish import audits as stored
-from serving.audits import document_of
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.operator_models import Audited, Audits
-from serving.http.problem import Problem
-from serving.http.reading import may_see, readable
-from serving.http.server import principal_of, server_of
+from serving.http.models.openapi import problems
+from serving.http.models.operations import Audited, Audits
+from serving.http.protocol.problem import Problem
+from serving.http.queries.response import may_see, readable
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
+from serving.status.audits import document_of
 from views.errors import listed
 
 Of = Annotated[str | None, Query(alias="view", description="Only of this view.", max_length=200)]

@@ -10,22 +10,22 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
 from serving.access.rights import Principal
-from serving.access.sealing import Seal
+from serving.access.sealed_text import Seal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
-from serving.http import inquiry
-from serving.http.answers import Answers
-from serving.http.asking import Asking
-from serving.http.documented import problems
-from serving.http.formats import provenance, rows_of
-from serving.http.gate import UNREAD, Gated
-from serving.http.inquiry import Inquiry
-from serving.http.parameters import Since, View
-from serving.http.problem import Problem
-from serving.http.reading import view_for
-from serving.http.server import LARGE, Server, held_by, lane_of, principal_of, server_of
+from serving.http.answers.cache import Answers
+from serving.http.answers.worker import Asking
+from serving.http.models.openapi import problems
+from serving.http.protocol.formats import provenance, rows_of
+from serving.http.protocol.parameters import Since, View
+from serving.http.protocol.problem import Problem
+from serving.http.queries.response import view_for
+from serving.http.requests import audit_log
+from serving.http.requests.audit_log import Inquiry
+from serving.http.requests.gate import UNREAD, Gated
+from serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
 from serving.memory.store import Pinned, Store
-from serving.selection import ALWAYS, BadSelection, Selection
-from serving.touched import any_touched, marked, split
+from serving.read.selection import ALWAYS, BadSelection, Selection
+from serving.read.touched_rows import any_touched, marked, split
 from views.errors import TandemError
 
 _STREAM: Final = "text/event-stream"
@@ -77,7 +77,7 @@ async def changes(
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
-        _events(server, lane, principal, watching, bound=bound, shown=shown, asked=inquiry.of(request)),
+        _events(server, lane, principal, watching, bound=bound, shown=shown, asked=audit_log.of(request)),
         media_type=_STREAM,
         headers={"Cache-Control": "no-store"},
     )

@@ -9,17 +9,17 @@ from fastapi import APIRouter, Header, Query, Request
 
 from infra.kafka import Appended, NoBroker, NoTopic, OtherPartitioner, Outcome, Topic
 from ledger.log.positions import Position
-from serving.http import models
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.parameters import Source as SourceName
-from serving.http.problem import Problem
-from serving.http.server import Server, principal_of, server_of
-from serving.http.sources import open_to, source_for
-from serving.ingest import written
+from serving.http.models import documents
+from serving.http.models.openapi import problems
+from serving.http.protocol.parameters import Source as SourceName
+from serving.http.protocol.problem import Problem
+from serving.http.queries.permitted_sources import open_to, source_for
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import Server, principal_of, server_of
+from serving.ingest import new_records
 from serving.ingest.gateway import NoRoom, Room
-from serving.ingest.values import MEDIA, values
-from serving.ingest.written import Target
+from serving.ingest.new_records import Target
+from serving.ingest.request_body import MEDIA, values
 from views.document.described import decoded_elsewhere
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def events(
             examples=["0b6d3f5e-8f5c-4a55-9d0c-2f1a3c9f7c11"],
         ),
     ] = None,
-) -> models.Sent:
+) -> documents.Sent:
     """Write events to a source's topic, all of them or, if one does not decode, none.
 
     Answers once all replicas have acknowledged every record, with the place of each. Where some were handed over, 503 says what
@@ -74,8 +74,8 @@ async def events(
     to = source_for(project, source, open_to(project, principal_of(request)))
     media = _media(request)
     try:
-        target = written.target(to, topic=topic, kind=kind, idempotency_key=idempotency_key)
-    except written.CannotMean as error:
+        target = new_records.target(to, topic=topic, kind=kind, idempotency_key=idempotency_key)
+    except new_records.CannotMean as error:
         raise Problem(400, str(error)) from error
     try:
         with server.gateway.room(who, _announced(request, server.settings.body_kb << 10)) as room:
@@ -86,21 +86,21 @@ async def events(
         raise Problem(429, said, headers={"Retry-After": str(full.again)}) from full
 
 
-async def _written(server: Server, room: Room, target: Target, body: bytes, media: str) -> models.Sent:
+async def _written(server: Server, room: Room, target: Target, body: bytes, media: str) -> documents.Sent:
     at = server.now()
     try:
         coded, read = decoded_elsewhere(target.source), server.definitions.read
         given = await server.gateway.work(room.by, lambda: values(body, media))
         _refuse_number(len(given), server.settings.max_rows)
-        records = await server.gateway.work(room.by, lambda: written.records_of(target, given, at=at, read=read), coded=coded)
+        records = await server.gateway.work(room.by, lambda: new_records.records_of(target, given, at=at, read=read), coded=coded)
         keyed_by = None if target.source.key is None else target.source.name
         topic = await server.gateway.topic(target.topic, keyed_by=keyed_by)
         outcomes = await server.gateway.append(room, topic.name, records)
-    except written.NoEvents as error:
+    except new_records.NoEvents as error:
         server.metrics.ingest.refused("undecodable")
         faults = [{"record": fault.record, "reason": fault.reason, "detail": fault.detail} for fault in error.faults]
         raise Problem(422, str(error), more={"records": faults}) from error
-    except written.TooLarge as error:
+    except new_records.TooLarge as error:
         server.metrics.ingest.refused("too_large")
         raise Problem(413, str(error)) from error
     except OtherPartitioner as error:
@@ -112,10 +112,10 @@ async def _written(server: Server, room: Room, target: Target, body: bytes, medi
     places = [_place(topic, one) for one in outcomes if isinstance(one, Appended)]
     if len(places) < len(outcomes):
         raise _partly(target, topic, outcomes)
-    return models.Sent(
+    return documents.Sent(
         source=target.source.name,
         topic=topic.name,
-        records=[models.Appended(**place) for place in places],
+        records=[documents.Appended(**place) for place in places],
         min_position=_after(topic, outcomes),
     )
 

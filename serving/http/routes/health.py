@@ -3,13 +3,13 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.models import Health
-from serving.http.problem import Problem
-from serving.http.server import Server, server_of
-from serving.outcome import Failed, ReadFailed
-from serving.reader import refusal
+from serving.http.models.documents import Health
+from serving.http.models.openapi import problems
+from serving.http.protocol.problem import Problem
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import Server, server_of
+from serving.read.outcome import Failed, ReadFailed
+from serving.read.reader import refusal
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from serving.access.rights import Principal
-from serving.history import documents
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.operator_models import History, Published
-from serving.http.reading import may_see, readable
-from serving.http.server import principal_of, server_of
+from serving.http.models.openapi import problems
+from serving.http.models.operations import History, Published
+from serving.http.queries.response import may_see, readable
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
+from serving.status.history import documents
 from views.view import View
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]

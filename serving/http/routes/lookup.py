@@ -6,18 +6,18 @@ from hashlib import sha256
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
-from serving.http.answers import Answers
-from serving.http.documented import rows as documented
-from serving.http.freshness import wait
-from serving.http.gate import Gated
-from serving.http.lookup import matched, visible, wanted
-from serving.http.models import Looked, Lookup
-from serving.http.parameters import Escaped, MinPosition, View
-from serving.http.problem import Problem
-from serving.http.question import parse_measures
-from serving.http.reading import Asked, Found, question_of, responded, view_for
-from serving.http.server import lane_of, principal_of, server_of
-from serving.touched import any_touched, split
+from serving.http.answers.cache import Answers
+from serving.http.answers.key_lookup import matched, visible, wanted
+from serving.http.answers.question import parse_measures
+from serving.http.models.documents import Looked, Lookup
+from serving.http.models.openapi import rows as documented
+from serving.http.protocol.parameters import Escaped, MinPosition, View
+from serving.http.protocol.problem import Problem
+from serving.http.queries.response import Asked, Found, question_of, responded, view_for
+from serving.http.requests.freshness import wait
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import lane_of, principal_of, server_of
+from serving.read.touched_rows import any_touched, split
 
 router = APIRouter(route_class=Gated, tags=["rows"])
 

@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.models import Me
-from serving.http.server import principal_of, server_of
+from serving.http.models.documents import Me
+from serving.http.models.openapi import problems
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
 from views.kernel.rows import utc_text
 
 router = APIRouter(route_class=Gated, tags=["health"])

@@ -3,10 +3,10 @@
 from fastapi import APIRouter, Request, Response
 
 from serving.http import metrics as figures
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.problem import Problem
-from serving.http.server import principal_of, server_of
+from serving.http.models.openapi import problems
+from serving.http.protocol.problem import Problem
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["health"])
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from serving.http.gate import Gated
-from serving.http.page import INDEX, POLICY, page_file
-from serving.http.problem import Problem
-from serving.http.tags import has
+from serving.http.protocol.etags import has
+from serving.http.protocol.problem import Problem
+from serving.http.protocol.static_files import INDEX, POLICY, page_file
+from serving.http.requests.gate import Gated
 
 router = APIRouter(route_class=Gated)
 

@@ -7,14 +7,14 @@ from fastapi import APIRouter, Path, Query, Request
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.publish import publications, releases
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.operator_models import Quarantine, Quarantined, Retried, Retry
-from serving.http.problem import Problem
-from serving.http.server import principal_of, server_of
-from serving.outcome import ReadFailed
-from serving.quarantine import After, rejects
-from serving.standing import archived
+from serving.http.models.openapi import problems
+from serving.http.models.operations import Quarantine, Quarantined, Retried, Retry
+from serving.http.protocol.problem import Problem
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
+from serving.read.outcome import ReadFailed
+from serving.status.positions import archived
+from serving.status.quarantine import After, rejects
 from views.errors import listed
 from views.kernel.rows import utc_text
 

@@ -4,11 +4,9 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http import at_once, gate
-from serving.http.documented import rows as documented
-from serving.http.gate import Gated
-from serving.http.models import OneRow, Rows
-from serving.http.parameters import (
+from serving.http.models.documents import OneRow, Rows
+from serving.http.models.openapi import rows as documented
+from serving.http.protocol.parameters import (
     KEY_VALUES,
     AsOf,
     CursorText,
@@ -26,9 +24,12 @@ from serving.http.parameters import (
     View,
     Window,
 )
-from serving.http.problem import Problem
-from serving.http.reading import Asked, find, key_texts, responded
-from serving.http.server import server_of
+from serving.http.protocol.problem import Problem
+from serving.http.queries import one_row
+from serving.http.queries.response import Asked, find, key_texts, responded
+from serving.http.requests import gate
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import server_of
 
 _READ: Final[dict[str, Any]] = {"x-verb": "read", **KEY_VALUES}
 
@@ -79,7 +80,7 @@ async def rows(
 
 
 @router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRow, responses=documented(410))
-@gate.at_once(at_once.row)
+@gate.at_once(one_row.row)
 async def row(
     request: Request,
     view: View,

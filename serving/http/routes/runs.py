@@ -6,13 +6,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path, Request, Response
 
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.problem import Problem
-from serving.http.run_models import Apply, Plan, Promote, Resume, Retire, Rollback, RunState, Started, shown
-from serving.http.run_models import Runs as Shown
-from serving.http.runs import KEPT, Busy, Command, Run
-from serving.http.server import principal_of, server_of
+from serving.http.models.openapi import problems
+from serving.http.models.runs import Apply, Plan, Promote, Resume, Retire, Rollback, RunState, Started, shown
+from serving.http.models.runs import Runs as Shown
+from serving.http.operations.runs import KEPT, Busy, Command, Run
+from serving.http.protocol.problem import Problem
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
 from views.errors import listed
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}

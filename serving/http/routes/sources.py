@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http import describing
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.models import SourceDescribed, Sources
-from serving.http.parameters import Source
-from serving.http.server import principal_of, server_of
-from serving.http.sources import known, source_for
+from serving.http.models.documents import SourceDescribed, Sources
+from serving.http.models.openapi import problems
+from serving.http.protocol.parameters import Source
+from serving.http.queries import describe
+from serving.http.queries.permitted_sources import known, source_for
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["sources"])
 
@@ -19,7 +19,7 @@ async def sources(request: Request) -> Sources:
     principal = principal_of(request)
     project = server_of(request).asking.answers.store.pinned().project
     found = known(project, principal)
-    return Sources(sources=[describing.source(project, source, principal) for source in found.values()])
+    return Sources(sources=[describe.source(project, source, principal) for source in found.values()])
 
 
 @router.get("/sources/{source}", openapi_extra={"x-verb": "known"}, responses=problems(404))
@@ -27,4 +27,4 @@ async def source(request: Request, source: Source) -> SourceDescribed:
     """Show a source: its topics, its decoder, the fields of its events with kinds, units and docs, and how copies are known."""
     principal = principal_of(request)
     project = server_of(request).asking.answers.store.pinned().project
-    return describing.source(project, source_for(project, source, known(project, principal)), principal)
+    return describe.source(project, source_for(project, source, known(project, principal)), principal)

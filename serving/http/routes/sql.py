@@ -4,18 +4,18 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http import inquiry
-from serving.http.documented import rows as documented
-from serving.http.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
-from serving.http.freshness import wait_for_all
-from serving.http.gate import Gated
-from serving.http.media import JSON
-from serving.http.models import Selected, Statement
-from serving.http.parameters import Escaped, MinPosition
-from serving.http.problem import Problem
-from serving.http.reading import readable
-from serving.http.server import principal_of, server_of
-from serving.sql.refused import Reason, Refused
+from serving.http.models.documents import Selected, Statement
+from serving.http.models.openapi import rows as documented
+from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
+from serving.http.protocol.media_types import JSON
+from serving.http.protocol.parameters import Escaped, MinPosition
+from serving.http.protocol.problem import Problem
+from serving.http.queries.response import readable
+from serving.http.requests import audit_log
+from serving.http.requests.freshness import wait_for_all
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
+from serving.sql.refusal import Reason, Refused
 from serving.sql.rows import to_rows
 
 _STATUS: Final[dict[Reason, int]] = {"statement": 400, "limit": 400, "view": 404, "failed": 503}
@@ -45,7 +45,7 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
     total = found.table.num_rows
-    asked = inquiry.of(request)
+    asked = audit_log.of(request)
     asked.views, asked.rows = sorted(found.provenance), total
     page = Page(
         found.table,

@@ -4,14 +4,14 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from serving.http import describing
-from serving.http.answers import Answers
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.models import Status
-from serving.http.reading import readable
-from serving.http.server import principal_of, server_of
-from serving.snapshot import Snapshot
+from serving.http.answers.cache import Answers
+from serving.http.models.documents import Status
+from serving.http.models.openapi import problems
+from serving.http.queries import describe
+from serving.http.queries.response import readable
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
+from serving.read.snapshot import Snapshot
 from views.kernel.rows import utc_text
 from views.source.source import Source
 from views.view import View
@@ -42,13 +42,13 @@ async def status(request: Request) -> Status:
         publication=publication.number,
         release=publication.release,
         at=utc_text(publication.at),
-        views={name: describing.state(view, snapshot, bound=bound) for name, view in found.items()},
+        views={name: describe.state(view, snapshot, bound=bound) for name, view in found.items()},
         sources={
-            name: describing.bound_source_state(name, snapshot)
+            name: describe.bound_source_state(name, snapshot)
             if bound
-            else describing.source_state(name, snapshot, log, stored, narrowed=narrowed)
+            else describe.source_state(name, snapshot, log, stored, narrowed=narrowed)
             for name in shown
         },
-        parts=describing.parts(server.parts.states, narrowed=narrowed),
-        standing=describing.standing(stored, shown, narrowed=narrowed, bound=bound),
+        parts=describe.parts(server.parts.states, narrowed=narrowed),
+        standing=describe.standing(stored, shown, narrowed=narrowed, bound=bound),
     )

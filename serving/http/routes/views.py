@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Request
 
-from serving.http import describing
-from serving.http.documented import problems
-from serving.http.gate import Gated
-from serving.http.models import ViewDescribed, Views
-from serving.http.parameters import View
-from serving.http.reading import readable, view_for
-from serving.http.server import principal_of, server_of
+from serving.http.models.documents import ViewDescribed, Views
+from serving.http.models.openapi import problems
+from serving.http.protocol.parameters import View
+from serving.http.queries import describe
+from serving.http.queries.response import readable, view_for
+from serving.http.requests.gate import Gated
+from serving.http.requests.server import principal_of, server_of
 
 router = APIRouter(route_class=Gated, tags=["views"])
 
@@ -19,7 +19,7 @@ async def views(request: Request) -> Views:
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
     found = await server.asking.ask(lambda answers: readable(answers.views(), principal), by=str(principal))
-    return Views(views=[describing.summary(view) for view in found.values()])
+    return Views(views=[describe.summary(view) for view in found.values()])
 
 
 @router.get("/views/{view}", openapi_extra={"x-verb": "read"}, responses=problems(404))
@@ -28,7 +28,7 @@ async def view(request: Request, view: View) -> ViewDescribed:
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()
     return await server.asking.ask(
-        lambda answers: describing.described(
+        lambda answers: describe.described(
             view_for(answers.views(), view, principal), answers.live().snapshot, bound=bool(principal.rights.rows)
         ),
         by=str(principal),

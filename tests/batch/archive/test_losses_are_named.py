@@ -17,8 +17,8 @@ from infra import kafka
 from ledger.log import gaps
 from ledger.log.gaps import GapNotAccepted
 from ledger.publish.publications import Publication
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, folded, wait_for
 from tests.stack import new_topic

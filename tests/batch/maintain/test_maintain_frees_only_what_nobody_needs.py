@@ -30,8 +30,8 @@ from ledger.log.counts import Counts
 from ledger.log.positions import LOG_START
 from ledger.publish import promotion, publications, releases, standing
 from ledger.publish.publications import history
-from serving.outcome import Absent, Failed, Value
-from serving.reader import Reader
+from serving.read.outcome import Absent, Failed, Value
+from serving.read.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import NOON, SOURCE, World, hit
 from views.fingerprint.fingerprint import decoder_fingerprint

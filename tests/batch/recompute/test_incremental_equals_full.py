@@ -11,8 +11,8 @@ from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.plan import BadRequest, Request
 from ledger.publish.publications import Publication
-from serving.outcome import Failed
-from serving.reader import Reader
+from serving.read.outcome import Failed
+from serving.read.reader import Reader
 from tests.batch.shop import Log, Shop, records
 
 VIEWS = """

@@ -17,8 +17,8 @@ from ledger.publish import diffs as kept
 from ledger.publish import promotion, publications, releases, standing
 from ledger.publish.completeness import ShorterHistory
 from ledger.publish.publications import Publication
-from serving.outcome import given
-from serving.reader import Reader
+from serving.read.outcome import given
+from serving.read.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, records, together, truth
 from tests.stack import produce
 from views.errors import DefinitionError

@@ -19,9 +19,9 @@ from serving.access import tokens
 from serving.access.rights import VERBS, Rights
 from serving.http import running
 from serving.http.app import application
+from serving.http.operations.command import Tandem
 from serving.http.running import Tls
 from serving.http.starting import of_project
-from serving.http.tandem import Tandem
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 

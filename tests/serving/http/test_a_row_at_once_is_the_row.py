@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from serving.http.answers import Answers
+from serving.http.answers.cache import Answers
 from tests.serving.http.served import Asker, Served
 from tests.serving.http.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.world import World, hit, position

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from ledger.log.positions import LOG_START, Position
 from ledger.publish import publications
 from ledger.realtime_writer import Writer
-from serving.http.media import ARROW, CSV, JSON, NDJSON
-from serving.outcome import Value
-from serving.reader import Reader
+from serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
+from serving.read.outcome import Value
+from serving.read.reader import Reader
 from tests.serving import oracle
 from tests.serving.http.served import Asker, Served
-from tests.serving.test_reader_follows_and_never_steps_back import adopt
+from tests.serving.read.test_reader_follows_and_never_steps_back import adopt
 from tests.serving.world import NOON, SOURCE, World, hit, position
 
 PAGES = ("/a", "/b", "", 'q"u,o\r\nte', "é☃", None, "/never")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ledger.delta import delta_tables
-from serving import reader
-from serving.http import formats, media
-from serving.http.problem import MEDIA, Problem
+from serving.http.protocol import formats, media_types
+from serving.http.protocol.problem import MEDIA, Problem
+from serving.read import reader
 from tests.serving.http.served import Served
-from tests.serving.test_failed_is_not_absent import handle_and_paths
+from tests.serving.read.test_failed_is_not_absent import handle_and_paths
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
 
 
@@ -181,15 +181,15 @@ def test_an_event_is_as_old_as_since_it_was_appended(world: World) -> None:
 @pytest.mark.parametrize(
     ("accept", "best"),
     [
-        (None, media.JSON),
-        ("*/*", media.JSON),
-        ("application/*", media.JSON),
-        ("text/*", media.CSV),
-        ("text/csv;q=0.5, application/json;q=0.4", media.CSV),
-        ("application/json;q=0.1, */*;q=0.9, text/csv;q=0.95", media.CSV),
-        ("application/json;q=0, */*", media.NDJSON),
-        ("APPLICATION/VND.APACHE.ARROW.STREAM; q=1", media.ARROW),
-        ("text/html, */*;q=0.1", media.JSON),
+        (None, media_types.JSON),
+        ("*/*", media_types.JSON),
+        ("application/*", media_types.JSON),
+        ("text/*", media_types.CSV),
+        ("text/csv;q=0.5, application/json;q=0.4", media_types.CSV),
+        ("application/json;q=0.1, */*;q=0.9, text/csv;q=0.95", media_types.CSV),
+        ("application/json;q=0, */*", media_types.NDJSON),
+        ("APPLICATION/VND.APACHE.ARROW.STREAM; q=1", media_types.ARROW),
+        ("text/html, */*;q=0.1", media_types.JSON),
     ],
 )
 def test_the_format_is_the_one_that_the_client_likes_best(accept: str | None, best: str) -> None:

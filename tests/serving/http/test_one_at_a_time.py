@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from serving.http import asking
-from serving.http.asking import Asking
+from serving.http.answers import worker
+from serving.http.answers.worker import Asking
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit
 
@@ -79,7 +79,7 @@ def test_what_is_asked_during_a_look_counts_what_that_finds(
         looks.may.set()
         return await answer
 
-    monkeypatch.setattr(asking, "_TURN_S", 60)
+    monkeypatch.setattr(worker, "_TURN_S", 60)
     monkeypatch.setattr(Asking, "settled", noted)
     looks = Held(monkeypatch, served.server.asking.answers.store, "refresh")
     assert asker.runner.run(asked()) == 2

@@ -15,8 +15,8 @@ from infra.settings import Kafka, Settings
 from ledger.log.positions import LOG_START
 from ledger.publish import audits, publications
 from ledger.publish.audits import Audit, Figures
-from serving.http.pipeline import Pipeline
-from serving.recent import Recent
+from serving.http.operations.pipeline import Pipeline
+from serving.status.ttl_cache import Recent
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 

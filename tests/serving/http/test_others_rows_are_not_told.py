@@ -12,8 +12,8 @@ import pytest
 from ledger.delta import delta_tables
 from ledger.log import gaps
 from serving.changes import Token
-from serving.http.gate import gated
-from serving.http.media import ARROW, CSV, JSON, NDJSON
+from serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
+from serving.http.requests.gate import gated
 from tests.serving.http.served import Served, serving
 from tests.serving.http.test_changes_are_streamed import stream
 from tests.serving.http.test_who_may_what import NO_RUN, REQUESTS

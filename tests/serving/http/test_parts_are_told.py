@@ -14,7 +14,7 @@ import pytest
 
 from infra import kafka, processes, pulse
 from infra.pulse import Heart
-from serving.http.watching import HEADER
+from serving.http.operations.part_states import HEADER
 from tests.serving.http import sending
 from tests.serving.http.sending import Log
 from tests.serving.http.served import Asker, Served

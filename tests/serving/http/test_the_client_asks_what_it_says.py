@@ -9,8 +9,8 @@ import pytest
 
 from serving import client as clients
 from serving.client import Client, Refused
-from serving.outcome import Value
-from serving.reader import Reader
+from serving.read.outcome import Value
+from serving.read.reader import Reader
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 

@@ -17,7 +17,7 @@ from infra import kafka, settings
 from infra.jars import ROOT
 from serving.access.oidc import provider
 from serving.client import Refused, client
-from serving.http.gate import gated
+from serving.http.requests.gate import gated
 from tests.documented import DOCS, Command, steps
 from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, World, hit

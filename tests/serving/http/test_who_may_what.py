@@ -9,8 +9,8 @@ from fastapi import APIRouter, FastAPI
 from serving.access import tokens
 from serving.access.oidc import Oidc, provider
 from serving.access.rights import VERBS
-from serving.http.gate import Gated, gated
-from serving.http.runs import Command
+from serving.http.operations.runs import Command
+from serving.http.requests.gate import Gated, gated
 from tests.serving.access.provider import SETTINGS, Issuing
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, hit

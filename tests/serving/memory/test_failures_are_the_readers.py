@@ -9,10 +9,10 @@ import pytest
 from ledger.delta import delta_tables
 from serving.connection import Connection
 from serving.memory.store import Store
-from serving.outcome import Absent, Failed, ReadFailed, Value
-from serving.reader import Reader, UnknownView
-from serving.selection import BadSelection
-from tests.serving.test_failed_is_not_absent import handle_and_paths, tamper
+from serving.read.outcome import Absent, Failed, ReadFailed, Value
+from serving.read.reader import Reader, UnknownView
+from serving.read.selection import BadSelection
+from tests.serving.read.test_failed_is_not_absent import handle_and_paths, tamper
 from tests.serving.world import DEFINITIONS, NOON, World, hit, nine_hits, position
 
 

@@ -11,7 +11,7 @@ import pytest
 from serving import connect
 from serving.connection import Connection
 from serving.memory.store import Store
-from serving.outcome import ReadFailed
+from serving.read.outcome import ReadFailed
 from tests.serving.world import NOON, World, hit
 
 THREADS, COMMITS = 4, 24

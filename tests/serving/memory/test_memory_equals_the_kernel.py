@@ -14,11 +14,11 @@ from ledger.publish.batch_parts import BatchView
 from serving.memory import layout as layouts
 from serving.memory import stack as stacks
 from serving.memory.answers import Answers
-from serving.memory.held import Held
+from serving.memory.held_view import Held
 from serving.memory.key_hash import Hashes, KeyHash
 from serving.memory.layout import Layout
 from serving.memory.stack import Stack, extended
-from serving.selection import ALWAYS, select
+from serving.read.selection import ALWAYS, select
 from tests.agreement.drawn import counting, drawn, logs
 from tests.agreement.test_layers_agree import folds, splits, vector
 from tests.agreement.windows import WINDOWS

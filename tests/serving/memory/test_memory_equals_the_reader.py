@@ -23,8 +23,8 @@ from ledger.realtime_writer import Writer
 from serving.connection import Connection
 from serving.memory import stack
 from serving.memory.store import MEMORY, Store
-from serving.outcome import Absent, Value
-from serving.reader import Reader
+from serving.read.outcome import Absent, Value
+from serving.read.reader import Reader
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
 from views.arrow.ipc import from_ipc

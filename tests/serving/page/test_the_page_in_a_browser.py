@@ -23,7 +23,7 @@ from serving.access import tokens
 from serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
 from tests.serving.page.site import DEFINITIONS, HOSTILE, HUGE, LONG, hit
-from tests.serving.test_every_type_of_sql_is_rendered import TEXTS, scalar
+from tests.serving.sql.test_every_type_of_sql_is_rendered import TEXTS, scalar
 from tests.serving.world import NOON, SOURCE, World, one_ready, position
 
 Open = Callable[..., Page]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from infra.jars import ROOT
-from serving.http.page import page_file
+from serving.http.protocol.static_files import page_file
 from tests.serving.http.served import Served
 from tests.serving.world import World
 

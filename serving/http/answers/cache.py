@@ -1,0 +1,298 @@
+"""Answers that are held: what one snapshot says to a question is worked out once, and stays as it is for whoever pages on.
+
+Sketches that throw dice, and floats, are merged once per snapshot and view: a view in memory has been; of one that is read from
+its files, and has any, the answer to all is taken and rows are picked from it. For one thread at a time.
+"""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ledger.delta.delta_tables import Unreadable
+from ledger.log.gaps import touching
+from ledger.log.positions import LOG_START
+from serving.connection import AtOneSnapshot
+from serving.http.answers.question import Question
+from serving.http.protocol import formats
+from serving.memory.store import InMemory, Pinned, Store
+from serving.read.outcome import Failed, Outcome, ReadFailed
+from serving.read.provenance import Provenance
+from serving.read.reader import Reader
+from serving.read.selection import Selection, select
+from serving.read.snapshot import Snapshot
+from serving.read.touched_rows import any_touched, split
+from serving.view_at import ViewAt
+from views.document.described import runs_code
+from views.view import View, approximations
+
+_PAST: Final = 4
+"""How many publications of the past have a reader each."""
+_OWN_BYTES: Final = 4096
+"""What an answer takes beside its rows, about."""
+
+
+class NeedsCode(ReadFailed):
+    """An answer that only the lane of views with code gives."""
+
+
+class Gone(ReadFailed):
+    """The snapshot of a cursor is not held any more, or a publication is not kept."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All rows that one snapshot has for a question, in order, with which of them are touched where that makes a difference.
+
+    `digest` names the question and `stand` the snapshot, as far as the view's source goes. `tag` is another one wherever the
+    rows or the provenance might be other bytes.
+    """
+
+    view: View
+    table: pa.Table = field(repr=False)
+    provenance: Provenance
+    digest: str
+    stand: str
+    tag: str
+    dice: str = ""
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all answers have in common that a view in memory gives: where they come from, the snapshot, and what tells estimates
+    apart that were made anew, since a view that was let go and read again has others; nothing without estimates.
+    """
+
+    provenance: Provenance
+    stand: str
+    dice: str
+    _told: dict[tuple[bool, bool], msgspec.Raw] = field(default_factory=dict, init=False, repr=False, hash=False)
+
+    def tag(self, question: Question) -> str:
+        """The tag of the answer to a question."""
+        return _tag(question, self.stand, self.dice)
+
+    def told(self, *, bound: bool, touched: bool) -> msgspec.Raw:
+        """The provenance as JSON, of a row that realtime states are part of or not."""
+        if (known := self._told.get((bound, touched))) is None:
+            told = formats.provenance(self.provenance.of(touched=touched), bound=bound)
+            known = self._told[bound, touched] = msgspec.Raw(msgspec.json.encode(told))
+        return known
+
+
+@dataclass
+class Answers:
+    """The answers of one project's tables, those of the live publication from memory where they fit.
+
+    With `code` they are of views that need code of the project, without it only of others. `budget` bounds the bytes of answers
+    that are held, the latest asked stay. What is said about now is said of one snapshot
+    from one `pin` to the next.
+    """
+
+    store: Store
+    budget: int
+    code: bool = False
+    _pinned: Pinned | ReadFailed = field(default_factory=lambda: ReadFailed("nothing has been read yet"), init=False, repr=False)
+    _past: OrderedDict[int, Reader] = field(default_factory=OrderedDict, init=False, repr=False)
+    _held: OrderedDict[tuple[str, str], Answer] = field(default_factory=OrderedDict, init=False, repr=False)
+    _bytes: int = field(default=0, init=False, repr=False)
+    _common: WeakKeyDictionary[InMemory, Common] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+
+    def pin(self) -> None:
+        """Go on to the newest snapshot."""
+        try:
+            self._pinned = self.store.pinned()
+        except ReadFailed as error:
+            self._pinned = error
+
+    def live(self) -> Pinned:
+        """What is pinned. Raises ReadFailed."""
+        if isinstance(self._pinned, ReadFailed):
+            raise self._pinned
+        return self._pinned
+
+    def views(self, publication: int | None = None) -> Mapping[str, View]:
+        """The views of the live publication, or of one of the past. Raises Gone if that is not kept, ReadFailed, Unreadable."""
+        return (self.live().project if publication is None else self._reader(publication).project()).views
+
+    def refuse_other_lane(self, view: View) -> None:
+        """Raise NeedsCode for a view that waits for code of the project, where others would wait for it."""
+        if runs_code(view) and not self.code:
+            raise NeedsCode(f"view {view.name!r} is answered by code of the project")
+
+    def answer(self, question: Question, *, stand: str | None = None) -> Answer:
+        """What is known at the pinned snapshot, or at the one that `stand` names. Raises ReadFailed; Gone for the latter."""
+        self.refuse_other_lane(question.view)
+        now = self._stand(question)
+        if held := self._found(question, stand or now):
+            return held
+        _refuse_other(stand, now)
+        found = self._worked_out(question)
+        _refuse_other(stand, found.stand)  # a file that was gone may have made us go on
+        return self._hold(question, found)
+
+    def of_keys(self, question: Question, keys: pa.Table) -> Answer:
+        """The same of those rows whose keys are among `keys`, a table of the view's keys."""
+        self.refuse_other_lane(question.view)
+        if question.layer == "merged" and question.publication is None:
+            at = self._view(question)
+            if at.memory is not None:
+                found = at.lookup(keys.select([*question.view.keys]).to_pylist())
+                dice = self._dice_of(at.memory, question)
+                return self._answered(question, _picked(question, found.with_touched()), found.provenance, dice)
+        return self.answer(question)
+
+    def _worked_out(self, question: Question) -> Answer:
+        if question.publication is None and question.layer == "merged":
+            at = self._view(question)
+            if at.memory is not None:
+                found = at.scan(question.keys, between=question.between)
+                return self._answered(question, *_rows_of(found), self._dice_of(at.memory, question))
+        if question != question.whole and approximations(question.view):
+            whole = self.answer(question.whole)
+            return self._answered(question, _picked(question, whole.table), whole.provenance, whole.dice)
+        rows, provenance = self._asked(question)
+        return self._answered(question, rows, provenance, secrets.token_hex(8) if approximations(question.view) else "")
+
+    def _answered(self, question: Question, rows: pa.Table, provenance: Provenance, dice: str) -> Answer:
+        now, told = self._stand(question), provenance.of(touched=any_touched(split(rows)[1]))
+        return Answer(question.view, _in_order(question, rows), told, question.digest, now, _tag(question, now, dice), dice)
+
+    def _view(self, question: Question) -> ViewAt:
+        """The live view at the pinned snapshot, or at a newer one if the pinned one's files are gone. Raises ReadFailed."""
+        name = question.view.name
+        try:
+            return AtOneSnapshot(self.store, self.live()).view(name)
+        except Unreadable:
+            self._go_on(question)
+        try:
+            return AtOneSnapshot(self.store, self.live()).view(name)
+        except Unreadable as error:
+            raise ReadFailed(str(error)) from error
+
+    def _go_on(self, question: Question) -> None:
+        """Look for a newer snapshot, whose files may be there. Raises ReadFailed if the view means something else there."""
+        self.store.refresh()
+        self.pin()
+        if self.views().get(question.view.name) != question.view:
+            raise ReadFailed(f"view {question.view.name!r} was published anew meanwhile; ask again")
+
+    def _asked(self, question: Question) -> tuple[pa.Table, Provenance]:
+        """The rows as the view's files say them. Raises ReadFailed."""
+        view = question.view
+        if question.publication is not None:
+            reader = self._reader(question.publication)
+            found = reader.answer(view.name, keys=question.keys, between=question.between, layer=question.layer)
+            return _rows_of(found)
+        selection = select(view, question.keys, question.between)
+        try:
+            found = self.store.from_files(self.live(), view, selection, question.layer, None)
+        except Unreadable:
+            self._go_on(question)
+            try:
+                found = self.store.from_files(self.live(), view, selection, question.layer, None)
+            except Unreadable as error:
+                raise ReadFailed(str(error)) from error
+        return _rows_of(found)
+
+    def _stand(self, question: Question) -> str:
+        number = question.publication
+        snapshot = self.live().snapshot if number is None else self._reader(number).snapshot()
+        return _stand(snapshot, question.view.source.name)
+
+    def common(self, pinned: Pinned, view: View, memory: InMemory) -> Common:
+        """What the answers of a view have in common that `memory` has of a snapshot; for any thread."""
+        if (known := self._common.get(memory)) is not None:
+            return known
+        dice = secrets.token_hex(8) if approximations(view) else ""
+        made = Common(memory.provenance, _stand(pinned.snapshot, view.source.name), dice)
+        return self._common.setdefault(memory, made)
+
+    def _dice_of(self, memory: InMemory, question: Question) -> str:
+        return self.common(self.live(), question.view, memory).dice
+
+    def _reader(self, publication: int) -> Reader:
+        if publication in self._past:
+            self._past.move_to_end(publication)
+            return self._past[publication]
+        reader = Reader(self.store.tables, publication, self.store.definitions)
+        if isinstance(found := reader.refresh(), Failed):
+            raise Gone(found.reason)
+        self._past[publication] = reader
+        while len(self._past) > _PAST:
+            self._past.popitem(last=False)
+        return reader
+
+    def _found(self, question: Question, stand: str) -> Answer | None:
+        place = (question.digest, stand)
+        if place in self._held:
+            self._held.move_to_end(place)
+        return self._held.get(place)
+
+    def _hold(self, question: Question, answer: Answer) -> Answer:
+        place = (question.digest, answer.stand)
+        if replaced := self._held.pop(place, None):
+            self._bytes -= _size(replaced)
+        self._held[place] = answer
+        self._bytes += _size(answer)
+        while self._bytes > self.budget and len(self._held) > 1:
+            _, gone = self._held.popitem(last=False)
+            self._bytes -= _size(gone)
+        return answer
+
+
+def _refuse_other(stand: str | None, now: str) -> None:
+    """Raise Gone where a snapshot is asked for that is not the one of now."""
+    if stand not in (None, now):
+        raise Gone("the snapshot of this cursor is not held any more; ask again without the cursor")
+
+
+def _rows_of(found: Outcome) -> tuple[pa.Table, Provenance]:
+    if isinstance(found, Failed):
+        raise ReadFailed(found.reason)
+    rows = found.with_touched()
+    return rows, found.provenance
+
+
+def _picked(question: Question, rows: pa.Table) -> pa.Table:
+    """The rows of an answer to all that a question asks for."""
+    return Selection(question.keys, *question.between, timedelta(0)).filter(rows)
+
+
+def _in_order(question: Question, rows: pa.Table) -> pa.Table:
+    """Rows that come by window and keys, in the order that is asked for; equal ones stay as they are, null comes last."""
+    if not question.order:
+        return rows
+    keys = [(name, "ascending" if ascends else "descending") for name, ascends in question.order]
+    return rows.take(pc.sort_indices(rows, sort_keys=keys))
+
+
+def _tag(question: Question, stand: str, dice: str) -> str:
+    return sha256(f"{question.digest}/{stand}/{dice}".encode()).hexdigest()[:24]
+
+
+def _size(answer: Answer) -> int:
+    return int(answer.table.nbytes) + _OWN_BYTES
+
+
+def _stand(snapshot: Snapshot, source: str) -> str:
+    """A text that is another one wherever the snapshot says something else of a source."""
+    publication, tail = snapshot.publication, snapshot.tails[source]
+    parts = [
+        publication.number,
+        publication.at.isoformat(),
+        publication.release,
+        tail.end.to_json(),
+        tail.problem,
+        str(tail.newest),
+        [gap.name for gap in touching(snapshot.gaps, source, LOG_START, tail.end)],
+    ]
+    return sha256(repr(parts).encode()).hexdigest()[:16]

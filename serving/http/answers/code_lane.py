@@ -1,0 +1,53 @@
+"""The lane of views whose answers need code of the project: store, threads and answers of their own.
+
+That code may hang, so that whatever waits for it waits here. All other views have nothing to do with this lane, and while nobody
+asks a view with code there is nothing of it but this value.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from serving.http.answers.worker import Asking
+from views.document.described import runs_code
+from views.project.project import Project
+
+
+@dataclass
+class Coded:
+    """Opens `asking` when it is first needed; for one event loop."""
+
+    asking: Asking
+    _stack: AsyncExitStack | None = field(default=None, init=False, repr=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+    _opened: bool = field(default=False, init=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Be there from now on, until the context ends."""
+        async with AsyncExitStack() as stack:
+            self._stack, self._opening = stack, asyncio.Lock()
+            try:
+                yield
+            finally:
+                self._stack, self._opened = None, False
+
+    async def opened(self) -> Asking:
+        """The lane, which looks for what is new from the first time on."""
+        assert self._stack is not None, "asked before it was opened"
+        async with self._opening:
+            if not self._opened:
+                await self._stack.enter_async_context(self.asking.open())
+                self._opened = True
+        return self.asking
+
+    @property
+    def at_work(self) -> Asking | None:
+        """The lane, if it has been opened."""
+        return self.asking if self._opened else None
+
+
+def needs_code(project: Project, view: str) -> bool:
+    """Whether a view of this name is answered by this lane."""
+    return view in project.views and runs_code(project.views[view])

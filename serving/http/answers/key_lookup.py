@@ -1,0 +1,74 @@
+"""Which rows of an answer have one of many keys."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from serving.http.answers.question import outside
+from serving.memory.key_values import fits
+from serving.read.selection import BadSelection, parse_keys
+from views.arrow import arrays, python_values
+from views.sql import engine
+from views.sql.engine import quoted
+from views.view import View, state_schema
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The rows by the number of the key that asked for them, and the numbers of the keys that no row has."""
+
+    rows: pa.Table
+    absent: tuple[int, ...]
+
+
+def wanted(view: View, keys: Sequence[Mapping[str, Scalar]]) -> pa.Table:
+    """The keys as a table, with their number in `_n`. Raises BadSelection, which says which of them cannot be meant."""
+    if not view.keys:
+        raise BadSelection(f"view {view.name!r} has no keys to look up; ask for its rows")
+    for number, key in enumerate(keys):
+        if key.keys() != view.keys.keys():
+            raise BadSelection(f"key {number} has {', '.join(key) or 'nothing'}; each of them has {', '.join(view.keys)}")
+    schema = state_schema(view)
+    types = {name: schema.field(name).type for name in view.keys}
+    columns = [
+        python_values.array([_value(view, number, name, key[name], arrow) for number, key in enumerate(keys)], arrow)
+        for name, arrow in types.items()
+    ]
+    return pa.table([*columns, arrays.from_numpy(np.arange(len(keys)), pa.int64())], [*types, "_n"])
+
+
+def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
+    """The rows whose keys are among those of `wanted`, NULL like any other; in the order in which they were asked for."""
+    numbered = pa.table([*(rows[name] for name in view.keys), pa.array(np.arange(len(rows)))], [*view.keys, "_i"])
+    same = " AND ".join(f"_rows.{quoted(name)} IS NOT DISTINCT FROM _wanted.{quoted(name)}" for name in view.keys)
+    sql = f"SELECT _wanted._n, _rows._i FROM _wanted JOIN _rows ON {same} ORDER BY 1, 2"
+    found = engine.query(sql, {"_rows": numbered, "_wanted": keys})
+    absent = np.setdiff1d(keys["_n"].to_numpy(), found["_n"].to_numpy())
+    return Matched(rows.take(found["_i"].combine_chunks()), tuple(absent.tolist()))
+
+
+def visible(keys: pa.Table, bound: Mapping[str, pa.Scalar]) -> pa.Table:
+    """Those of `wanted` whose rows somebody may see who is bound to values of keys."""
+    seen = [not outside({name: keys[name][place] for name in bound}, bound) for place in range(len(keys))]
+    return keys.filter(pa.array(seen, pa.bool_())) if bound else keys
+
+
+def _value(view: View, number: int, name: str, value: Scalar, arrow: pa.DataType) -> Any:
+    """A value of a key as Arrow has it in Python. Raises BadSelection."""
+    if value is None or fits(value, arrow):
+        return value
+    try:
+        return parse_keys(view, [f"{name}={_text(value)}"])[name].as_py()
+    except BadSelection as error:
+        raise BadSelection(f"key {number}: {error}") from None
+
+
+def _text(value: str | float | bool) -> str:  # noqa: FBT001 - a JSON value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,142 @@
+"""Two threads: one that asks, so that answers are worked out one at a time, in turn for all principals, and one that looks for
+what is new meanwhile.
+
+All that the routes know of reading is here and in `answers`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from serving.access.fair_pool import FairPool
+from serving.http.answers.cache import Answers
+from serving.read.outcome import Failed, ReadFailed
+from serving.read.snapshot import Snapshot
+from views.errors import said_by
+
+T = TypeVar("T")
+Looked = Callable[[Snapshot | Failed, float], None]
+_TURN_S: Final = 0.1
+"""So long a look or a question that is at work has the interpreter to itself."""
+
+
+@dataclass
+class Asking:
+    """Goes on with every commit and publication while it is `open`; `every` is the time between two looks, in seconds.
+
+    `clock` gives seconds that never step back; `looked` is told of each look what it found and how many seconds it took.
+    """
+
+    answers: Answers
+    every: float
+    clock: Callable[[], float]
+    looked: Looked
+    newest: Snapshot | Failed = field(default_factory=lambda: Failed("nothing has been read yet"), init=False, repr=False)
+    _questions: FairPool = field(default_factory=lambda: FairPool("asking", 1), init=False, repr=False)
+    _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _changed: asyncio.Condition = field(init=False, repr=False)
+    _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Read what there is, then follow until the context ends; once at a time."""
+        with self._questions.open():
+            self._looks, self._changed = ThreadPoolExecutor(1, "looking"), asyncio.Condition()
+            try:
+                await self._look()
+                following = asyncio.create_task(self._follow())
+                following.add_done_callback(self._ended)
+                try:
+                    yield
+                finally:
+                    following.cancel()
+            finally:
+                self._looks.shutdown(wait=True, cancel_futures=True)
+                self._looks = None
+
+    async def ask(self, question: Callable[[Answers], T], *, by: str) -> T:
+        """What a function makes of the answers, in the thread, once it is the turn of the principal `by`.
+
+        The snapshot stays pinned meanwhile. Raises the function's errors.
+        """
+
+        def pinned() -> T:
+            self.answers.pin()
+            return question(self.answers)
+
+        with self._turn():
+            return await self._questions.run(by, pinned)
+
+    def snapshot(self) -> Snapshot:
+        """What is pinned. Raises ReadFailed."""
+        if isinstance(self.newest, Failed):
+            raise ReadFailed(self.newest.reason)
+        return self.newest
+
+    async def settled(self) -> None:
+        """Wait until all looks and questions that are at work now have had their turns.
+
+        Threads that compute at the same time hold each other up for far longer than either takes: whenever one of them calls what
+        lets the others go on, it has to wait for its turn.
+        """
+        for over in [*self._turns]:
+            await over.wait()
+
+    async def until(self, holds: Callable[[Snapshot], bool], *, seconds: float) -> bool:
+        """Wait until something holds of the newest snapshot, at most so long; whether it does. Raises ReadFailed."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: holds(self.snapshot()))
+        except TimeoutError:
+            return False
+        return True
+
+    async def another(self, than: Snapshot | Failed, *, seconds: float) -> bool:
+        """Wait until what was found last is something else, at most so long; whether it is."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: self.newest is not than)
+        except TimeoutError:
+            return False
+        return True
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """While this lasts, but not for long, those who have yet to ask wait."""
+        over = asyncio.Event()
+        latest = asyncio.get_running_loop().call_later(_TURN_S, over.set)
+        self._turns.add(over)
+        try:
+            yield
+        finally:
+            latest.cancel()
+            over.set()
+            self._turns.remove(over)
+
+    async def _follow(self) -> None:
+        pause = self.every
+        while True:
+            await asyncio.sleep(pause)
+            began = self.clock()
+            await self._look()
+            pause = max(self.every / 2, began + self.every - self.clock())
+
+    def _ended(self, following: "asyncio.Task[None]") -> None:
+        """Nothing is answered by what has been found last once nobody looks any longer."""
+        if not following.cancelled() and (error := following.exception()) is not None:
+            self.newest = Failed(f"what is published is no longer looked for: {said_by(error)}")
+
+    async def _look(self) -> None:
+        began = self.clock()
+        try:
+            with self._turn():
+                found = await asyncio.get_running_loop().run_in_executor(self._looks, self.answers.store.refresh)
+            self.newest = found if isinstance(found, Failed) else found.snapshot
+        except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
+            self.newest = Failed(f"what is published cannot be read: {said_by(error)}")
+        self.looked(self.newest, self.clock() - began)
+        async with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,107 @@
+"""The connections of one server: which it keeps, and which it ends because they go on too slowly."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from structlog.typing import FilteringBoundLogger
+
+from infra.settings import Serving
+from serving.http.connections.admission import Admission
+from serving.http.connections.pace import Pace
+from serving.http.connections.request_turns import Starts
+from serving.http.metrics import Metrics
+
+SPARE: Final = 1024
+"""Connections beyond the bounds that wait until they are told so: who is refused at once comes back at once."""
+STARTS: Final = 8
+"""Requests that begin in one turn of the event loop."""
+
+
+class Connection(Protocol):
+    """A connection, as the door knows it."""
+
+    address: str
+
+    @property
+    def answering(self) -> bool:
+        """Whether a request is being answered."""
+        ...
+
+    def overdue(self, now: float) -> str | None:
+        """Why it is to be ended, if it is."""
+        ...
+
+    def end(self, why: str) -> None:
+        """End it."""
+        ...
+
+
+@dataclass
+class Door:
+    """What all connections of a server share; for one event loop. `clock` gives seconds that never step back.
+    It keeps `most` connections in all. `access` gets a line for what is refused below requests.
+
+    Beyond its bounds there are spare places, in which health checks are answered and others are told why they are not. Requests
+    begin a few at a time, addresses in turn, so that the loop is never busy for long with those of one.
+    """
+
+    settings: Serving
+    most: int
+    metrics: Metrics
+    access: FilteringBoundLogger
+    clock: Callable[[], float]
+    pace: Pace = field(init=False)
+    starts: Starts = field(default_factory=lambda: Starts(STARTS), init=False, repr=False)
+    _kept: Admission[Connection] = field(init=False, repr=False)
+    _spare: Admission[Connection] = field(init=False, repr=False)
+    _all: set[Connection] = field(default_factory=set, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.pace = Pace(settings.least_bytes_s, settings.grace_s)
+        self._kept = Admission(self.most, settings.connections_per_address, _answers)
+        self._spare = Admission(SPARE, SPARE, _answers, replace=True)
+
+    def enter(self, connection: Connection) -> bool:
+        """Whether a new connection is kept; otherwise it has a spare place, or is ended."""
+        self._all.add(connection)
+        self.metrics.connections(len(self._all))
+        for places in (self._kept, self._spare):
+            let_in, ended = places.enter(connection.address, connection)
+            if ended is not None:
+                ended.end("crowded")
+            if let_in:
+                return places is self._kept
+        connection.end("crowded")
+        return False
+
+    def used(self, connection: Connection) -> None:
+        """A request begins."""
+        self._kept.used(connection.address, connection)
+
+    def leave(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._all.discard(connection)
+        self.metrics.connections(len(self._all))
+        for places in (self._kept, self._spare):
+            places.leave(connection.address, connection)
+
+    def sweep(self) -> None:
+        """End what goes on too slowly; to be called several times a second."""
+        now = self.clock()
+        for connection in [*self._all]:
+            if (why := connection.overdue(now)) is not None:
+                connection.end(why)
+
+    @property
+    def refusal(self) -> str:
+        """What is said to who has a spare place and asks for more than the server's health."""
+        return (
+            f"too many connections: the server keeps {self.settings.connections_per_address} of one address and "
+            f"{self.most} in all; close some, or use one for several requests"
+        )
+
+
+def _answers(connection: Connection) -> bool:
+    return connection.answering

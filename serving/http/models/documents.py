@@ -1,0 +1,396 @@
+"""What documents look like, for the OpenAPI document; and the body of a lookup."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from serving.http.answers.key_lookup import Scalar
+from serving.read.provenance import Layer
+from serving.status.part_state import STATES
+from views import exactness
+
+Row = dict[str, Any]
+Place = Annotated[
+    dict[str, dict[str, int]],
+    Field(description="By topic id and partition the next offset to be counted.", examples=[{"T": {"0": 31}}]),
+]
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("it has characters that cannot be printed")
+    return text
+
+
+Line = Annotated[StrictStr, Field(max_length=500), AfterValidator(_printable)]
+"""What a person writes in one line, and a command line takes."""
+
+
+class Problem(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    title: str = Field(examples=["Bad Request"])
+    status: int = Field(examples=[400])
+    detail: str = Field(examples=["there is no parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
+    run: str | None = Field(None, description="Of 409: the run that is under way.")
+    records: list[dict[str, Any]] | None = Field(
+        None,
+        description="Of events that were sent: at 422 the records that are none, with reason and detail, at most a hundred; "
+        "at 503 what became of each record, where some may have been written.",
+    )
+    min_position: str | None = Field(None, description="Of events that were sent, where some were written: as the answer has it.")
+
+
+class Reason(BaseModel):
+    """Why a value is not plainly exact; beside these fields are the figures of the reason."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reason: exactness.Name
+    label: exactness.Label
+    says: str = Field(examples=["exact unless a duplicate arrived later than 10 min after the first copy"])
+
+
+class Said(BaseModel):
+    """How exact the weakest value is, and the reasons in words."""
+
+    label: exactness.Label
+    says: str
+
+
+class Exactness(Said):
+    """How exact the values of an answer are: a value has the reasons of every row, those of its row, and those of its column."""
+
+    rows: exactness.Label | None = Field(
+        description="How exact the weakest row is in measures that are exact by themselves; null if no measure is."
+    )
+    every: list[Reason] = Field(description="What holds of every row.")
+    marked: list[Reason] = Field(description="What holds of the rows whose `_exactness` names it, and of no other.")
+    columns: dict[str, list[Reason]] = Field(description="By measure, of those that are not exact in any row.")
+
+
+class Provenance(BaseModel):
+    """What an answer counts, up to where, how fresh it is and how exact.
+
+    Positions, and what is counted over all rows of the view or source, are null for tokens that are bound to rows.
+    """
+
+    layer: Layer
+    publication: int
+    release: int
+    fingerprint: str
+    batch_version: int
+    cut: Place | None
+    realtime: Place | None
+    newest: str | None = Field(description="When the newest counted event was appended to the log.")
+    watermark: str | None
+    after_final: int | None
+    ahead: int | None = Field(
+        description="The source's events whose time is further after their record's timestamp than it allows."
+    )
+    exactness: Exactness
+    rejected: dict[str, int] | None
+    gaps: list[dict[str, Any]]
+
+
+class Rows(BaseModel):
+    """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last.
+
+    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold of it; a row without it has none.
+    """
+
+    view: str
+    rows: list[Row]
+    total: int
+    next: str | None
+    provenance: Provenance
+
+
+class OneRow(BaseModel):
+    """One row; null is the certainty that nothing of these keys and this window was counted up to `provenance.realtime`.
+
+    A token that is bound to rows gets 403 for all other keys, whether anything was counted of them or not.
+    """
+
+    view: str
+    row: Row | None
+    provenance: Provenance
+
+
+class Looked(Rows):
+    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys that no row has, from 0.
+
+    `hidden` has the numbers of the keys whose rows the token may not see, whether there are any or not; they are not in `absent`.
+    """
+
+    absent: list[int]
+    hidden: list[int]
+
+
+class Lookup(BaseModel):
+    """Many keys at once: each has all of the view's keys, with values as rows have them."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"keys": [{"page": "/a"}, {"page": None}]}]})
+
+    keys: list[dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None]] = Field(min_length=1)
+    start: str | None = Field(None, alias="from", description="Windows that start at or after this time.")
+    to: str | None = Field(None, description="Windows that start before this time.")
+    measures: list[str] | None = Field(None, min_length=1, description="Names of measures; all without it.")
+    layer: Layer | None = None
+
+    def values(self) -> list[dict[str, Scalar]]:
+        """The keys as they were written."""
+        return [dict(key) for key in self.keys]
+
+
+class Column(BaseModel):
+    """A column of a view's rows."""
+
+    name: str
+    part: str = Field(examples=["key", "window", "measure"])
+    kind: str = Field(description="What its values are, as the reference of rows says: integer, decimal, text, time, ...")
+    unit: str | None
+    doc: str | None
+    definition: str | None = Field(description="The expression of a key, the measure of a measure.")
+    adds: bool = Field(description="Whether values of several rows add up to that of their events together: counts and totals.")
+    exactness: Reason | None = Field(description="Why its values are not exact in any row; null where they are.")
+
+
+class ViewState(BaseModel):
+    """How far a view has come; `problem` says why it has no answers, if it has none.
+
+    Positions are null for tokens that are bound to rows.
+    """
+
+    source: str
+    publication: int
+    release: int
+    fingerprint: str
+    batch_version: int
+    cut: Place | None
+    realtime: Place | None
+    newest: str | None
+    watermark: str | None
+    problem: str | None
+
+
+class ViewSummary(BaseModel):
+    """A view that may be read."""
+
+    name: str
+    doc: str
+    keys: list[str]
+    window: str
+    measures: list[str]
+
+
+class Views(BaseModel):
+    """All views that may be read."""
+
+    views: list[ViewSummary]
+
+
+class ViewDescribed(ViewSummary):
+    """What a view is, what its rows look like and how far it has come."""
+
+    source: str
+    where: str | None
+    columns: list[Column]
+    state: ViewState
+
+
+class LogState(BaseModel):
+    """Where a source's topics end, asked of the broker some seconds ago at the most; null, and `problem` says why."""
+
+    end: Place | None
+    lag: int | None = Field(description="How many offsets of it answers do not count yet.")
+    problem: str | None
+
+
+class ArchiveState(BaseModel):
+    """What the archive holds of a source: all records below `end`."""
+
+    end: Place
+    records: int
+
+
+class UntilLossState(BaseModel):
+    """How far a source is from a loss of what is not archived: null where nothing is limited or waits."""
+
+    seconds: float | None
+    offsets: int | None
+    lost: int
+    warning: str | None
+
+
+class GapState(BaseModel):
+    """Offsets that the log lost before they were archived; `warning` says how to go on until a recompute accepts the gap."""
+
+    name: str
+    offsets: int | None
+    reason: str | None
+    accepted: bool
+    warning: str | None
+
+
+class Beside(BaseModel):
+    """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones.
+
+    `lag` is null for tokens that are bound to rows.
+    """
+
+    release: int
+    stage: str = Field(examples=["being built", "ready", "was live", "failed"])
+    why: str | None
+    lag: dict[str, int] | None
+
+
+class SourceState(BaseModel):
+    """How far a source has come; `until_loss` is null where the broker does not tell it.
+
+    Positions, counts, `log`, `archive` and `until_loss` are null for tokens that are bound to rows; of gaps there is the name.
+    """
+
+    cut: Place | None
+    realtime: Place | None
+    newest: str | None
+    watermark: str | None
+    behind_bridge: bool | None
+    identities_since: str | None = Field(
+        description="Since when duplicates are known, where speed.identities_mb is too small for the horizon; else null."
+    )
+    problem: str | None
+    log: LogState | None
+    archive: ArchiveState | None
+    until_loss: UntilLossState | None
+    gaps: list[GapState]
+
+
+class Part(BaseModel):
+    """One part of the installation: its state, since when, why, and what to do about it.
+
+    Why is null for tokens that are narrowed, since it may name what they may not see.
+    """
+
+    part: str = Field(examples=["broker", "speed"])
+    state: str = Field(examples=list(STATES))
+    red: bool = Field(description="Whether somebody has to look at it: it is dead, stuck or given up.")
+    since: str | None
+    why: str | None
+    advice: str | None
+    age_s: float | None = Field(description="Seconds since it last counted something or looked for something to count.")
+    sentence: str
+
+
+class Status(BaseModel):
+    """What is published, and how far the views and sources have come of those that may be read.
+
+    `parts` are what runs. `standing` are the releases beside the live one.
+    """
+
+    publication: int
+    release: int
+    at: str
+    views: dict[str, ViewState]
+    sources: dict[str, SourceState]
+    parts: list[Part]
+    standing: list[Beside]
+
+
+class Me(BaseModel):
+    """What a token may: verbs, of which views, null for all, and which values of keys its rows have."""
+
+    name: str
+    verbs: list[str] = Field(examples=[["read", "sql"]])
+    views: list[str] | None
+    rows: list[str] = Field(examples=[["city=OSLO"]])
+    expires: str
+    max_rows: int = Field(description="Most rows of one answer.")
+
+
+class Statement(BaseModel):
+    """A question in SQL."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    statement: StrictStr = Field(min_length=1, examples=["SELECT page, sum(n) AS n FROM per_page GROUP BY ALL ORDER BY n DESC"])
+
+
+class SelectedFrom(BaseModel):
+    """What a statement counts: the views that it names, all at one snapshot."""
+
+    publication: int | None
+    exactness: Said
+    views: dict[str, Provenance]
+
+
+class Selected(BaseModel):
+    """The rows of a statement."""
+
+    rows: list[Row]
+    total: int
+    provenance: SelectedFrom
+
+
+class EventField(BaseModel):
+    """A field of a source's events."""
+
+    name: str
+    key: str = Field(description="Its name in what is sent.")
+    kind: str = Field(examples=["text", "integer", "time", "list", "struct"])
+    required: bool
+    null: bool = Field(description="Whether it may be null.")
+    unit: str | None
+    doc: str | None
+
+
+class SourceDescribed(BaseModel):
+    """A source, and what its records are."""
+
+    name: str
+    topics: list[str]
+    decoder: str = Field(examples=["json"])
+    event: str = Field(description="The name of the event type.")
+    fields: list[EventField]
+    event_time: str
+    identity: list[str] = Field(description="What tells an event from its copies; none where every record counts.")
+    idempotency_key: bool = Field(description="Whether `Idempotency-Key` is taken: a request that is sent again counts once.")
+    horizon_s: float = Field(description="For how long answers know a copy at once; a recompute drops all copies.")
+    key: str | None = Field(description="The expression whose value is the key of the records: equal ones are in one partition.")
+    many: int | None = Field(description="How many events a record holds at most, in a list; null for one event.")
+    kinds: list[str] | None = Field(description="Where its records are known by a header: the values for `kind`.")
+    views: list[str] = Field(description="The views of it that the token may read.")
+    ingest: bool = Field(description="Whether the token may send events.")
+
+
+class Sources(BaseModel):
+    """The sources whose views the token may read, or to which it may send events."""
+
+    sources: list[SourceDescribed]
+
+
+class Appended(BaseModel):
+    """Where a record is in the log; its offset is null where the broker only says that it has the record already."""
+
+    topic_id: str
+    partition: int
+    offset: int | None
+
+
+class Sent(BaseModel):
+    """All records are in the log, acknowledged by all replicas; `records` are their places, in the order of the body."""
+
+    source: str
+    topic: str
+    records: list[Appended]
+    min_position: str | None = Field(
+        description="What `min_position` of a question about a view of the source takes so that its answer counts the records; "
+        "null where an offset is not known.",
+        examples=['{"T":{"0":32}}'],
+    )
+
+
+class Health(BaseModel):
+    """The server is there."""
+
+    status: str = Field(examples=["ok"])

@@ -1,0 +1,96 @@
+"""What the OpenAPI document says of responses: every status that a route has, with its formats."""
+
+from typing import Any, Final
+
+from serving.http.models.documents import Problem
+from serving.http.operations.part_states import HEADER
+from serving.http.protocol import problem
+from serving.http.protocol.media_types import ARROW, CSV, NDJSON
+
+_WHY: Final = {
+    400: "The question has no meaning; the sentence says what would have one.",
+    401: "No token, or one that is unknown, expired or revoked.",
+    403: "The token has not the right that this needs.",
+    404: "There is no such view, source or run, or none that the token may read or send to.",
+    406: "None of the accepted formats.",
+    409: "Another run is under way, which `run` and `Location` name.",
+    410: "The snapshot of the cursor is not held any more, or the publication is not kept.",
+    413: "The body is too large.",
+    415: "The body is of a media type, or in an encoding, that is not taken.",
+    422: "Records that are no events of the source; nothing is written.",
+    414: "The URL is too long.",
+    429: "Too many requests, streams, unread responses, events or invalid tokens; `Retry-After` has the seconds to wait.",
+    431: "The headers are too large.",
+    500: "A defect of the server.",
+    503: "No answer can be given, and why: nothing is published, a range is missing, or a table cannot be read.",
+    504: "Not as fresh as was asked within the server's time, or not answered in time.",
+}
+_ALWAYS: Final = (400, 414, 431, 500)
+_KNOWN: Final = (401, 403, 429, 503, 504)
+
+_PROVENANCE: Final = {
+    "Tandem-Provenance": {"description": "The provenance as JSON, of formats that are rows alone.", "schema": {"type": "string"}},
+    "Tandem-Total": {"description": "How many rows all pages have, likewise.", "schema": {"type": "string"}},
+    "Tandem-Next": {"description": "The cursor of the next page, if there is one, likewise.", "schema": {"type": "string"}},
+    "ETag": {"description": "Changes with the snapshot, the question and the format.", "schema": {"type": "string"}},
+}
+
+
+_PARTS: Final = {
+    "description": "The state of each part of the installation, and since when: a dictionary (RFC 9651).",
+    "schema": {"type": "string"},
+    "example": 'broker=running, speed=stuck;since="2026-11-01T08:00:00Z"',
+}
+"""The header that every response has."""
+
+
+def problems(*statuses: int, known: bool = True) -> dict[int | str, dict[str, Any]]:
+    """The problems of a route: those of all, of those that ask who it is unless not `known`, and these."""
+    every = sorted({*_ALWAYS, *(_KNOWN if known else ()), *statuses})
+    return {
+        status: {
+            "description": _WHY[status],
+            "content": {
+                problem.MEDIA: {
+                    "schema": {"$ref": "#/components/schemas/Problem"},
+                    "example": problem.document(status, _WHY[status]),
+                }
+            },
+        }
+        for status in every
+    }
+
+
+def rows(*statuses: int, conditional: bool = True) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route that gives rows."""
+    text: dict[str, Any] = {"schema": {"type": "string"}}
+    found: dict[int | str, dict[str, Any]] = {
+        200: {
+            "headers": _PROVENANCE,
+            "content": {
+                NDJSON: {**text, "example": '{"page":"/a","hits":3}\n'},
+                CSV: {**text, "example": '"page","hits"\r\n"/a",3\r\n'},
+                ARROW: {"schema": {"type": "string", "contentMediaType": ARROW}},
+            },
+        },
+        **problems(404, 406, *statuses),
+    }
+    return {**found, 304: {"description": "The client has this very answer."}} if conditional else found
+
+
+def complete(document: dict[str, Any]) -> dict[str, Any]:
+    """The framework's document without responses that no route has, and with how to say who asks."""
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Problem"] = Problem.model_json_schema()
+    document["components"]["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "A token of `tandem token create`, or the provider's."}
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            for response in operation["responses"].values():
+                response.setdefault("headers", {})[HEADER] = _PARTS
+            if problem.MEDIA not in operation["responses"].get("422", {}).get("content", {}):
+                operation["responses"].pop("422", None)
+    return document

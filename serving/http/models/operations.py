@@ -1,0 +1,165 @@
+"""What operators see, for the OpenAPI document: publications, audits, quarantine."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
+
+from serving.http.models.documents import Line, Place
+
+
+class ViewDiff(BaseModel):
+    """How many rows of a view a promotion changed; of an unchanged one only that."""
+
+    status: str = Field(examples=["changed", "unchanged", "added", "removed"])
+    matched: int | None = None
+    changed: int | None = None
+    only_old: int | None = None
+    only_new: int | None = None
+
+
+class Published(BaseModel):
+    """A publication: who made it live, when, why and of what kind; its release, its cuts and batch versions, the code's revision.
+
+    `diff` is of a promotion. It, cuts and gaps are null for tokens that are bound to rows, since they are of all rows.
+    """
+
+    publication: int
+    parent: int
+    kind: str = Field(examples=["promote"])
+    at: str
+    by: str = Field(examples=["promote (token:first)"])
+    why: str
+    release: int
+    revision: str = Field(examples=["3f9c6da1b2c4"])
+    cuts: dict[str, Place] | None
+    views: dict[str, list[int]] = Field(description="By view the batch versions that it is made of.")
+    gaps: list[str] | None = Field(description="The gaps that it was built in spite of.")
+    diff: dict[str, ViewDiff] | None
+
+
+class History(BaseModel):
+    """The newest publications, the newest first; `total` is how many there are."""
+
+    publications: list[Published]
+    total: int
+
+
+class Figures(BaseModel):
+    """Of `rows` answers `differ` by more than `tolerance`: the `share`; errors are absolute, `smape` symmetric, from 0 to 2."""
+
+    rows: int
+    unequal: int
+    differ: int
+    share: float
+    largest: float
+    mean: float
+    smape: float
+    tolerance: float
+
+
+class Audited(BaseModel):
+    """What a run found of a measure; `figures` is null where nothing was compared, and `obstacle` says why."""
+
+    at: str
+    version: int
+    served: int = Field(description="The publication that was compared.")
+    release: int
+    view: str
+    measure: str | None
+    start: Place
+    end: Place
+    obstacle: str | None = Field(examples=["bridge", "damage", "gap"])
+    cause: str | None
+    figures: Figures | None
+    examples: list[dict[str, Any]]
+
+
+class Audits(BaseModel):
+    """The newest audits, the newest first: one a run, view and measure."""
+
+    audits: list[Audited]
+
+
+class Quarantined(BaseModel):
+    """A record that is no event, and why."""
+
+    topic: str = Field(description="The topic's name, else its id.")
+    topic_id: str
+    partition: int
+    offset: int
+    timestamp: str
+    reason: str
+    detail: str
+    value: str = Field(description="The first 256 bytes as UTF-8; what is none is written as `\\xNN`.")
+
+
+class Quarantine(BaseModel):
+    """The newest records in quarantine, the newest first; `counts` are of all, by reason, `next` is `before` of the next page."""
+
+    source: str
+    counts: dict[str, int]
+    rows: list[Quarantined]
+    next: str | None
+
+
+class RecordAt(BaseModel):
+    """Where a record is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")
+    partition: StrictInt = Field(ge=0, lt=10**9)
+    offset: StrictInt = Field(ge=0, lt=10**18)
+
+
+class Retry(BaseModel):
+    """Which records to decode again: the newest, those with a reason, or very ones."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "malformed", "limit": 20}]})
+
+    reason: Line | None = None
+    limit: StrictInt = Field(100, ge=1, le=200)
+    at: list[RecordAt] = Field([], max_length=200, description="These records; `reason` and `limit` say nothing then.")
+
+    def words(self) -> list[str]:
+        """As the command line has it, one word each."""
+        places = [f"--at={one.topic_id}/{one.partition}:{one.offset}" for one in self.at]
+        return places or [f"--limit={self.limit}", *([] if self.reason is None else [f"--reason={self.reason}"])]
+
+
+class WouldBe(BaseModel):
+    """A record that would be events: the first of them, by field, and how many they are."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    number: int
+    events: list[dict[str, Any]]
+
+
+class WouldFail(BaseModel):
+    """A record that would be in quarantine again, and why."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+    reason: str
+    detail: str
+
+
+class Retried(BaseModel):
+    """What the decoder of the project's folder makes of records in quarantine.
+
+    `decoder_changed` says whether it is another one than the published: only then will `apply` read them anew.
+    """
+
+    source: str
+    decoder_changed: bool
+    tried: int
+    events: int = Field(description="How many of the records would be events.")
+    others: int = Field(description="How many would be taken for another source's.")
+    would_be: list[WouldBe]
+    would_fail: list[WouldFail]
+    reasons: dict[str, int] = Field(description="Of those that would fail, by reason.")

@@ -1,0 +1,161 @@
+"""Runs: what may be asked of each command, and what is said of one."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+
+from serving.http.models.documents import Line
+from serving.http.operations.runs import Command, Run, State
+
+Number = Annotated[StrictInt, Field(ge=1, lt=2**31)]
+Gate = Annotated[
+    Line | None,
+    Field(
+        description="Only if all hold of every changed view; without one no gate stands.",
+        examples=["changed_keys < 1%, max_error < 5%"],
+    ),
+]
+MaxLag = Annotated[
+    StrictInt | None,
+    Field(ge=0, lt=2**63, description="How many offsets its realtime views may be behind the live ones; 1000 without it."),
+]
+Why = Annotated[Line, Field(description="What the history says about it.", examples=["visits counted twice"])]
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Plan(_Options):
+    """Options of `plan`: on what terms views may be built from a log that is not complete."""
+
+    accept_gap: list[Line] = Field([], max_length=100, description="Gaps to count without, by name.")
+    accept_shorter_history: StrictBool = Field(False, description="Build also where the archive has less than was counted.")
+
+    def words(self) -> list[str]:
+        """The options as the command line has them, one word each."""
+        gaps = [f"--accept-gap={name}" for name in self.accept_gap]
+        return [*gaps, *(["--accept-shorter-history"] if self.accept_shorter_history else [])]
+
+
+class Apply(Plan):
+    """Options of `apply`, those of `plan` among them.
+
+    With `auto_promote` the release goes live as soon as it is ready, if it passes the gate.
+    """
+
+    max_lag: MaxLag = None
+    auto_promote: StrictBool = False
+    gate: Gate = None
+    why: Why = ""
+
+    def words(self) -> list[str]:
+        """As Plan.words."""
+        promote = ["--auto-promote"] if self.auto_promote else []
+        return [*super().words(), *_given(max_lag=self.max_lag, gate=self.gate, why=self.why or None), *promote]
+
+
+class Promote(_Options):
+    """Options of `promote`: without a release the newest that is ready. `check` only says whether the gate is open."""
+
+    release: Number | None = None
+    gate: Gate = None
+    max_lag: MaxLag = None
+    why: Why = ""
+    check: StrictBool = False
+
+    def words(self) -> list[str]:
+        """As Plan.words."""
+        check = ["--check"] if self.check else []
+        options = _given(gate=self.gate, max_lag=self.max_lag, why=self.why or None)
+        return [*([] if self.release is None else [str(self.release)]), *options, *check]
+
+
+class Rollback(_Options):
+    """Options of `rollback`: without a publication the one before the live one."""
+
+    publication: Number | None = None
+    why: Why = ""
+
+    def words(self) -> list[str]:
+        """As Plan.words."""
+        return [*([] if self.publication is None else [str(self.publication)]), *_given(why=self.why or None)]
+
+
+class Retire(_Options):
+    """Options of `retire`."""
+
+    release: Number
+    why: Why = ""
+
+    def words(self) -> list[str]:
+        """As Plan.words."""
+        return [str(self.release), *_given(why=self.why or None)]
+
+
+class Resume(_Options):
+    """Options of `resume`."""
+
+    why: Why = ""
+
+    def words(self) -> list[str]:
+        """As Plan.words."""
+        return _given(why=self.why or None)
+
+
+def _given(**options: Any) -> list[str]:
+    # One word each: a value that begins with a dash is no option.
+    return [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
+
+
+class Started(BaseModel):
+    """A run that has begun; `Location` says where it is."""
+
+    run: str = Field(examples=["7f3c1a52-64f0-4a9e-9f0c-3d1f4c1b2a90"])
+
+
+class RunState(BaseModel):
+    """A run as far as it has come."""
+
+    id: str
+    verb: Command
+    by: str = Field(description="Whose token asked for it.", examples=["token:first"])
+    started: str
+    ended: str | None
+    state: State = Field(
+        description="`changes` is done, and says that something differs, or with `check` that the gate is shut; "
+        "`stopped` was ended by DELETE."
+    )
+    exit: int | None = Field(description="The command's exit code, negative for a signal.")
+    stopping: bool = Field(description="Whether it is to end.")
+    lines: list[str] = Field(description="The last lines of its progress.")
+    document: Any = Field(description="What the command printed, as its `--json` does; null of one that printed nothing yet.")
+    problem: str | None = Field(description="Why there is no document, where the command does not say it.")
+
+
+class Runs(BaseModel):
+    """The newest runs of this server, the newest first."""
+
+    runs: list[RunState]
+
+
+def shown(run: Run) -> RunState:
+    """A run as the routes tell it."""
+    return RunState(
+        id=run.id,
+        verb=run.command,
+        by=run.by,
+        started=_time(run.started),
+        ended=None if run.ended is None else _time(run.ended),
+        state=run.state,
+        exit=run.exit,
+        stopping=run.stopping,
+        lines=list(run.lines),
+        document=run.document,
+        problem=run.problem,
+    )
+
+
+def _time(at: Any) -> str:
+    text: str = at.isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,128 @@
+"""The state of each part as the server last read it: what the header of every answer, /readyz, /status and /metrics tell."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from infra.settings import Settings
+from serving.http.answers.worker import Asking
+from serving.read.snapshot import Snapshot
+from serving.status.log_ends import LogEnd, log_ends
+from serving.status.part_signs import part_states
+from serving.status.part_state import NEEDED, SPEED, PartState, unknown
+from serving.status.ttl_cache import Recent
+from serving.status.uncounted_since import UncountedSince
+
+HEADER: Final = "Tandem-Parts"
+"""The header that every answer has: a dictionary of parts, each with its state and since when (RFC 9651)."""
+LOG_S: Final = 3.0
+"""Seconds for which the end of a log that was asked for is taken to be as it was."""
+_EVERY_S: Final = 0.5
+_PATIENCE_S: Final = 0.8
+_UNKNOWN_S: Final = 10.0
+"""States that were read longer ago tell nothing."""
+
+
+@dataclass
+class Parts:
+    """Reads the parts' files about twice a second while it is `open`; `now` is the time of day. For one event loop.
+
+    Where no speed layer runs in this state folder it asks the broker now and then whether somebody counts what the log has.
+    """
+
+    settings: Settings
+    now: Callable[[], datetime]
+    asking: Asking
+    log_ends: Recent[Mapping[str, LogEnd]]
+    log: FilteringBoundLogger
+    _states: tuple[PartState, ...] = field(default=(), init=False, repr=False)
+    _header: str = field(default="", init=False, repr=False)
+    _looked: float = field(default=float("-inf"), init=False, repr=False)
+    _uncounted: UncountedSince = field(default_factory=UncountedSince, init=False, repr=False)
+    _why: str = field(default="", init=False, repr=False)
+    _since: datetime | None = field(default=None, init=False, repr=False)
+
+    @property
+    def states(self) -> tuple[PartState, ...]:
+        """The states as they were half a second ago; those of the needed parts are unknown, and red, where no look succeeds."""
+        seconds = self.log_ends.clock() - self._looked
+        if seconds <= _UNKNOWN_S:
+            return self._states
+        since = None if seconds == float("inf") else self.now() - timedelta(seconds=seconds)
+        return tuple(unknown(one.part, since) for one in self._states if one.part in NEEDED)
+
+    @property
+    def header(self) -> str:
+        """The states as a header's value."""
+        states = self.states
+        return self._header if states is self._states else header_of(states)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Know the states from now on, until the context ends."""
+        await self.look()
+        following = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            following.cancel()
+
+    async def look(self) -> None:
+        """Read them now."""
+        newest = self.asking.newest
+        snapshot = newest if isinstance(newest, Snapshot) else None
+        states = partial(part_states, self.settings, now=self.now(), snapshot=snapshot, uncounted_since=self._since)
+        self._states = await asyncio.to_thread(states)
+        self._header, self._looked = header_of(self._states), self.log_ends.clock()
+
+    def unready(self) -> PartState | None:
+        """A part that answers need, and that has been red for longer than the settings allow."""
+        bound, now = timedelta(seconds=self.settings.serving.stale_s), self.now()
+        late = (one for one in self.states if one.red and one.part in NEEDED and (one.since is None or now - one.since > bound))
+        return next(late, None)
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            why = ""
+            try:
+                await self._ask_the_log()
+                await self.look()
+            except OSError as error:  # the state folder may come back; until then nobody is told that all is well
+                why = str(error)
+            if why and why != self._why:
+                self.log.error("the state of the parts cannot be read", why=why)
+            self._why = why
+
+    async def _ask_the_log(self) -> None:
+        """Where nothing here tells whether a speed layer moves, only the log does."""
+        unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self._states)
+        newest = self.asking.newest
+        if not unknown or not isinstance(newest, Snapshot):
+            self._since = None
+            return
+        try:
+            sources = self.asking.answers.store.pinned().project.sources.values()
+            asked = await self.log_ends.get_within(_PATIENCE_S, partial(log_ends, self.settings, list(sources)))
+        except Exception:  # noqa: BLE001 - whatever the client raises: what is not known makes nothing red
+            asked = None
+        if asked is not None:
+            ends = {source: end.position for source, end in asked.items() if end.position is not None}
+            self._since = self._uncounted.look(ends, newest, now=self.now())
+
+
+def header_of(states: tuple[PartState, ...]) -> str:
+    """The parts as a structured dictionary: `broker=running, speed=stuck;since="2026-11-01T08:00:00Z"`."""
+    return ", ".join(_member(one) for one in states)
+
+
+def _member(one: PartState) -> str:
+    told = one.to_json()
+    since = "" if one.since is None or one.state == "running" else f';since="{told["since"]}"'
+    return f"{one.part}={one.state}{since}"

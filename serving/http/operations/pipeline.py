@@ -1,0 +1,85 @@
+"""How far log, archive and releases have come, for `/status`: never asked more often than they change, never waited for long."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from infra.settings import Settings
+from ledger.delta.addresses import Tables
+from ledger.log.retention import UntilLoss
+from ledger.publish import releases
+from ledger.publish.publications import Publication
+from serving.status.log_ends import LogEnd, log_ends
+from serving.status.positions import Archived, archived
+from serving.status.retention import unarchived
+from serving.status.standing_releases import Beside, beside
+from serving.status.ttl_cache import Recent
+from views.errors import said_by
+from views.source.source import Source
+
+_KEPT_S: Final = 3.0
+_PATIENCE_S: Final = 0.8
+"""Less than any request may take."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """By source where its topics end, and how long what is not archived is safe; nothing of the latter where nobody tells."""
+
+    ends: Mapping[str, LogEnd]
+    until_loss: Mapping[str, UntilLoss]
+
+    def end(self, source: str) -> LogEnd:
+        """Where a source's topics end, or why that is not known."""
+        return self.ends.get(source) or LogEnd(problem="the broker was not asked about this source yet")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """By source what the archive holds, and the releases beside the live one."""
+
+    archives: Mapping[str, Archived]
+    beside: tuple[Beside, ...]
+
+
+@dataclass
+class Pipeline:
+    """`now` is the time of day, `clock` gives seconds that never step back. For one event loop."""
+
+    settings: Settings
+    tables: Tables
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+    _log: Recent[Log] = field(init=False, repr=False)
+    _stored: Recent[Stored] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._log, self._stored = Recent(_KEPT_S, self.clock), Recent(_KEPT_S, self.clock)
+
+    async def log(self, sources: Iterable[Source]) -> Log:
+        """What the broker tells of the sources, or why it does not."""
+        wanted = list(sources)
+        found = await self._log.get_within(_PATIENCE_S, lambda: self._ask(wanted))
+        return found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
+
+    async def stored(self, live: Publication) -> Stored:
+        """What the tables tell beside the live publication. Raises TandemError."""
+        return await self._stored.get(lambda: self._read(live))
+
+    def _ask(self, sources: list[Source]) -> Log:
+        try:
+            ends = log_ends(self.settings, sources)
+            told = [source for source in sources if not ends[source.name].problem]
+            return Log(ends, unarchived(self.settings, self.tables, told, now=self.now()))
+        except Exception as error:  # noqa: BLE001 - whatever the client raises, the rest of the status is there
+            return _unknown(sources, said_by(error))
+
+    def _read(self, live: Publication) -> Stored:
+        found = releases.load(self.tables, live.release).sources
+        archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
+        return Stored(archives, tuple(beside(self.tables, live, days=self.settings.keep.release_days, now=self.now())))
+
+
+def _unknown(sources: Iterable[Source], why: str) -> Log:
+    return Log({source.name: LogEnd(problem=why) for source in sources}, {})

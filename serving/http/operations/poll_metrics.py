@@ -1,0 +1,28 @@
+"""What is told of the looks for what is new: figures of each, and in the log where they begin to fail and where that ends."""
+
+from dataclasses import dataclass, field
+
+from structlog.typing import FilteringBoundLogger
+
+from serving.http.metrics import Metrics
+from serving.read.outcome import Failed
+from serving.read.snapshot import Snapshot
+
+
+@dataclass
+class Looks:
+    """The looks of one server."""
+
+    metrics: Metrics
+    log: FilteringBoundLogger
+    _why: str | None = field(default=None, init=False, repr=False)
+
+    def looked(self, found: Snapshot | Failed, seconds: float) -> None:
+        """A look found this, and took so long."""
+        why = found.reason if isinstance(found, Failed) else None
+        self.metrics.looked(failed=why is not None, seconds=seconds)
+        if why is None and self._why is not None:
+            self.log.info("what is published can be read again")
+        elif why != self._why:
+            self.log.error("no answer can be given until what is published can be read", why=why)
+        self._why = why

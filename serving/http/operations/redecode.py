@@ -1,0 +1,49 @@
+"""Records of a quarantine decoded again by the project's folder: in a child, so that no foreign code runs in the server."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.logs.telling import without
+from serving.access.rights import Principal
+from serving.http.operations.command import Tandem, document_of
+from serving.http.protocol.problem import Problem
+
+_LINES = 20
+
+
+@dataclass
+class Retrying:
+    """One at a time; `hidden` are secrets that no answer shows. For one event loop."""
+
+    tandem: Tandem
+    hidden: frozenset[str] = frozenset()
+    _busy: bool = field(default=False, init=False, repr=False)
+
+    async def retry(self, options: Sequence[str], *, by: Principal) -> Any:
+        """The document of `tandem quarantine --retry`; who waits no longer ends it. Raises Problem 400, 409, 503."""
+        if self._busy:
+            raise Problem(409, "records are being decoded again for somebody else; try again when that is done")
+        child, lines = self.tandem.child("quarantine", ["--retry", *options], by=by), deque[str](maxlen=_LINES)
+        self._busy = True
+        running = asyncio.get_running_loop().run_in_executor(None, child.run, lines.append)
+        running.add_done_callback(self._over)
+        try:
+            ended = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            child.stop()
+            raise
+        except OSError as error:
+            raise Problem(503, f"the command cannot be started: {error.strerror}") from error
+        if ended.printed is None:
+            raise Problem(400, "the outcome is larger than is taken; ask for fewer records by limit")
+        document = without(document_of(ended.printed), self.hidden)
+        if ended.code or not isinstance(document, dict):
+            told = document.get("error") if isinstance(document, dict) else without(" ".join(lines), self.hidden)
+            raise Problem(503, f"the records cannot be decoded: {told or f'exit code {ended.code}'}")
+        return document
+
+    def _over(self, _: object) -> None:
+        self._busy = False

@@ -1,0 +1,35 @@
+"""Where a page goes on: the snapshot, the question and how many rows have been given.
+
+It says nothing that its holder was not told, and gives nothing: every page asks its question anew, with the rights of who asks.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from serving.read.selection import BadSelection
+
+_LONGEST: Final = 400
+
+
+class Cursor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """`stand` names the snapshot and `digest` the question; the page begins after `given` rows."""
+
+    stand: Annotated[str, Meta(max_length=64)]
+    digest: Annotated[str, Meta(max_length=64)]
+    given: Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+def to_text(cursor: Cursor) -> str:
+    """The cursor as a parameter of a URL."""
+    return urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
+
+
+def parse(text: str) -> Cursor:
+    """Inverse of `to_text`. Raises BadSelection."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(text[:_LONGEST] + "=" * (-len(text) % 4)), type=Cursor)
+    except (ValueError, msgspec.MsgspecError):
+        raise BadSelection("that is no cursor: the one that came with the page before is") from None

@@ -1,0 +1,94 @@
+"""Parameters of queries, with their OpenAPI descriptions."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Query
+
+from serving.read.provenance import Layer
+
+View = Annotated[str, Path(description="The view's name.", examples=["page_traffic"], max_length=200)]
+Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
+From = Annotated[
+    str | None,
+    Query(alias="from", description="Windows that start at or after this time (ISO 8601, UTC unless it names a zone)."),
+]
+To = Annotated[str | None, Query(description="Windows that start before this time.")]
+Measures = Annotated[
+    str | None, Query(description="Names of measures, separated by commas. Default: all.", examples=["hits,bytes"])
+]
+Order = Annotated[
+    str | None,
+    Query(
+        description="Columns, separated by commas; a leading minus sorts descending. Ties are ordered by window start and keys.",
+        examples=["-hits"],
+    ),
+]
+Limit = Annotated[int, Query(ge=1, description="Maximum number of rows per page; the server has an upper limit of its own.")]
+CursorText = Annotated[
+    str | None,
+    Query(alias="cursor", description="`next` of the previous page: continues there, on the same snapshot.", max_length=400),
+]
+Publication = Annotated[
+    int | None, Query(ge=1, lt=2**31, description="Answer from the batch views of this publication, if it is retained.")
+]
+AsOf = Annotated[str | None, Query(description="Answer from the batch views of the publication that was live at this time.")]
+LayerName = Annotated[
+    Layer | None,
+    Query(
+        description="batch: events below the cut. realtime: events from the cut on. merged: both. Default merged; batch for a "
+        "past publication."
+    ),
+]
+MinPosition = Annotated[
+    str | None,
+    Query(
+        description="Wait until the answer counts this position, a JSON object such as `realtime` in provenance. 504 if that "
+        "takes too long.",
+        examples=['{"T": {"0": 31}}'],
+        max_length=8000,
+    ),
+]
+MaxAge = Annotated[
+    str | None,
+    Query(
+        description="Wait until the newest counted event was appended within this time (90s, 2h). 504 if that takes too long, "
+        "or if no events are sent.",
+        examples=["90s"],
+        max_length=20,
+    ),
+]
+Null = Annotated[list[str], Query(description="A key that must be NULL; may be repeated.")]
+Window = Annotated[str | None, Query(description="The window's start (ISO 8601). Leave it out for a view of all time.")]
+
+Since = Annotated[
+    str | None, Query(description="Send changes since this token, the id of an event. Default: from now on.", max_length=8000)
+]
+
+Escaped = Annotated[
+    bool,
+    Query(
+        alias="escape_formulas",
+        description="For CSV in spreadsheets: put an apostrophe before each text or column name that begins with `=`, `+`, "
+        "`-`, `@`, a tab or a line end, so that it does not run as a formula. Numbers do not change.",
+    ),
+]
+
+KEY_VALUES: Final[dict[str, Any]] = {
+    "parameters": [
+        {
+            "name": "key.",
+            "in": "query",
+            "description": "Rows with these values of keys, each as `key.NAME=VALUE`, in the format of rows.",
+            "required": False,
+            "style": "form",
+            "explode": True,
+            "schema": {
+                "type": "object",
+                "propertyNames": {"pattern": r"^key\.[A-Za-z][A-Za-z0-9_]*$"},
+                "additionalProperties": {"type": "string"},
+                "examples": [{"key.page": "/a"}],
+            },
+        }
+    ]
+}
+"""The parameters whose names are the view's keys'."""

@@ -1,0 +1,64 @@
+"""Requests whose JSON means one thing to every reader: UTF-8, no key twice in an object, no NaN and no infinity (RFC 8259)."""
+
+import json
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, Final
+
+from fastapi import Request
+
+from serving.http.protocol.problem import Problem
+
+_DIGITS: Final = 400
+"""More than any number of JSON needs; how long Python takes for a longer one grows with its square."""
+
+
+class StrictRequest(Request):
+    """A request whose body is JSON, where a route asks for it as such."""
+
+    async def json(self) -> Any:
+        """The body's value. Raises Problem 400."""
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
+            raise Problem(400, f"Content-Encoding {encoding!r} is not taken; send the body as it is")
+        return parsed(await self.body())
+
+
+def parsed(body: bytes) -> Any:
+    """The value of a JSON text. Raises Problem 400."""
+    try:
+        return json.loads(
+            body.decode(), object_pairs_hook=_object, parse_float=_float, parse_int=_int, parse_constant=_no_constant
+        )
+    except UnicodeDecodeError as error:
+        raise Problem(400, f"the body is not JSON: byte {error.start} is not UTF-8") from error
+    except RecursionError as error:
+        raise Problem(400, "the body is not JSON that can be read: it is nested too deeply") from error
+    except ValueError as error:
+        raise Problem(400, f"the body is not JSON: {error}") from error
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"key {twice[:100]!r} is given twice in one object; it has one value")
+    return found
+
+
+def _float(text: str) -> float:
+    found = float(text)
+    if not isfinite(found):
+        raise ValueError(f"{text[:100]} is larger than any number that is taken")
+    return found
+
+
+def _int(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise ValueError(f"a number of {len(text)} digits is larger than any that is taken")
+    return int(text)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not a number of JSON")

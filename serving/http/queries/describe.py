@@ -1,0 +1,207 @@
+"""What there is to say of views and sources themselves: definition, columns, how far they have come."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from serving.access.rights import Principal
+from serving.http.models.documents import (
+    ArchiveState,
+    Beside,
+    Column,
+    EventField,
+    GapState,
+    LogState,
+    Part,
+    Reason,
+    SourceDescribed,
+    SourceState,
+    UntilLossState,
+    ViewDescribed,
+    ViewState,
+    ViewSummary,
+)
+from serving.http.operations.pipeline import Log, Stored
+from serving.http.protocol.problem import UNSAID
+from serving.http.queries.permitted_sources import open_to, read_of
+from serving.read.provenance import written
+from serving.read.snapshot import Snapshot
+from serving.status.gaps import gap_document
+from serving.status.part_state import PartState
+from views.exactness import of_measures
+from views.kernel.rows import utc_text
+from views.measures.count import Count
+from views.measures.filtered import Filtered
+from views.measures.measure import Measure
+from views.measures.total import Total
+from views.project.project import Project
+from views.source.decoder import decoder_name
+from views.source.event import Field, event_fields
+from views.source.record_filter import ByHeader
+from views.source.source import IDEMPOTENCY_KEY, Source
+from views.source.value_types import kind_of
+from views.view import View, answer_schema
+
+
+def summary(view: View) -> ViewSummary:
+    """A view in short."""
+    return ViewSummary(name=view.name, doc=view.doc, keys=list(view.keys), window=str(view.window), measures=list(view.measures))
+
+
+def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
+    """All of a view; who is `bound` to rows is not told positions."""
+    return ViewDescribed(
+        **summary(view).model_dump(),
+        source=view.source.name,
+        where=view.where,
+        columns=[_column(view, field) for field in answer_schema(view)],
+        state=state(view, snapshot, bound=bound),
+    )
+
+
+def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
+    """How far a view has come; who is `bound` to rows is not told positions, nor the reason of a problem, which may name some."""
+    live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
+    return ViewState(
+        source=view.source.name,
+        publication=snapshot.publication.number,
+        release=snapshot.publication.release,
+        fingerprint=live.fingerprint,
+        batch_version=live.version,
+        cut=None if bound else tail.cut.to_json(),
+        realtime=None if bound else tail.end.to_json(),
+        newest=_newest(snapshot, view.source.name),
+        watermark=written(snapshot.watermark(view.source.name)),
+        problem=UNSAID if bound and tail.problem else tail.problem,
+    )
+
+
+def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, narrowed: bool) -> SourceState:
+    """How far a source has come; who is `narrowed` is not told of the machines that do not answer."""
+    tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
+    return SourceState(
+        cut=tail.cut.to_json(),
+        realtime=tail.end.to_json(),
+        newest=_newest(snapshot, name),
+        watermark=written(snapshot.watermark(name)),
+        behind_bridge=tail.behind_bridge,
+        identities_since=None if tail.identities_since is None else utc_text(tail.identities_since),
+        problem=tail.problem,
+        log=LogState(
+            end=None if end.position is None else end.position.to_json(),
+            lag=None if tail.problem else end.lag(tail.end),
+            problem="the broker does not tell" if end.problem and narrowed else end.problem,
+        ),
+        archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
+        until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),
+        gaps=[GapState.model_validate(gap_document(gap, accepted=done)) for gap, done in snapshot.gaps_of(name).items()],
+    )
+
+
+def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
+    """The same for who is bound to rows: how fresh it is and whether anything is lost, no position and no count."""
+    tail = snapshot.tails[name]
+    return SourceState(
+        cut=None,
+        realtime=None,
+        newest=_newest(snapshot, name),
+        watermark=written(snapshot.watermark(name)),
+        behind_bridge=None,
+        identities_since=None if tail.identities_since is None else utc_text(tail.identities_since),
+        problem=UNSAID if tail.problem else None,
+        log=None,
+        archive=None,
+        until_loss=None,
+        gaps=[
+            GapState(
+                name=gap.name,
+                offsets=None,
+                reason=None,
+                accepted=done,
+                warning=None if done else f"gap {gap.name} is not accepted",
+            )
+            for gap, done in snapshot.gaps_of(name).items()
+        ],
+    )
+
+
+def _adds(measure: Measure) -> bool:
+    """Whether a measure of all is the sum of those of parts."""
+    return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
+
+
+def parts(states: Iterable[PartState], *, narrowed: bool) -> list[Part]:
+    """The parts of the installation; why one stands still may name a source or a broker, so who is narrowed is not told."""
+    shown = (replace(one, why=None) if narrowed else one for one in states)
+    return [Part.model_validate(one.to_json()) for one in shown]
+
+
+def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound: bool) -> list[Beside]:
+    """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told.
+
+    Who is `bound` to rows is not told how many offsets they are behind.
+    """
+    return [
+        Beside(
+            release=one.release,
+            stage=one.stage,
+            why=None if narrowed else one.why,
+            lag=None if bound else {name: lag for name, lag in one.lag.items() if name in sources},
+        )
+        for one in stored.beside
+    ]
+
+
+def source(project: Project, of: Source, principal: Principal) -> SourceDescribed:
+    """What the records of a source are, and what the principal may do with it."""
+    return SourceDescribed(
+        name=of.name,
+        topics=list(of.topics),
+        decoder=decoder_name(of.decoder),
+        event=of.event.__name__,
+        fields=[_field(one) for one in event_fields(of.event)],
+        event_time=of.event_time,
+        identity=list(of.identity),
+        idempotency_key=IDEMPOTENCY_KEY in of.identity,
+        horizon_s=of.horizon.total_seconds(),
+        key=of.key,
+        many=of.many,
+        kinds=list(of.only.values) if isinstance(of.only, ByHeader) else None,
+        views=[view.name for view in read_of(project, principal) if view.source.name == of.name],
+        ingest=of.name in open_to(project, principal),
+    )
+
+
+def _field(field: Field) -> EventField:
+    return EventField(
+        name=field.name,
+        key=field.key,
+        kind=str(kind_of(field.arrow)),
+        required=field.required,
+        null=field.optional,
+        unit=field.unit or None,
+        doc=field.doc or None,
+    )
+
+
+def _newest(snapshot: Snapshot, source: str) -> str | None:
+    newest = snapshot.newest(source)
+    return None if newest is None else utc_text(newest)
+
+
+def _column(view: View, field: pa.Field) -> Column:
+    told = {name.decode(): text.decode() for name, text in (field.metadata or {}).items()}
+    part = "key" if field.name in view.keys else "measure" if field.name in view.measures else "window"
+    made = view.keys.get(field.name) or (str(view.measures[field.name]) if field.name in view.measures else None)
+    inexact = of_measures(view).get(field.name)
+    return Column(
+        name=field.name,
+        part=part,
+        kind=told["kind"],
+        unit=told.get("unit"),
+        doc=told.get("doc"),
+        definition=made,
+        adds=field.name in view.measures and _adds(view.measures[field.name]),
+        exactness=None if inexact is None else Reason.model_validate(inexact[0].to_json()),
+    )

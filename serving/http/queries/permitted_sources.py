@@ -1,0 +1,39 @@
+"""Which sources somebody may know of, and to which they may send."""
+
+from collections.abc import Mapping
+
+from serving.access.rights import Principal
+from serving.http.protocol.problem import Problem
+from serving.http.queries.response import readable
+from views.errors import listed
+from views.project.project import Project
+from views.source.source import Source
+from views.view import View
+
+
+def known(project: Project, principal: Principal) -> dict[str, Source]:
+    """The sources of whose views the principal may read some, or to which events may be sent."""
+    seen = {view.source.name for view in read_of(project, principal)} | open_to(project, principal).keys()
+    return {name: one for name, one in project.sources.items() if name in seen}
+
+
+def read_of(project: Project, principal: Principal) -> list[View]:
+    """The views that the principal may read, by whatever verb."""
+    return list(readable(project.views, principal).values()) if principal.rights.verbs & {"read", "sql"} else []
+
+
+def open_to(project: Project, principal: Principal) -> dict[str, Source]:
+    """The sources to which the principal may send events."""
+    views = project.views.values()
+    return {
+        name: source
+        for name, source in project.sources.items()
+        if principal.rights.may_send(view for view in views if view.source.name == name)
+    }
+
+
+def source_for(project: Project, name: str, among: Mapping[str, Source]) -> Source:
+    """A source that is among those. Raises Problem 404, the same for one that is not and one that there is not."""
+    if name not in among:
+        raise Problem(404, f"there is no source {name!r}; sources: {listed(name, among)}")
+    return project.sources[name]

@@ -1,0 +1,52 @@
+"""What the audit log says of a question: who asked which views, how many rows they got, and a digest that tells questions apart.
+
+It holds no value: keys, statements and times are in the digest alone, which is keyed by a secret of the project, so nobody who
+reads it can try values until one fits. The same question has the same digest, whoever asks.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from json import dumps
+from typing import Final
+
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from serving.access.sealed_text import Seal
+
+_LONGEST_NAME: Final = 200
+_REFUSED: Final = 400
+_FAILED: Final = 500
+
+
+@dataclass
+class Inquiry:
+    """A question under way: its route and views are known when it begins; `rows` is None where none were sent."""
+
+    route: str
+    views: Sequence[str]
+    digest: str
+    rows: int | None = None
+
+
+async def begin(request: Request, route: str, seal: Seal) -> None:
+    """Note a question that has just been let through."""
+    named = request.path_params.get("view")
+    body = b""
+    with suppress(ClientDisconnect):  # the route finds that out by itself
+        body = await request.body() if request.method == "POST" else b""
+    asked = dumps([route, named, sorted(request.query_params.multi_items())]).encode()
+    views = [] if named is None else [named[:_LONGEST_NAME]]
+    request.state.inquiry = Inquiry(route, views, seal.digest(asked + b"\0" + body))
+
+
+def of(request: Request) -> Inquiry:
+    """The question that a request asks."""
+    found: Inquiry = request.state.inquiry
+    return found
+
+
+def outcome(status: int) -> str:
+    """A status in one word."""
+    return "answered" if status < _REFUSED else "refused" if status < _FAILED else "failed"

@@ -1,0 +1,92 @@
+"""Waiting until an answer is as fresh as it is asked to be."""
+
+import json
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from ledger.log.positions import Position, distance
+from serving.http.answers.worker import Asking
+from serving.http.protocol.problem import Problem
+from serving.http.requests.server import Server
+from serving.read.selection import BadSelection, parse_span
+from serving.read.snapshot import Snapshot
+from serving.status.part_state import NEEDED
+from views.errors import TandemError
+
+_AGAIN: Final = {"Retry-After": "1"}
+
+
+async def wait(
+    server: Server, lane: Asking, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
+) -> None:
+    """Return once the answers of a lane about a source count a position, and an event that was appended at most so long ago.
+
+    With `at_the_cut` they count what is below it. Who is `bound` to rows may ask by no position and is told none. Raises
+    BadSelection, and Problem 504 after as long as the settings say.
+    """
+    if bound and min_position is not None:
+        raise Problem(403, "a token that is bound to rows may not ask by position: positions are of all rows")
+    position = None if min_position is None else _position(min_position)
+    most = None if max_age is None else parse_span(max_age)
+
+    def holds(snapshot: Snapshot) -> bool:
+        tail = snapshot.tails.get(source)
+        if tail is None or tail.problem is not None:
+            return True  # the answer says so
+        newest = snapshot.newest(source)
+        young = most is None or (newest is not None and server.now() - newest <= most)
+        return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
+
+    seconds = server.settings.wait_s
+    if not await lane.until(holds, seconds=seconds):
+        snapshot = lane.snapshot()
+        tail, newest = snapshot.tails[source], snapshot.newest(source)
+        stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
+        raise Problem(
+            504,
+            f"not as fresh as asked within {seconds} s: {stand}"
+            f"the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
+            f"{_standing_still(server)}",
+            headers=_AGAIN,
+        )
+
+
+async def wait_for_all(server: Server, sources: Collection[str], min_position: str) -> None:
+    """Return once answers about several sources count a position: each of those that know a topic of it.
+
+    Raises Problem 504 after as long as the settings say, and BadSelection.
+    """
+    position, seconds = _position(min_position), server.settings.wait_s
+    if not await server.asking.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
+        left = _lacking(server.asking.snapshot(), sources, position)
+        raise Problem(
+            504,
+            f"not as fresh as asked within {seconds} s: {left} offsets below min_position are not counted"
+            f"{_standing_still(server)}",
+            headers=_AGAIN,
+        )
+
+
+def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -> int:
+    """How many offsets below a position answers about these sources lack; one that has no answer says so itself."""
+    ends = [snapshot.tails[name].end for name in sources if name in snapshot.tails and snapshot.tails[name].problem is None]
+    lacking = 0
+    for topic in {topic for topic, _ in position}:
+        below = Position.of({place: offset for place, offset in position.items() if place[0] == topic})
+        known = [end for end in ends if any(place[0] == topic for place in end)]
+        lacking += max(distance(end, below) for end in known or [Position()])
+    return lacking
+
+
+def _standing_still(server: Server) -> str:
+    """Which part stands still, in words that are for everybody."""
+    return "".join(f"; {one.brief}" for one in server.parts.states if one.red and one.part in NEEDED)
+
+
+def _position(text: str) -> Position:
+    try:
+        return Position.from_json(msgspec.json.decode(text, type=dict[str, dict[str, int]]))
+    except (ValueError, TandemError, msgspec.MsgspecError):
+        raise BadSelection(f'{text!r} is no position: a JSON object as {{"TOPIC ID": {{"0": 31}}}} is') from None

@@ -1,0 +1,149 @@
+"""The gate that stands before every route: who asks, whether they may, and whether it is not too much.
+
+A route says what it needs as `x-verb` in its OpenAPI entry: a verb, `known` for anybody who has a token, or `open`. One that
+says nothing cannot be made.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Literal, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Query
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from serving.access.rights import VERBS, Principal, Verb
+from serving.http.protocol.problem import Problem
+from serving.http.protocol.strict_json import StrictRequest
+from serving.http.requests import audit_log
+from serving.http.requests.server import LARGE, Server, held_by, server_of
+from views.errors import TandemError, listed
+
+T = TypeVar("T")
+Needs = Verb | Literal["known", "open"]
+NEEDS: Final = (*VERBS, "known", "open")
+KEYS: Final = "key."
+"""What the names of parameters begin with that are values of a view's keys."""
+
+SEVERAL: Final = frozenset({"null"})
+"""Parameters that may be given several times."""
+
+UNREAD: Final = "{held} bytes of responses to this token are not read yet, as many as it may have now; read them, then try again"
+
+_NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
+_INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_token"'}
+
+
+class Gated(APIRoute):
+    """A route behind the gate; one that `asks` for rows has its questions in the audit log."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
+        extra: dict[str, Any] = dict(given.pop("openapi_extra", None) or {})
+        needs: Any = extra.get("x-verb")
+        if needs not in NEEDS:
+            raise TandemError(f"route {path} says {needs!r} of who may use it; x-verb is one of {', '.join(NEEDS)}")
+        if needs != "open":
+            extra["security"] = [{"bearer": []}]
+        self.needs: Needs = needs
+        self.asks = "rows" in given.get("tags", ())
+        super().__init__(path, endpoint, openapi_extra=extra, **given)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request, if it is let through."""
+        answer = super().get_route_handler()
+        named = [one.alias for one in get_flat_params(self.dependant) if isinstance(one.field_info, Query)]
+        at_once: Callable[[Request], Response | None] | None = getattr(self.endpoint, "at_once", None)
+        free = any(one.get("name") == KEYS for one in (self.openapi_extra or {}).get("parameters", ()))
+
+        async def let_through(given: Request) -> Response:
+            request = StrictRequest(given.scope, given.receive)
+            server = server_of(request)
+            if self.needs == "open":
+                _refuse_unknown(request, named, free=free)
+                return await answer(request)
+            principal = _known(server, request)
+            if self.needs != "known" and self.needs not in principal.rights.verbs:
+                held = ", ".join(sorted(principal.rights.verbs))
+                raise Problem(403, f"this needs the right {self.needs!r}; yours are {held}")
+            if self.needs == "admin" and principal.rights.narrowed:
+                raise Problem(403, "this is about the whole project; a token that is narrowed to views or rows may not")
+            _refuse_unknown(request, named, free=free)
+            who = str(principal)
+            wait = server.limits.enter(who)
+            if wait is not None:
+                raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
+            held_by(request).callback(server.limits.leave, who)
+            await server.asking.settled()
+            try:
+                async with asyncio.timeout(server.settings.timeout_s):
+                    if self.asks:
+                        await audit_log.begin(request, self.path_format, server.seal)
+                    if at_once is not None and (found := at_once(request)) is not None:
+                        return found
+                    response = await answer(request)
+            except TimeoutError:
+                raise Problem(504, f"no answer within {server.settings.timeout_s} s; ask for less") from None
+            _hold(server, request, who, len(getattr(response, "body", b"")))
+            return response
+
+        return let_through
+
+
+def at_once(first: Callable[[Request], Response | None]) -> Callable[[T], T]:
+    """Of a route's function: `first` is asked before it, and answers what takes no time, in the server's own thread."""
+
+    def marked(endpoint: T) -> T:
+        endpoint.at_once = first  # type: ignore[attr-defined]  # functions have room for it
+        return endpoint
+
+    return marked
+
+
+def gated(app: FastAPI) -> list[Gated]:
+    """The routes of an application. Raises TandemError if one of them is not behind the gate."""
+    found = []
+    for one in iter_route_contexts(app.routes):
+        if not isinstance(one.original_route, Gated):
+            raise TandemError(f"{one.path} is not behind the gate: its router has no route_class=Gated")
+        found.append(one.original_route)
+    return found
+
+
+def _hold(server: Server, request: Request, who: str, size: int) -> None:
+    """Count a large response until it is sent. Raises Problem 429 where too much of the principal's is unread already."""
+    if size <= LARGE:
+        return
+    if not server.unread.take(who, size):
+        raise Problem(429, UNREAD.format(held=server.unread.held(who)), headers={"Retry-After": "1"})
+    held_by(request).callback(server.unread.give_back, who, size)
+
+
+def _known(server: Server, request: Request) -> Principal:
+    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+    shown = shown.strip()
+    if scheme.lower() != "bearer" or not shown:
+        raise Problem(401, "who asks? Send a token, as `Authorization: Bearer ...`", headers=_NOBODY)
+    found = server.identities.whose(shown, now=server.now())
+    if found is None:
+        # Counted after the look: a valid token is taken, whatever else comes from its address.
+        wait = server.failures.failed("" if request.client is None else request.client.host)
+        if wait is not None:
+            said = f"too many invalid tokens come from this address; try again in {wait:.1f} s"
+            raise Problem(429, said, headers={"Retry-After": f"{int(wait) + 1}"})
+        # One sentence for all: whoever guesses learns nothing.
+        raise Problem(401, "the token is unknown, expired or revoked", headers=_INVALID)
+    request.state.principal = found
+    return found
+
+
+def _refuse_unknown(request: Request, named: list[str], *, free: bool) -> None:
+    """A parameter that is misspelt would otherwise be a question that nobody asked."""
+    seen = set()
+    for name, _ in request.query_params.multi_items():
+        if name not in named and not (free and name.startswith(KEYS)):
+            keys = f"{KEYS}NAME, " if free else ""
+            raise Problem(400, f"there is no parameter {name!r}; parameters: {keys}{listed(name, named)}")
+        if name in seen and name not in SEVERAL:
+            raise Problem(400, f"parameter {name!r} is given twice; it has one value")
+        seen.add(name)

@@ -1,0 +1,149 @@
+"""The outermost layer of the server: bounds of what is sent, headers of what is answered, the access log and the figures."""
+
+import re
+from contextlib import ExitStack
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serving.http.connections.bounded_protocol import connection_of
+from serving.http.operations.part_states import HEADER
+from serving.http.protocol.problem import Problem, response
+from serving.http.requests.audit_log import Inquiry, outcome
+from serving.http.requests.server import Server
+
+_URL: Final = 16 << 10
+_HEADERS: Final = 32 << 10
+_HOST: Final = re.compile(rb"([A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+"""A name or an address, and a port: RFC 3986 would also take delimiters, which no name that serves this has."""
+
+
+class Wire:
+    """An application around another one; a line of the log says who, what and how long, and nothing of what a URL asks for."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app, self._server = app, server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass on what is none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most = self._server.settings.body_kb << 10
+        server, began = self._server, self._server.clock()
+        status, size, connection = 500, 0, connection_of(scope)
+
+        async def sent(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                # Not in a body, which has a tag: the same snapshot is the same bytes, whoever counts on.
+                headers[HEADER] = server.parts.header
+                headers.setdefault("Cache-Control", "private, no-cache")
+                if connection is not None:
+                    connection.answers(scope)
+            elif message["type"] == "http.response.body":
+                size += len(message.get("body", b""))
+            await send(message)
+            if connection is not None:
+                await connection.read()  # what the request holds is given back after that
+
+        server.metrics.began()
+        held = ExitStack()
+        scope.setdefault("state", {})["held"] = held
+        try:
+            refused = _too_much(scope, most) or _without_host(scope) or _not_text(scope)
+            if refused is None:
+                await self._app(scope, _bounded(receive, most), sent)
+            else:
+                await response(refused.status_code, refused.detail)(scope, receive, sent)
+        except Exception as error:
+            server.log.exception("a request failed", path=scope["path"][:500], exc_info=error)
+            raise
+        finally:
+            held.close()
+            seconds = server.clock() - began
+            route = getattr(scope.get("route"), "path", "none")
+            server.metrics.ended(method=scope["method"], route=route, status=status, seconds=seconds, size=size)
+            principal = scope.get("state", {}).get("principal")
+            _audit(server, scope, status, seconds)
+            server.access.info(
+                "request",
+                who=None if principal is None else str(principal),
+                client=(scope.get("client") or ("",))[0],
+                method=scope["method"],
+                path=scope["path"][:500],
+                status=status,
+                bytes=size,
+                ms=round(seconds * 1000, 1),
+            )
+
+
+def _audit(server: Server, scope: Scope, status: int, seconds: float) -> None:
+    asked: Inquiry | None = scope["state"].get("inquiry")
+    if asked is not None:
+        server.audit.info(
+            "question",
+            who=str(scope["state"]["principal"]),
+            client=(scope.get("client") or ("",))[0],
+            route=asked.route,
+            views=list(asked.views),
+            question=asked.digest,
+            rows=asked.rows,
+            outcome=outcome(status),
+            status=status,
+            ms=round(seconds * 1000, 1),
+        )
+
+
+def _too_much(scope: Scope, most: int) -> Problem | None:
+    url = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    if url > _URL:
+        return Problem(414, f"the URL has {url} bytes; at most {_URL} are taken")
+    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if length.isdigit() and int(length) > most:
+        return Problem(413, f"the body has {int(length)} bytes; at most {most} are taken")
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    if headers > _HEADERS:
+        return Problem(431, f"the headers have {headers} bytes; at most {_HEADERS} are taken")
+    return None
+
+
+def _without_host(scope: Scope) -> Problem | None:
+    """A request that may mean another server than this one to whatever stands before it (RFC 9112, 3.2)."""
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):
+        return Problem(400, f"the request has {len(hosts) or 'no'} Host headers; it needs exactly one")
+    if hosts and not _HOST.fullmatch(hosts[0]):
+        return Problem(400, "the request's Host header is not a host name with or without a port")
+    return None
+
+
+def _not_text(scope: Scope) -> Problem | None:
+    """Refuse a URL that is not valid UTF-8: decoding it leniently would answer a different question."""
+    for part, what in ((scope.get("raw_path") or b"", "path"), (scope.get("query_string") or b"", "query")):
+        if b"%" in part:
+            try:
+                unquote_to_bytes(part).decode()
+            except UnicodeDecodeError:
+                return Problem(400, f"the {what} of the URL is not UTF-8, percent-encoded")
+    return None
+
+
+def _bounded(receive: Receive, most: int) -> Receive:
+    """The body as it comes, until it is too large: the framework's own bound is no problem document."""
+    got = 0
+
+    async def received() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > most:
+            raise Problem(413, f"the body has more than {most} bytes, which is all that is taken")
+        return message
+
+    return received

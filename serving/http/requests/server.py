@@ -1,0 +1,111 @@
+"""What the routes of one server share, and the parameters of a request that every route refuses alike."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar, cast
+
+from fastapi import Request
+from structlog.typing import FilteringBoundLogger
+
+from infra.settings import Serving
+from ledger.delta.addresses import Tables
+from serving.access.authentication import Identities
+from serving.access.fair_pool import FairPool
+from serving.access.invalid_tokens import Failures
+from serving.access.limits import Limits
+from serving.access.rights import Principal
+from serving.access.sealed_text import Seal
+from serving.access.shares import Shares
+from serving.code.definitions import DescribedDefinitions
+from serving.http.answers.code_lane import Coded, needs_code
+from serving.http.answers.sql_statements import Statements
+from serving.http.answers.worker import Asking
+from serving.http.metrics import Metrics
+from serving.http.operations.part_states import Parts
+from serving.http.operations.pipeline import Pipeline
+from serving.http.operations.redecode import Retrying
+from serving.http.operations.runs import Runs
+from serving.ingest.gateway import Gateway
+
+T = TypeVar("T")
+
+LARGE: Final = 64 << 10
+"""A response of more bytes counts as unread until the client has taken it; smaller ones lie in the socket's buffers."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server: whom it knows, whom it asks, where it writes, its limits and its clocks.
+
+    What one principal may use of it at a time: requests (`limits`), of these streams of changes (`streams`), bytes of responses
+    that the client has not read (`unread`), and turns of the threads of `asking`, `statements` and `pool`. `access` gets a line
+    for each request, `audit` one for each question, `log` what else there is to say.
+    """
+
+    settings: Serving
+    identities: Identities
+    seal: Seal
+    asking: Asking
+    coded: Coded
+    definitions: DescribedDefinitions
+    statements: Statements
+    tables: Tables
+    pipeline: Pipeline
+    parts: Parts
+    runs: Runs
+    retrying: Retrying
+    gateway: Gateway
+    limits: Limits
+    failures: Failures
+    streams: Shares
+    unread: Shares
+    pool: FairPool
+    metrics: Metrics
+    log: FilteringBoundLogger
+    access: FilteringBoundLogger
+    audit: FilteringBoundLogger
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Answer from now on, until the context ends."""
+        with closing(self.definitions), self.pool.open():
+            async with (
+                self.parts.open(),
+                self.identities.open(),
+                self.asking.open(),
+                self.coded.open(),
+                self.statements.open(),
+                self.runs.open(),
+                self.gateway.open(),
+            ):
+                yield
+
+    async def work(self, principal: Principal, function: Callable[[], T]) -> T:
+        """What a function gives in a thread, once it is the principal's turn. Raises its errors."""
+        return await self.pool.run(str(principal), function)
+
+
+async def lane_of(server: Server, view: str) -> Asking:
+    """The lane that answers a view of this name: that of its own for what code of the project may hold up. Raises ReadFailed."""
+    server.asking.snapshot()
+    project = server.asking.answers.store.pinned().project
+    return await server.coded.opened() if needs_code(project, view) else server.asking
+
+
+def server_of(request: Request) -> Server:
+    """The server that a request came to."""
+    return cast("Server", request.app.state.server)
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks, as the gate has found."""
+    return cast("Principal", request.state.principal)
+
+
+def held_by(request: Request) -> ExitStack:
+    """What is given back once the response is sent: of the principal's budget, what the request holds until then."""
+    return cast("ExitStack", request.state.held)

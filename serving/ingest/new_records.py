@@ -1,0 +1,129 @@
+"""What is written for a source's values: records with the key and the headers that the source knows its own by."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from infra.kafka import MOST_BYTES, Record
+from serving.ingest.trial_decode import Fault, Reading
+from views.decode.idempotency import is_key
+from views.errors import TandemError, listed
+from views.source.event import event_fields
+from views.source.record_filter import ByHeader
+from views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, Source
+
+_MOST: Final = MOST_BYTES - 1_000
+"""Bytes of key, value and headers of a record: a broker counts a few around them."""
+_MOST_KEY: Final = 200
+_SHOWN: Final = 100
+
+Read = Callable[[Source, str, Sequence[bytes], Sequence[Mapping[str, bytes]], datetime], Reading]
+"""See `reading.read`."""
+
+
+class CannotMean(TandemError):
+    """What a request says of its records, which the source has no meaning for."""
+
+
+class TooLarge(TandemError):
+    """A record of more bytes than Kafka takes."""
+
+
+class NoEvents(TandemError):
+    """Records that are no events of the source; `faults` are the first hundred, in their order."""
+
+    def __init__(self, source: Source, faults: Sequence[Fault], records: int) -> None:
+        first = faults[0]
+        others = f", nor are {len(faults) - 1} others" if len(faults) > 1 else ""
+        fields = ", ".join(field.key for field in event_fields(source.event))
+        super().__init__(
+            f"record {first.record} of {records} is no event of source {source.name!r}{others}: {first.reason}: {first.detail}; "
+            f"nothing is written; a {source.event.__name__} has {fields}, as /sources/{source.name} says"
+        )
+        self.faults = tuple(faults[:_SHOWN])
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the records of a request go, and the headers of all of them."""
+
+    source: Source
+    topic: str
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def knows_copies(self) -> bool:
+        """Whether the same request counts once if it is sent again."""
+        identity = self.source.identity
+        return IDEMPOTENCY_HEADER in self.headers if IDEMPOTENCY_KEY in identity else bool(identity)
+
+
+def target(source: Source, *, topic: str | None, kind: str | None, idempotency_key: str | None) -> Target:
+    """Where records of a source go: to its only topic, or the one that is named, as of a kind and with a key.
+
+    Raises CannotMean: for what the source does not have or needs to be told, and for a key that its identity does not hold.
+    """
+    if topic is None and len(source.topics) == 1:
+        topic = source.topics[0]
+    if topic is None or topic not in source.topics:
+        wrong = (
+            f"source {source.name!r} has several topics" if topic is None else f"source {source.name!r} has no topic {topic!r}"
+        )
+        raise CannotMean(f"{wrong}: choose one by topic=; topics: {listed(topic or '', source.topics)}")
+    return Target(source, topic, _kind(source, kind) | _key(source, idempotency_key))
+
+
+def _kind(source: Source, kind: str | None) -> dict[str, bytes]:
+    only = source.only
+    if not isinstance(only, ByHeader):
+        if kind is not None:
+            raise CannotMean(f"kind={kind!r}: source {source.name!r} does not know its records by a header; leave it out")
+        return {}
+    if kind is None and len(only.values) == 1:
+        kind = only.values[0]
+    if kind is None or kind not in only.values:
+        wrong = "its records are of several kinds" if kind is None else f"kind={kind!r} is not its own"
+        raise CannotMean(
+            f"source {source.name!r} knows its records by their header {only.name!r} and {wrong}: choose one by kind=; "
+            f"kinds: {listed(kind or '', only.values)}"
+        )
+    return {only.name: kind.encode()}
+
+
+def _key(source: Source, key: str | None) -> dict[str, bytes]:
+    if key is None:
+        return {}
+    if IDEMPOTENCY_KEY not in source.identity:
+        known = f"a copy is known by {', '.join(source.identity)}" if source.identity else "every record counts"
+        raise CannotMean(
+            f"source {source.name!r} takes no idempotency keys: {known}; leave Idempotency-Key out, or have {IDEMPOTENCY_KEY!r} "
+            "in the identity of the source"
+        )
+    if len(key) > _MOST_KEY or not is_key(key.encode()):
+        raise CannotMean(f"Idempotency-Key has {len(key)} characters; it is 1 to {_MOST_KEY} visible ASCII ones, such as a UUID")
+    return {IDEMPOTENCY_HEADER: key.encode()}
+
+
+def records_of(to: Target, values: Sequence[bytes], *, at: datetime, read: Read) -> list[Record]:
+    """The records that are written for values, one at the least: each with the source's key, and with its number after an
+    idempotency key, as `KEY/0`.
+
+    They are `read` as readers of the log will, received `at`. Raises NoEvents, TooLarge, and what `read` raises: then nothing of
+    them is to be written.
+    """
+    headers = [_numbered(to.headers, number) for number in range(len(values))]
+    reading = read(to.source, to.topic, values, headers, at)
+    records = [Record(0, key, value, tuple(of.items())) for key, value, of in zip(reading.keys, values, headers, strict=True)]
+    for number, record in enumerate(records):
+        size = len(record.value or b"") + len(record.key or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
+        if size > _MOST:
+            raise TooLarge(f"record {number} has {size} bytes; at most {_MOST} are taken; nothing is written")
+    if reading.faults:
+        raise NoEvents(to.source, reading.faults, len(values))
+    return records
+
+
+def _numbered(headers: Mapping[str, bytes], number: int) -> Mapping[str, bytes]:
+    key = headers.get(IDEMPOTENCY_HEADER)
+    return headers if key is None else {**headers, IDEMPOTENCY_HEADER: key + b"/%d" % number}

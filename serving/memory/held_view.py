@@ -1,0 +1,142 @@
+"""A view in memory at one position: the batch states below the cut, and over them what the realtime commits have touched."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import unreadable
+from ledger.log.positions import Position
+from ledger.publish.batch_parts import BatchView, Part, files_of, still_live
+from serving.memory.layout import Layout
+from serving.memory.stack import Stack, extended
+from serving.read.batch_states import row_groups
+from serving.read.snapshot import Tail
+from serving.read.tail_states import states_of
+
+_MOST: Final = 2**31 - 1
+"""Rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
+
+
+class OutgrowsMemory(Exception):
+    """A view needs more bytes than it may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """States and answers of a view that count the log up to `end`; nothing of it ever changes.
+
+    `below` counts what is below `cut`, as the parts of `batch` have it, and the layers of `tail` are over it, from commits of
+    `release`. `alone` are those commits by themselves, of views whose units have several windows: it tells which are touched.
+    """
+
+    layout: Layout
+    release: int
+    batch: BatchView
+    cut: Position
+    end: Position
+    below: Stack = field(repr=False)
+    tail: Stack = field(default=(), repr=False)
+    alone: Stack = field(default=(), repr=False)
+
+    @cached_property
+    def stack(self) -> Stack:
+        """All layers, the oldest first."""
+        return (*self.below, *self.tail)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """The memory that it holds."""
+        return sum(layer.nbytes for layer in (*self.stack, *self.alone))
+
+    def stands_at(self, release: int, batch: BatchView, tail: Tail) -> bool:
+        """Whether it counts just what these do."""
+        return (self.release, self.batch, self.cut, self.end) == (release, batch, tail.cut, tail.end)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a view is read from, and how many bytes of memory it may have."""
+
+    tables: Tables
+    release: int
+    room: int
+
+
+def loaded(place: Place, layout: Layout, batch: BatchView, tail: Tail) -> Held:
+    """The view read from its tables. Raises Unreadable, OutgrowsMemory."""
+    below = _added(place, layout, (), batch, batch.parts)
+    return _followed(place, Held(layout, place.release, batch, tail.cut, tail.cut, below), tail)
+
+
+def followed(place: Place, held: Held, batch: BatchView, tail: Tail) -> Held:
+    """What was held of the same definition, brought to another batch view and tail. Raises Unreadable, OutgrowsMemory.
+
+    New commits and parts are added to what there is. Where that cannot be, since a commit holds old and new together or a part
+    was replaced, the layers over the cut, or all, are made anew; what was held stays as it is for those who read it.
+    """
+    if held.stands_at(place.release, batch, tail):
+        return held
+    if (held.release, held.batch, held.cut) == (place.release, batch, tail.cut):
+        return _followed(place, held, tail)
+    known = held.batch.parts
+    new = batch.parts[len(known) :]
+    if not known or batch.parts[: len(known)] != known or any(part.windows for part in new):
+        return loaded(place, held.layout, batch, tail)
+    below = _added(place, held.layout, held.below, batch, new)
+    return _followed(place, Held(held.layout, place.release, batch, tail.cut, tail.cut, below), tail)
+
+
+def _followed(place: Place, held: Held, tail: Tail) -> Held:
+    """With the commits from where it ends on; all of the tail anew if none begins there."""
+    if held.end != tail.end:
+        after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.end), None)
+        if after is None:
+            held, after = replace(held, end=held.cut, tail=(), alone=()), 0
+        view, batch = held.layout.view, held.batch
+        states = [
+            states_of(place.tables, place.release, view, batch.fingerprint, commit).select(held.layout.states.names)
+            for commit in tail.commits[after:]
+        ]
+        alone = extended(held.layout, held.alone, states) if held.layout.told_apart else ()
+        held = replace(held, end=tail.end, tail=extended(held.layout, held.tail, states, below=held.below), alone=alone)
+    if held.nbytes > place.room:
+        raise OutgrowsMemory
+    return held
+
+
+def _added(place: Place, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:
+    """A stack with further parts of a batch view, which are its last ones."""
+    address = batch.address(place.tables, layout.view.name)
+    for number, part in enumerate(parts, len(batch.parts) - len(parts)):
+        later = batch.parts[number + 1 :]
+        try:
+            try:
+                stack = extended(layout, stack, _part(place, layout, address, part, later))
+            except FileNotFoundError:  # upkeep rewrote the files between our look at the log and at them
+                stack = extended(layout, stack, _part(place, layout, address, part, later))
+        except (OSError, pa.ArrowException) as error:
+            unreadable(address, error)
+    return stack
+
+
+def _part(place: Place, layout: Layout, address: str, part: Part, later: Sequence[Part]) -> Iterator[pa.Table]:
+    """The states of a part that are live, some at a time."""
+    handle, files = files_of(place.tables, address, part)
+    left, texts, rows = place.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
+    for file in files:
+        for some in row_groups(handle, file.path, layout.states):
+            states = still_live(some, later)
+            left, rows = left - states.nbytes, rows + states.num_rows
+            for name in texts:
+                texts[name] += states[name].nbytes
+            if left < 0 or max(rows, *texts.values(), 0) > _MOST:
+                raise OutgrowsMemory
+            yield states
+
+
+def _has_offsets(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_binary(arrow) or pa.types.is_list(arrow))

@@ -1,0 +1,111 @@
+"""Going on from snapshot to snapshot: never back, and without reading anything twice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledger.delta.addresses import Tables
+from ledger.log import gaps
+from ledger.log.positions import LOG_START, Position, upper
+from ledger.publish import publications
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime.follower import Follower
+from serving.read.outcome import Failed
+from serving.read.snapshot import Snapshot, Tail, tail
+from views.errors import TandemError
+
+UNPUBLISHED: Final = "nothing is published yet: `tandem up`, or the first `tandem speed`, makes the first publication"
+
+
+@dataclass
+class Following:
+    """Follows the publications and, of the one that it stands on, every source's realtime table.
+
+    It stays on a publication while the newest one lies behind what was reached, as after a promotion whose realtime views are
+    still catching up; then it goes on along the old one's tables.
+    """
+
+    tables: Tables
+    _held: Snapshot | None = field(default=None, init=False, repr=False)
+    _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    def refresh(self) -> Snapshot | Failed:
+        """The newest snapshot that does not step back.
+
+        If the commits of a source do not tile the log from the cut on, the publication is read once more, since another may
+        have come in between; then that source is untiled in the snapshot. Failed: nothing could be read.
+        """
+        try:
+            found = self._look()
+            if found is not None and not found.tiled:
+                found = self._look()
+            if found is None:
+                return Failed(UNPUBLISHED)
+            live = found.publication.release
+            if self._held is not None and self._behind(found):
+                if not _supersedes(found.publication, self._held.publication):
+                    return Failed(self._stepped_back(found))
+                found = self._at(self._held.publication)
+        except TandemError as error:
+            self._begin()  # a table that was damaged or replaced under a follower is read anew once it is well
+            return Failed(str(error))
+        self._hold(found, live)
+        return found
+
+    def _begin(self) -> None:
+        self._followed: dict[tuple[int, str], _Realtime] = {}
+        self._live, self._gaps = publications.watched(self.tables), gaps.watched(self.tables)
+
+    def _look(self) -> Snapshot | None:
+        live = self._live.read()
+        return None if live is None else self._at(live)
+
+    def _at(self, publication: Publication) -> Snapshot:
+        return Snapshot(
+            publication,
+            {source: self._realtime(publication.release, source).tail(cut) for source, cut in publication.cuts.items()},
+            self._gaps.read(),
+        )
+
+    def _realtime(self, release: int, source: str) -> "_Realtime":
+        return self._followed.setdefault((release, source), _Realtime(Follower(self.tables, release, source)))
+
+    def _behind(self, found: Snapshot) -> bool:
+        return not all(self._reached.get(source, LOG_START).at_or_below(position) for source, position in found.positions.items())
+
+    def _stepped_back(self, found: Snapshot) -> str:
+        return (
+            f"publication {found.publication.number} and its realtime tables lie behind what was answered before; "
+            "was the state folder replaced? A new reader starts afresh"
+        )
+
+    def _hold(self, found: Snapshot, live: int) -> None:
+        self._held = found
+        for source, position in found.positions.items():
+            self._reached[source] = upper(self._reached.get(source, LOG_START), position)
+        releases = {found.publication.release, live}  # two while the live one still has to catch up
+        self._followed = {place: realtime for place, realtime in self._followed.items() if place[0] in releases}
+
+
+@dataclass
+class _Realtime:
+    """A source's realtime table as it grows; its tail is made anew only where the commits or the cut are others."""
+
+    follower: Follower
+    _made: tuple[Sequence[Commit], Tail] | None = field(default=None, init=False, repr=False)
+
+    def tail(self, cut: Position) -> Tail:
+        """What it has from the cut on, now. Raises Unreadable."""
+        commits = self.follower.poll()
+        if self._made is None or self._made[0] is not commits or self._made[1].cut != cut:
+            self._made = commits, tail(commits, cut)
+        return self._made[1]
+
+
+def _supersedes(live: Publication, held: Publication) -> bool:
+    """Whether the live publication is a later one of another release, which may still have to catch up."""
+    return live.number > held.number and live.release != held.release

@@ -1,0 +1,146 @@
+"""The three outcomes of a read: a value, the certainty that there is none, or a failure to tell.
+
+    Value     rows were counted
+    Absent    everything up to the answer's position was looked at, and nothing of it was asked for
+    Failed    what the answer needs could not be read, so nothing is claimed
+
+An empty answer is therefore never mistaken for one that could not be given.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from serving.read.decimals import narrowed
+from serving.read.provenance import Provenance
+from serving.read.touched_rows import TOUCHED, any_touched, marked
+from views.errors import TandemError
+from views.kernel.rows import to_rows
+from views.view import View, answer_schema
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+    import polars as pl
+
+
+class ReadFailed(TandemError):
+    """An answer that could not be given, raised where a caller wants rows or an error."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """Rows of a view, ordered by window start, then keys; `total` counts them before a limit was applied.
+
+    `touched` says which of them realtime states are part of, None where that makes no difference.
+    """
+
+    view: View
+    table: pa.Table
+    total: int
+    provenance: Provenance
+    touched: pa.ChunkedArray | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as flat dicts, as `query --json` prints them; what holds of a row alone is in its `_exactness`."""
+        return marked(to_rows(self.view, self.table), self.touched, self.provenance.exactness.marks)
+
+    def with_touched(self) -> pa.Table:
+        """The rows, and the column that says which are touched (serving.read.touched_rows) where that makes a difference."""
+        return self.table if self.touched is None else self.table.append_column(TOUCHED, self.touched)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table, whose schema says `kind`, `unit` and `doc` of each column."""
+        return self.table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The rows as a pandas data frame; needs pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> "pl.DataFrame":
+        """The rows as a Polars data frame; needs Polars."""
+        return _to_polars(self.table)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """No row was counted for what was asked."""
+
+    view: View
+    provenance: Provenance
+    total: int = 0
+
+    @property
+    def table(self) -> pa.Table:
+        """No rows, with the columns of those that there are not."""
+        return pa.Table.from_batches([], answer_schema(self.view))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """No rows."""
+        return []
+
+    def with_touched(self) -> pa.Table:
+        """No rows."""
+        return self.table
+
+    def to_arrow(self) -> pa.Table:
+        """See Value."""
+        return self.table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """See Value."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> "pl.DataFrame":
+        """See Value."""
+        return _to_polars(self.table)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Nothing can be said; `reason` is one sentence for the user."""
+
+    reason: str
+
+
+Outcome = Value | Absent | Failed
+
+
+def answered(
+    view: View, table: pa.Table, touched: pa.ChunkedArray | None, provenance: Provenance, *, total: int
+) -> Value | Absent:
+    """Rows with where they come from; `provenance` is that of all rows of the view, as it stays where a limit leaves none."""
+    if not total:
+        return Absent(view, provenance.of(touched=False))
+    told = provenance.of(touched=not table.num_rows or any_touched(touched))
+    return Value(view, table, total, told, touched if told.exactness.marked else None)
+
+
+def given(outcome: Outcome) -> Value | Absent:
+    """The answer, or ReadFailed with the reason when there is none."""
+    if isinstance(outcome, Failed):
+        raise ReadFailed(outcome.reason)
+    return outcome
+
+
+def document(outcome: Value | Absent, *, now: datetime) -> dict[str, Any]:
+    """The answer as the JSON document of `query`: view, rows and provenance."""
+    return {"view": outcome.view.name, "rows": outcome.rows(), "provenance": outcome.provenance.to_json(now=now)}
+
+
+def _to_polars(table: pa.Table) -> "pl.DataFrame":
+    import polars as pl  # noqa: PLC0415  only who asks for it has to have it
+
+    return pl.DataFrame(pa.Table.from_arrays([_narrow(table, field) for field in table.schema], names=table.column_names))
+
+
+def _narrow(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """A column in a type that Polars has: its decimals hold 38 digits."""
+    column = table[field.name]
+    try:
+        return column.cast(narrowed(field.type))
+    except pa.ArrowInvalid as error:
+        raise TandemError(
+            f"column {field.name!r} has a number of more than 38 digits, which Polars cannot hold; to_arrow() and rows() can"
+        ) from error

@@ -1,0 +1,44 @@
+"""Standing on a publication of the past: its batch views at its own cut, as long as the policy keeps them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ledger.delta.addresses import Tables
+from ledger.log.gaps import gaps
+from ledger.publish import publications
+from serving.read.outcome import Failed
+from serving.read.selection import BadSelection
+from serving.read.snapshot import Snapshot, Tail
+from views.errors import TandemError
+
+
+@dataclass(frozen=True)
+class Past:
+    """Always at one publication: everything below its cut, and nothing of the realtime views, which go on."""
+
+    tables: Tables
+    number: int
+
+    def refresh(self) -> Snapshot | Failed:
+        """The publication at its own cut. Failed: it is not kept, with a sentence that names those that are."""
+        try:
+            every = publications.history(self.tables)
+            publication = next((each for each in every if each.number == self.number), None)
+            if publication is None or not publications.whole(self.tables, [publication]):
+                left = ", ".join(str(each.number) for each in publications.whole(self.tables, every)) or "none"
+                why = "there is none of that number" if publication is None else "its batch views are no longer kept"
+                return Failed(f"publication {self.number} cannot be asked: {why}; those that can: {left}")
+            tails = {source: Tail(cut, cut) for source, cut in publication.cuts.items()}
+            return Snapshot(publication, tails, tuple(gaps(self.tables)))
+        except TandemError as error:
+            return Failed(str(error))
+
+
+def live_at(tables: Tables, time: datetime) -> int:
+    """The number of the publication that was live at a time. Raises BadSelection before the first."""
+    history = publications.history(tables)
+    found = publications.live_at(history, time)
+    if found is None:
+        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
+        raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
+    return found.number

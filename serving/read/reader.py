@@ -1,0 +1,224 @@
+"""The merged reader: `present(merge(batch states below the cut, realtime partials from the cut on))`, in process.
+
+A reader answers from one pinned snapshot until `refresh` finds more. Of the realtime tables it reads only new files, and of
+each view that is asked for it merges only new commits into what it holds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import Unreadable
+from ledger.log.positions import LOG_START, ranges
+from ledger.publish import releases
+from ledger.publish.publications import Publication
+from ledger.publish.releases import NoRelease
+from ledger.realtime.commits import Commit
+from serving.read.batch_states import BatchStates
+from serving.read.definitions import IN_PROCESS, Definitions
+from serving.read.follower import Following
+from serving.read.outcome import Failed, Outcome, ReadFailed, answered
+from serving.read.past_publication import Past
+from serving.read.provenance import Layer, Provenance
+from serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
+from serving.read.snapshot import Snapshot, Tail, provenance_of
+from serving.read.tail_merge import Runs, follow
+from serving.read.tail_states import states_of
+from serving.read.touched_rows import split, with_touched
+from views.document.described import meaning_of
+from views.errors import DefinitionError, TandemError, listed
+from views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
+from views.kernel.rows import ordered
+from views.project.project import Project
+from views.view import View, state_schema
+
+
+class UnknownView(TandemError):
+    """A view that the published release does not have."""
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers: what is presented.
+
+    They also say which rows are touched (serving.read.touched_rows), where that makes a difference.
+    """
+
+    view: View
+    states: pa.Table
+    provenance: Provenance
+
+
+@dataclass
+class Reader:
+    """Answers about the views of the published release, for one thread at a time.
+
+    `definitions` gives what a release defines.
+
+    With `publication` it stands on that one for ever, with the definitions of its release, and answers of the layer `batch`.
+    """
+
+    tables: Tables
+    publication: int | None = None
+    definitions: Definitions = IN_PROCESS
+    _following: Following | Past = field(init=False, repr=False)
+    _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
+    _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
+    _batches: dict[str, BatchStates] = field(default_factory=dict, init=False, repr=False)
+    _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._following = Following(self.tables) if self.publication is None else Past(self.tables, self.publication)
+
+    def refresh(self) -> Snapshot | Failed:
+        """Pin the newest snapshot; see Following.refresh."""
+        self._pinned = self._following.refresh()
+        if isinstance(self._pinned, Snapshot):
+            self._forget(self._pinned.publication)
+        return self._pinned
+
+    def _forget(self, live: Publication) -> None:
+        """Let go of what this publication does not need."""
+        self._projects = {release: project for release, project in self._projects.items() if release == live.release}
+        addresses = {batch.address(self.tables, name) for name, batch in live.views.items()}
+        self._batches = {address: states for address, states in self._batches.items() if address in addresses}
+        self._runs = {key: runs for key, runs in self._runs.items() if key[0] == live.release}
+
+    def snapshot(self) -> Snapshot:
+        """The pinned snapshot, the newest if none is pinned yet. Raises ReadFailed."""
+        pinned = self._pinned or self.refresh()
+        if isinstance(pinned, Failed):
+            raise ReadFailed(pinned.reason)
+        return pinned
+
+    def project(self) -> Project:
+        """The stored definitions of the published release. Raises ReadFailed, Unreadable."""
+        release = self.snapshot().publication.release
+        if release not in self._projects:
+            try:
+                self._projects[release] = self.definitions.project(releases.load(self.tables, release))
+            except (NoRelease, DefinitionError) as error:
+                raise ReadFailed(f"the definitions of release {release} cannot be used: {error}") from error
+        return self._projects[release]
+
+    def view(self, name: str) -> View:
+        """A view of the published release by name. Raises UnknownView, ReadFailed, Unreadable."""
+        views = self.project().views
+        if name not in views:
+            raise UnknownView(f"no view {name!r} is published; views: {listed(name, views)}")
+        return views[name]
+
+    def answer(
+        self,
+        view: str,
+        *,
+        keys: Mapping[str, object] | None = None,
+        between: Between = ALWAYS,
+        one: bool = False,
+        layer: Layer = "merged",
+        limit: int | None = None,
+    ) -> Outcome:
+        """What is known of a view at the pinned snapshot: its rows, the certainty that there are none, or why neither.
+
+        `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; with `one` that range,
+        made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
+        question without a meaning.
+        """
+        self.refuse_other_than_batch(layer)
+
+        def selected(of: View) -> Selection:
+            return select(of, keys or {}, between, one=one)
+
+        try:
+            return self._answer(view, selected, layer, limit)
+        except ReadFailed as error:
+            return Failed(str(error))
+        except Unreadable:
+            # An older publication's files may have been removed: perhaps another one is live.
+            self.refresh()
+        try:
+            return self._answer(view, selected, layer, limit)
+        except (ReadFailed, Unreadable) as error:
+            return Failed(str(error))
+
+    def answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+        """The same at any snapshot whose release defines the view; what is pinned stays as it is. Raises Unreadable."""
+        self.refuse_other_than_batch(layer)
+        self._forget(snapshot.publication)
+        return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
+
+    def arranged_at(self, snapshot: Snapshot, view: View) -> Arranged | Failed:
+        """All rows of a view at any such snapshot, with their states. Raises Unreadable."""
+        self._forget(snapshot.publication)
+        return self._arranged_at(snapshot, view, select(view, {}, ALWAYS), "merged")
+
+    def refuse_other_than_batch(self, layer: Layer) -> None:
+        """Raise BadSelection for another layer of a publication of the past, which has nothing but that one."""
+        if self.publication is not None and layer != "batch":
+            raise BadSelection(
+                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
+            )
+
+    def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
+        snapshot, view = self.snapshot(), self.view(name)
+        return _presented(self._arranged_at(snapshot, view, selected(view), layer), limit)
+
+    def _arranged_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer) -> Arranged | Failed:
+        if (problem := refusal(snapshot, view)) is not None:
+            return Failed(problem)
+        publication, tail = snapshot.publication, snapshot.tails[view.source.name]
+        after = [] if layer == "batch" else self._from_the_cut_on(view, publication, tail, selection)
+        below = [] if layer == "speed" else [self._below_the_cut(view, publication, tail, selection)]
+        merged = merge(view, [*below, *after])
+        provenance = provenance_of(snapshot, view, layer, merged.rejected)
+        rows = _rows(view, merged.states, selection)
+        if provenance.exactness.marked:
+            alone = _rows(view, merge_states(view, [one.states for one in after]), selection)
+            rows = with_touched(view, rows, alone, one=selection.one)
+        return Arranged(view, ordered(view, rows), provenance)
+
+    def _below_the_cut(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> Partial:
+        live = publication.views[view.name]
+        address = live.address(self.tables, view.name)
+        if address not in self._batches:
+            self._batches[address] = BatchStates(self.tables, address, state_schema(view))
+        states = self._batches[address].read(live.parts, selection)
+        return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
+
+    def _from_the_cut_on(self, view: View, publication: Publication, tail: Tail, selection: Selection) -> list[Partial]:
+        place, live = (publication.release, view.name), publication.views[view.name]
+
+        def decode(commit: Commit) -> Partial:
+            states = states_of(self.tables, publication.release, view, live.fingerprint, commit)
+            return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(live.fingerprint, {}))
+
+        runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
+        return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in (run.partial for run in runs)]
+
+
+def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
+    """The first rows up to a limit, as they are answered."""
+    if isinstance(found, Failed):
+        return found
+    states, touched = split(found.states.slice(0, limit))
+    table = present_arranged(found.view, states, found.provenance.watermark)
+    return answered(found.view, table, touched, found.provenance, total=found.states.num_rows)
+
+
+def refusal(snapshot: Snapshot, view: View) -> str | None:
+    """Why a view has no answer at a snapshot, in a sentence for the user; None if it has."""
+    problem = snapshot.tails[view.source.name].problem
+    if problem is not None:
+        return f"view {view.name!r} cannot be answered exactly: {problem}"
+    if meaning_of(view) != snapshot.publication.views[view.name].fingerprint:
+        return f"view {view.name!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`"
+    return None
+
+
+def _rows(view: View, states: pa.Table, selection: Selection) -> pa.Table:
+    """The rows that were asked for, of merged states."""
+    if selection.one and selection.start is not None and selection.end is not None:
+        return arrange_as_one(view, states, selection.start, selection.end)
+    return selection.rows(arrange(view, states))

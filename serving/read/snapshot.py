@@ -1,0 +1,175 @@
+"""What a reader has pinned: one publication, and per source the realtime commits that tile the log from its cut on."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ledger.log.counts import NOTHING, Counts, plus
+from ledger.log.gaps import Gap, touching
+from ledger.log.positions import LOG_START, Position
+from ledger.publish.publications import Publication
+from ledger.realtime.commits import Commit
+from ledger.realtime.tiling import boundary, chain
+from serving.read.provenance import Layer, Provenance
+from views import exactness
+from views.exactness import Exactness, Reason
+from views.source.watermark import later
+from views.sql.expressions import REASONS
+from views.view import View, bind
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The realtime side of one source: commits in order that tile `[cut, end)`.
+
+    `problem` says why they cannot, if they cannot: none of the source's views has an answer then. `behind_bridge` says that
+    the table goes on beyond a bridge, which is read once a batch view covers it.
+    """
+
+    cut: Position
+    end: Position
+    commits: tuple[Commit, ...] = field(default=(), repr=False)
+    behind_bridge: bool = False
+    problem: str | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """What became of the records of `[cut, end)`."""
+        return plus(*(commit.counts for commit in self.commits))
+
+    @property
+    def newest(self) -> datetime | None:
+        """The append time of the newest event of `[cut, end)`; None without events.
+
+        A record that claims to be newer than the commit that counted it has a wrong timestamp: it was in the log by then.
+        """
+        times = ((commit.newest, commit.at) for commit in self.commits)
+        return max((min(newest, at or newest) for newest, at in times if newest), default=None)
+
+    @property
+    def watermark(self) -> int | None:
+        """The watermark at `end`, as far as the commits know it, in microseconds since 1970."""
+        return later(*(commit.watermark for commit in self.commits))
+
+    @property
+    def identities_since(self) -> datetime | None:
+        """Events counted before that time had duplicates in `[cut, end)` that nobody could recognize, for lack of memory.
+
+        None where no identity that the horizon asks for had been evicted.
+        """
+        return max((commit.identities_since for commit in self.commits if commit.identities_since), default=None)
+
+    def after_final(self, fingerprint: str) -> int:
+        """How many events of a view came into windows that had been labelled final, of those in `[cut, end)`."""
+        return sum(commit.after_final.get(fingerprint, 0) for commit in self.commits)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A publication plus what its sources' realtime tables held at one look; `gaps` are all that were ever found."""
+
+    publication: Publication
+    tails: Mapping[str, Tail]
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def tiled(self) -> bool:
+        """Whether every source can be answered."""
+        return all(tail.problem is None for tail in self.tails.values())
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Where the answers of each source stand, of those that have answers."""
+        return {source: tail.end for source, tail in self.tails.items() if tail.problem is None}
+
+    def gaps_of(self, source: str) -> dict[Gap, bool]:
+        """The gaps of a source, in the order in which they were found, and whether the publication was built in spite of each."""
+        return {gap: gap.name in self.publication.gaps for gap in self.gaps if gap.source == source}
+
+    def newest(self, source: str) -> datetime | None:
+        """The append time of the newest event of a source that is counted; None without events."""
+        times = (self.publication.newest.get(source), self.tails[source].newest)
+        return max((time for time in times if time is not None), default=None)
+
+    def watermark(self, source: str, *, at_the_cut: bool = False) -> int | None:
+        """The source's watermark at its position, or at the cut, in microseconds since 1970; None without events.
+
+        It never is less than in an earlier snapshot of the same reader, or of another one of the same release.
+        """
+        return later(self.publication.watermarks.get(source), None if at_the_cut else self.tails[source].watermark)
+
+    def after_final(self, view: str, source: str, *, layer: Layer = "merged") -> int:
+        """How many events of a view came into windows that had been labelled final, of those that a layer counts."""
+        below = 0 if layer == "speed" else self.publication.after_final.get(view, 0)
+        fingerprint = self.publication.views[view].fingerprint
+        return below + (0 if layer == "batch" else self.tails[source].after_final(fingerprint))
+
+    def ahead(self, source: str, *, layer: Layer = "merged") -> int:
+        """How many events of a source were ahead of their records' timestamps, of those that a layer counts."""
+        below = 0 if layer == "speed" else self.publication.counts.get(source, NOTHING).ahead
+        return below + (0 if layer == "batch" else self.tails[source].counts.ahead)
+
+
+def tail(commits: Sequence[Commit], cut: Position) -> Tail:
+    """A source's commits, of which those from the cut on are the tail."""
+    tiled = chain(commits, cut)
+    problem = tiled.problem
+    if problem is None and not boundary(commits, cut):
+        problem = f"no commit starts or ends at the cut {cut}: the realtime table has lost some"
+    if problem:
+        return Tail(cut, cut, problem=problem)
+    return Tail(cut, tiled.end, tiled.commits, behind_bridge=tiled.bridge is not None)
+
+
+def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
+    """Where an answer of a view comes from that counts a layer of the snapshot; `rejected` is what that has of the view."""
+    publication, source = snapshot.publication, view.source.name
+    live, tail = publication.views[view.name], snapshot.tails[source]
+    start = tail.cut if layer == "speed" else LOG_START
+    end = tail.cut if layer == "batch" else tail.end
+    gaps = touching(snapshot.gaps, source, start, end)
+    newest = {"batch": publication.newest.get(source), "speed": tail.newest, "merged": snapshot.newest(source)}[layer]
+    return Provenance(
+        layer=layer,
+        publication=publication.number,
+        release=publication.release,
+        fingerprint=live.fingerprint,
+        batch_version=live.version,
+        cut=tail.cut,
+        realtime=end,
+        newest=newest,
+        watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
+        after_final=snapshot.after_final(view.name, source, layer=layer),
+        ahead=snapshot.ahead(source, layer=layer),
+        rejected=rejected,
+        gaps=gaps,
+        accepted=publication.gaps,
+        exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
+    )
+
+
+def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: int | None) -> Exactness:
+    """How exact answers are that count a tail and have these gaps; `repaired` is how many duplicates the last recompute found."""
+    every = [exactness.gap(gap.name, gap.ranges.length, gap.reason) for gap in gaps]
+    every += [exactness.COMPACTION] if view.source.compacted else []
+    marked: list[Reason] = []
+    if view.source.identity and tail is not None and tail.end != tail.cut:
+        # Where windows follow the order of partitions, it matters in which of them the copy lies that counts.
+        placed = bind(view).placement.in_order and len(tail.end) > 1
+        since = tail.identities_since
+        (every if placed else marked).append(exactness.late_duplicate(view.source.horizon, repaired, since))
+        differing = tail.counts.duplicates if placed else tail.counts.conflicts
+        if differing and len(tail.end) > 1:
+            every.append(exactness.conflicting_duplicate(differing))
+    columns = exactness.of_measures(view)
+    return Exactness(tuple(every), tuple(marked), columns, whole=len(columns) < len(view.measures))
+
+
+def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
+    """By reason the events up to the snapshot's positions that the view could not look at."""
+    publication, tail = snapshot.publication, snapshot.tails[view.source.name]
+    counted = Counter(publication.rejected.get(view.name, {}))
+    for commit in tail.commits:
+        counted.update(commit.rejected.get(publication.views[view.name].fingerprint, {}))
+    return {reason: counted[reason] for reason in REASONS if counted[reason]}

@@ -1,0 +1,34 @@
+"""Waiting until answers count given positions of the log: the very records that were acknowledged, whatever else is sent."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position, distance
+from serving.read.follower import Following
+from serving.read.outcome import Failed
+from serving.read.snapshot import Snapshot
+
+_LOOK_S = 0.05
+
+
+def uncounted(found: Snapshot | Failed, wanted: Mapping[str, Position]) -> int:
+    """How many offsets below the wanted position of each source, by name, answers do not count; all of them if there are none."""
+    tails = found.tails if isinstance(found, Snapshot) else {}
+    counted = {source: tail.end for source, tail in tails.items() if tail.problem is None}
+    return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())
+
+
+def until_counted(
+    tables: Tables,
+    wanted: Mapping[str, Position],
+    *,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], object] = time.sleep,
+) -> int:
+    """Return 0 once answers count the wanted position of each source, else how many offsets they lack after so many seconds."""
+    following, deadline = Following(tables), clock() + seconds
+    while (left := uncounted(following.refresh(), wanted)) and clock() < deadline:
+        pause(_LOOK_S)
+    return left

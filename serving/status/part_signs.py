@@ -1,0 +1,131 @@
+"""Reading the signs of each part from its own files in the state folder: a few small ones, and what the kernel says of a pid."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from infra import processes, pulse
+from infra.processes import Process
+from infra.settings import Settings
+from infra.supervision import record as supervision
+from infra.supervision.record import Part, Supervision
+from serving.read.snapshot import Snapshot
+from serving.status.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failure, Loop, PartState, Signs, state_of
+from serving.status.uncounted_since import behind_since
+
+
+class Counting(NamedTuple):
+    """What answers tell of who counts: since when records are known to wait, and when something was counted last."""
+
+    uncounted_since: datetime | None = None
+    committed: datetime | None = None
+
+
+_NOTHING: Final = Counting()
+
+
+def part_states(
+    settings: Settings, *, now: datetime, snapshot: Snapshot | None = None, uncounted_since: datetime | None = None
+) -> tuple[PartState, ...]:
+    """The state of each part of a project at the time `now`: of broker, speed layer, and what else `up` has started.
+
+    `snapshot` is what answers count, where somebody has one. `uncounted_since` is since when the reader has known of records that
+    are not counted, if it follows that.
+    """
+    bounds = Bounds(timedelta(seconds=settings.speed.stuck_s), timedelta(seconds=settings.speed.ready_s))
+    behind = None if snapshot is None else behind_since(snapshot, now=now, lately=BEHIND)
+    counting = Counting(min(filter(None, (uncounted_since, behind)), default=None), _committed(snapshot))
+    return tuple(state_of(one, now=now, bounds=bounds) for one in _all(settings, now, counting))
+
+
+def _committed(snapshot: Snapshot | None) -> datetime | None:
+    """When something was counted last."""
+    tails = () if snapshot is None else snapshot.tails.values()
+    return max((tail.commits[-1].at for tail in tails if tail.commits and tail.commits[-1].at), default=None)
+
+
+def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
+    state, own = settings.folder, () if settings.kafka.bootstrap else (BROKER,)
+    supervisor = supervision.read(state)
+    # What a supervisor that was ended wrote last is over; one that died leaves the records of what it had started.
+    living = supervisor if supervisor is not None and supervisor.lives else None
+    supervised = [part.name for part in living.parts] if living is not None else []
+    return [
+        signs(state, name, now=now, supervisor=living, counting=counting if name == SPEED else _NOTHING)
+        for name in dict.fromkeys((*own, SPEED, *supervised, *processes.names(state)))
+    ]
+
+
+def signs(
+    state: Path,
+    part: str,
+    *,
+    now: datetime,
+    supervisor: Supervision | None = None,
+    counting: Counting = _NOTHING,
+) -> Signs:
+    """What the state folder, the kernel and a living supervisor's report tell of one part."""
+    supervised = None if supervisor is None else supervisor.part(part)
+    known, written = processes.recorded(state, part), pulse.read(state, part)
+    # One that somebody started by hand has no record, or that of an earlier one.
+    own = written is not None and (known is None or written.pid == known.pid or written.lives)
+    process = Process(part, written.pid, written.began, "") if written is not None and own else known
+    alive = None if process is None else processes.alive(process)
+    return Signs(
+        part,
+        recorded=known is not None,
+        alive=alive,
+        stopped=bool(alive) and process is not None and processes.stopped(process),
+        failure=None if supervised is None else _failure(supervised),
+        answered=None if supervisor is None else _answered(supervisor, part, now=now),
+        beat=_beat(state, part, written, now=now) if written is not None and own else None,
+        last=None if known is None else _written(Path(known.log)),
+        uncounted_since=counting.uncounted_since,
+        committed=counting.committed,
+    )
+
+
+def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Beat:
+    """A pulse in times of day; of another machine, whose monotonic clock is another one, by when its file was written."""
+    here = processes.same_boot(written.began)
+    newest = max([written.at, *(loop.moved for loop in written.loops)])
+    clock, at = (time.monotonic(), now) if here else (newest, _written(pulse.file(state, part)) or now)
+
+    def time_of(stamp: float) -> datetime:
+        return at - timedelta(seconds=clock - stamp)
+
+    loops = tuple(
+        Loop(loop.source, time_of(loop.moved), None if loop.looked is None else time_of(loop.looked), loop.waits)
+        for loop in written.loops
+        if loop.release == written.live
+    )
+    return Beat(time_of(written.at), loops)
+
+
+def _answered(supervisor: Supervision, part: str, *, now: datetime) -> datetime | None:
+    """When the supervisor's loop last came round; of a part that runs, when the part had last answered, as the loop knew then.
+
+    A supervisor that hangs polls none of its parts, so their silence does not make them red.
+    """
+    if part == supervision.NAME:
+        return now - timedelta(seconds=time.monotonic() - supervisor.at)
+    known = supervisor.part(part)
+    if known is None or known.state != "running" or known.looked is None:
+        return None
+    return now - timedelta(seconds=supervisor.at - known.looked)
+
+
+def _failure(part: Part) -> Failure | None:
+    """Why a part does not run, or did not until it was restarted; None of one that runs."""
+    if part.failed is None or part.state == "running":
+        return None
+    return Failure(datetime.fromisoformat(part.failed), part.why, part.fix, over=part.state == "given up")
+
+
+def _written(path: Path) -> datetime | None:
+    """When a file was last written to."""
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:
+        return None

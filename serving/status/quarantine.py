@@ -1,0 +1,97 @@
+"""The records that are no events, as the archive has filed them: with their position and a reason."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ledger.delta.addresses import Tables
+from ledger.delta.delta_tables import files as files_of
+from ledger.delta.delta_tables import open_table
+from ledger.delta.location import Place
+from ledger.delta.stored_file import opened
+from serving.read.selection import BadSelection
+from views.source.source import REJECTS_SCHEMA
+
+_ORDER: Final = [("timestamp", "descending"), ("topic_id", "ascending"), ("partition", "ascending"), ("offset", "descending")]
+_HELD: Final = 4
+
+
+@dataclass(frozen=True)
+class After:
+    """A place in the order of rejects: those that come after this one. `at` are microseconds since 1970."""
+
+    at: int
+    topic_id: str
+    partition: int
+    offset: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Inverse of `str`. Raises BadSelection."""
+        at, *rest = text.split(".", 3)
+        digits = [at.removeprefix("-"), *rest[:2]]
+        if len(rest) < 3 or not all(number.isascii() and number.isdigit() and len(number) < 19 for number in digits):
+            raise BadSelection(f"{text!r} is no place in the quarantine: `next` of a page before is one")
+        return cls(int(at), rest[2], int(rest[0]), int(rest[1]))
+
+    @classmethod
+    def of(cls, rejects: pa.Table) -> Self:
+        """The place of the last of some rejects."""
+        at, topic, partition, offset = (rejects[name][-1] for name in ("timestamp", "topic_id", "partition", "offset"))
+        return cls(at.cast(pa.int64()).as_py(), topic.as_py(), partition.as_py(), offset.as_py())
+
+    def __str__(self) -> str:
+        return f"{self.at}.{self.partition}.{self.offset}.{self.topic_id}"
+
+    def mask(self, rejects: pa.Table) -> pa.ChunkedArray:
+        """Per row, whether it comes after this place."""
+        at, topics, partitions, offsets = (rejects[name] for name in ("timestamp", "topic_id", "partition", "offset"))
+        here = (self.topic_id, self.partition, self.offset)
+        time = pa.scalar(self.at, pa.int64()).cast(at.type)
+        topic, partition, offset = (
+            pa.scalar(value, column.type) for value, column in zip(here, (topics, partitions, offsets), strict=True)
+        )
+        same_time, same_topic = pc.equal(at, time), pc.equal(topics, topic)
+        in_partition = pc.and_(pc.equal(partitions, partition), pc.less(offsets, offset))
+        in_topic = pc.and_(same_topic, pc.or_(pc.greater(partitions, partition), in_partition))
+        return pc.or_(pc.less(at, time), pc.and_(same_time, pc.or_(pc.greater(topics, topic), in_topic)))
+
+
+def rejects(
+    tables: Tables,
+    source: str,
+    decoder: str,
+    *,
+    reason: str | None = None,
+    after: After | None = None,
+    limit: int | None = None,
+) -> pa.Table:
+    """Rejects of a source under a decoder's fingerprint, the newest append first, as REJECTS_SCHEMA says; at most `limit`.
+
+    None before the first archive run. With a limit no more than a few times so many rows, and a row group, are in memory.
+    Raises Unreadable.
+    """
+    held = pa.Table.from_batches([], REJECTS_SCHEMA)
+    for rows in _pieces(tables, source, decoder):
+        chosen = rows if reason is None else rows.filter(pc.equal(rows["reason"], reason))
+        held = pa.concat_tables([held, chosen if after is None else chosen.filter(after.mask(chosen))])
+        if limit is not None and held.num_rows > _HELD * max(limit, 1):
+            held = _newest(held, limit)
+    return _newest(held, limit)
+
+
+def _newest(rejects: pa.Table, limit: int | None) -> pa.Table:
+    order = pc.sort_indices(rejects, sort_keys=_ORDER)
+    return rejects.take(order if limit is None else order.slice(0, limit))
+
+
+def _pieces(tables: Tables, source: str, decoder: str) -> Iterator[pa.Table]:
+    address = tables.quarantine(source, decoder)
+    handle = open_table(tables, address)
+    for path in [] if handle is None else files_of(handle):
+        with opened(Place.of(tables, address), path, verified=True) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, REJECTS_SCHEMA.names).cast(REJECTS_SCHEMA)

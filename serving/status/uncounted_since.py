@@ -1,0 +1,36 @@
+"""Since when answers lack records of the log, as far as a reader knows: by its looks at the log's end, or by commits alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ledger.log.positions import LOG_START, Position
+from serving.read.snapshot import Snapshot
+
+
+@dataclass
+class UncountedSince:
+    """Remembers, of each source by name, an end of the log that was seen and is not counted yet, and when it was first seen."""
+
+    _seen: dict[str, tuple[datetime, Position]] = field(default_factory=dict)
+
+    def look(self, ends: Mapping[str, Position], snapshot: Snapshot, *, now: datetime) -> datetime | None:
+        """Since when records of a source are known not to be counted, None where all that were seen are; `ends` are of `now`."""
+        for source, end in ends.items():
+            tail = snapshot.tails.get(source)
+            counted = LOG_START if tail is None else tail.end
+            if source in self._seen and self._seen[source][1].at_or_below(counted):
+                del self._seen[source]
+            if source not in self._seen and not end.at_or_below(counted):
+                self._seen[source] = (now, end)
+        return min((since for since, _ in self._seen.values()), default=None)
+
+
+def behind_since(snapshot: Snapshot, *, now: datetime, lately: timedelta) -> datetime | None:
+    """Until when the log is counted of a source that commits just now and did not reach its end; None without such a source.
+
+    A source whose newest commit is older than `lately` may be idle, so that nothing follows from it.
+    """
+    newest = [tail.commits[-1] for tail in snapshot.tails.values() if tail.commits]
+    recent = [one for one in newest if one.at is not None and now - one.at <= lately]
+    return min((one.caught_up for one in recent if one.caught_up is not None), default=None)

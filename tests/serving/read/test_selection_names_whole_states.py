@@ -1,0 +1,158 @@
+"""A selection takes exactly the asked rows, reads texts as the key's type, and says what would be valid."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from serving.read.selection import BadSelection, parse_keys, parse_time, select
+from views.measures.count import count
+from views.source.event import Event, Scale
+from views.source.source import Source
+from views.view import View, state_schema
+from views.windows import tumbling
+
+
+class Reading(Event):
+    at: datetime
+    day: date
+    site: str | None
+    level: int
+    ratio: float
+    price: Annotated[Decimal, Scale(2)]
+    good: bool
+    raw: bytes
+    device: UUID
+
+
+readings = Source(topic="readings", event=Reading, event_time="at")
+FIELDS = ("at", "day", "site", "level", "ratio", "price", "good", "raw", "device")
+by_all = View(
+    source=readings, keys={f"k_{f}": f'"{f}"' for f in FIELDS}, window=tumbling(hours=1), measures={"n": count()}, name="by_all"
+)
+by_site = View(source=readings, keys={"site": "site"}, window=tumbling(hours=1), measures={"n": count()}, name="by_site")
+ever = View(source=readings, measures={"n": count()}, name="ever")
+
+EIGHT = datetime(2026, 11, 1, 8, tzinfo=UTC)
+NOTHING: tuple[None, None] = (None, None)
+
+
+def states(*rows: tuple[str | None, int]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {"site": site, "window_start": EIGHT + timedelta(hours=h), "window_end": EIGHT + timedelta(hours=h + 1), "n": 1}
+            for site, h in rows
+        ],
+        state_schema(by_site),
+    )
+
+
+def test_without_keys_and_bounds_it_takes_every_row() -> None:
+    table = states(("OSLO", 0), (None, 1))
+    assert select(by_site, {}, NOTHING).expression() is None
+    assert select(by_site, {}, NOTHING).filter(table) == table
+
+
+def test_null_is_a_key_like_any_other() -> None:
+    table = states(("OSLO", 0), (None, 1), ("", 2))
+    assert select(by_site, {"site": None}, NOTHING).filter(table)["window_start"].to_pylist() == [EIGHT + timedelta(hours=1)]
+    assert select(by_site, parse_keys(by_site, ["site"]), NOTHING).filter(table).num_rows == 1
+    assert select(by_site, parse_keys(by_site, ["site="]), NOTHING).filter(table)["site"].to_pylist() == [""]
+
+
+def test_bounds_are_half_open_on_the_window_start() -> None:
+    table = states(("A", 0), ("A", 1), ("A", 2))
+    between = (EIGHT + timedelta(hours=1), EIGHT + timedelta(hours=2))
+    assert select(by_site, {}, between).filter(table)["window_start"].to_pylist() == [EIGHT + timedelta(hours=1)]
+    assert select(by_site, {}, (None, EIGHT + timedelta(hours=1))).filter(table).num_rows == 1
+    assert select(by_site, {}, (EIGHT + timedelta(minutes=1), None)).filter(table).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("k_at=2026-11-01T09:00:00+01:00", EIGHT),
+        ("k_day=2026-11-01", date(2026, 11, 1)),
+        ("k_site=a=b, c", "a=b, c"),
+        ("k_level=-9223372036854775808", -(2**63)),
+        ("k_ratio=1e3", 1000.0),
+        ("k_price=1.5", Decimal("1.50")),
+        ("k_good=false", False),
+        ("k_raw=AP8=", b"\x00\xff"),
+        ("k_device=0f0e0d0c-0b0a-0908-0706-050403020100", "0f0e0d0c-0b0a-0908-0706-050403020100"),
+    ],
+)
+def test_a_text_is_read_as_its_keys_type(text: str, value: Any) -> None:
+    (parsed,) = parse_keys(by_all, [text]).values()
+    assert parsed.as_py() == value
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        ("k_at=noon", "a time, as 2026-11-01T08:00:00Z"),
+        ("k_day=2026-13-01", "a date, as 2026-11-01"),
+        ("k_level=1.5", "a whole number"),
+        ("k_level=9223372036854775808", "a whole number"),
+        ("k_level=0x10", "a whole number"),
+        ("k_ratio=fast", "a number"),
+        ("k_price=1.505", "a decimal number of at most 2 places"),
+        ("k_price=1e-77", "a decimal number of at most 2 places"),
+        ("k_price=1e-99999999", "a decimal number of at most 2 places"),
+        ("k_price=NaN", "a decimal number of at most 2 places"),
+        ("k_good=maybe", "true or false"),
+        ("k_raw=xyz", "bytes in base64"),
+    ],
+)
+def test_a_text_that_its_type_cannot_hold_is_refused_with_what_would_be_valid(text: str, valid: str) -> None:
+    name, _, value = text.partition("=")
+    with pytest.raises(BadSelection, match=f"'{value}' is no value of key '{name}' of view 'by_all': it takes {valid}"):
+        parse_keys(by_all, [text])
+
+
+@pytest.mark.parametrize("value", [5.5, "5", True, 2**63])
+def test_a_python_value_that_its_type_cannot_hold_is_refused(value: object) -> None:
+    with pytest.raises(BadSelection, match="it takes a whole number of 64 bits"):
+        select(by_all, {"k_level": value}, NOTHING)
+
+
+@pytest.mark.parametrize("value", ["1.505", "1e-77", "1e-99999999", "Infinity"])
+def test_a_decimal_loses_no_digit(value: str) -> None:
+    with pytest.raises(BadSelection, match="it takes a decimal number of at most 2 places"):
+        select(by_all, {"k_price": Decimal(value)}, NOTHING)
+
+
+def test_an_unknown_key_is_answered_with_the_nearest() -> None:
+    with pytest.raises(BadSelection, match="no key 'sit'; keys: site"):
+        parse_keys(by_site, ["sit=OSLO"])
+    with pytest.raises(BadSelection, match="view 'ever' has no keys"):
+        select(ever, {"site": "OSLO"}, NOTHING)
+    with pytest.raises(BadSelection, match="given twice"):
+        parse_keys(by_site, ["site=A", "site=B"])
+
+
+def test_a_range_needs_windows_zones_and_an_order() -> None:
+    with pytest.raises(BadSelection, match="view 'ever' counts all time"):
+        select(ever, {}, (EIGHT, None))
+    with pytest.raises(BadSelection, match="names no zone"):
+        select(by_site, {}, (EIGHT.replace(tzinfo=None), None))
+    with pytest.raises(BadSelection, match="before its start"):
+        select(by_site, {}, (EIGHT, EIGHT - timedelta(hours=1)))
+
+
+@pytest.mark.parametrize("text", ["2026-11-01T08:00", "2026-11-01T08:00:00Z", "2026-11-01T09:00:00+01:00"])
+def test_a_time_is_utc_unless_it_names_a_zone(text: str) -> None:
+    assert parse_time(text) == EIGHT
+
+
+def test_a_date_alone_is_its_first_instant() -> None:
+    assert parse_time("2026-11-01") == EIGHT - timedelta(hours=8)
+    assert parse_time("2026-11-01T00:00:00-02:00").astimezone(timezone(timedelta(hours=-2))).hour == 0
+
+
+def test_what_is_no_time_is_refused_with_examples() -> None:
+    with pytest.raises(BadSelection, match="'yesterday' is not a time; write 2026-11-01"):
+        parse_time("yesterday")

@@ -1,0 +1,282 @@
+"""What SQL says of a view is what the reader answers, and the functions over sketches say what is presented."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.log.positions import LOG_START
+from serving.memory.store import MEMORY, Store
+from serving.read.outcome import Absent, Value
+from serving.read.reader import Reader
+from serving.sql import merged_views
+from serving.sql.limits import Limits
+from serving.sql.merged_views import MergedViews, ask, state_names
+from serving.sql.refusal import Refused
+from serving.sql.rows import to_rows
+from serving.sql.sandbox import Sandbox
+from serving.sql.shared_tables import share
+from tests.serving import oracle
+from tests.serving.world import NOON, World, forty_hits, hit, position
+from views.sql.engine import quoted
+from views.view import answer_schema
+
+SKETCHES = """
+from datetime import datetime
+
+from views import Event, Source, View, count, distinct, quantiles, theta, tumbling
+
+
+class Hit(Event):
+    moment: datetime
+    page: str | None
+    bytes: int
+
+
+hits = Source(topic="hits", event=Hit, event_time="moment")
+hourly = View(
+    source=hits,
+    keys={"page": "page"},
+    window=tumbling(hours=1),
+    measures={
+        "n": count(), "sizes": distinct("bytes"), "window": distinct("page"), "spread": quantiles("bytes", (0.5, 0.99)),
+        "exact": theta("bytes"),
+    },
+)
+ever = View(source=hits, measures={"sizes": distinct("bytes"), "spread": quantiles("bytes", (0.5,)), "exact": theta("bytes")})
+
+SOURCES = (hits,)
+VIEWS = (hourly, ever)
+"""
+
+PAGES = ("/", "/a", "it's", None)
+values = st.builds(
+    hit,
+    st.sampled_from(PAGES),
+    st.integers(0, 20) | st.just(2**62),
+    minute=st.integers(-300, 300),
+    price=st.sampled_from(["0.10", "-3.00", "12.35"]),
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What `query` and SQL can both be asked."""
+
+    view: str
+    keys: dict[str, Any]
+    start: datetime | None
+    end: datetime | None
+    limit: int | None
+
+    def sql(self, views: MergedViews) -> str:
+        view = views.views()[self.view]
+        columns = ", ".join(quoted(name) for name in answer_schema(view).names)
+        terms = [f"{quoted(name)} IS NOT DISTINCT FROM {_literal(value)}" for name, value in self.keys.items()]
+        terms += [f"window_start >= TIMESTAMPTZ '{self.start.isoformat()}'"] if self.start else []
+        terms += [f"window_start < TIMESTAMPTZ '{self.end.isoformat()}'"] if self.end else []
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        order = ", ".join(f"{name} NULLS LAST" for name in ("window_start", *map(quoted, view.keys)))
+        limit = "" if self.limit is None else f" LIMIT {self.limit}"
+        return f"SELECT {columns} FROM {quoted(self.view)}{where} ORDER BY {order}{limit}"
+
+
+def _literal(value: object) -> str:
+    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
+
+
+hours = st.none() | st.integers(-6, 6).map(lambda hour: NOON + timedelta(hours=hour))
+limits = st.none() | st.integers(0, 5)
+questions = st.one_of(
+    st.builds(
+        Question,
+        st.just("per_page"),
+        st.just({}) | st.fixed_dictionaries({"page": st.sampled_from(PAGES)}),
+        hours,
+        hours,
+        limits,
+    ).filter(lambda one: one.start is None or one.end is None or one.start <= one.end),
+    st.builds(
+        Question,
+        st.just("inverse"),
+        st.just({}) | st.fixed_dictionaries({"odd": st.booleans()}),
+        st.none(),
+        st.none(),
+        limits,
+    ),
+    st.builds(Question, st.just("ever"), st.just({}), st.none(), st.none(), limits),
+)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(Limits(seconds=60)) as made:
+        yield made
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    first=st.lists(values, max_size=30),
+    second=st.lists(values, max_size=10),
+    cut=st.sampled_from(["none", "first"]),
+    asked=st.lists(questions, min_size=8, max_size=12),
+    memory=st.sampled_from([MEMORY, 10]),
+)
+def test_random_questions_have_the_same_rows(
+    sandbox: Sandbox, *, first: list[bytes], second: list[bytes], cut: str, asked: list[Question], memory: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        for some in (first, second):
+            if some:
+                world.append(0, *some)
+                world.trigger()
+            if cut == "first" and some is first and some:
+                world.recompute(position(len(first)))
+        reader = Reader(world.tables)
+        views = MergedViews(Store(world.tables, 1, memory))
+        for question in asked:
+            answer = reader.answer(
+                question.view, keys=question.keys, between=(question.start, question.end), limit=question.limit
+            )
+            assert isinstance(answer, Value | Absent)
+            found = ask(sandbox, views, question.sql(views))
+            assert to_rows(found.table) == answer.rows()
+            assert found.provenance == {question.view: answer.provenance}
+
+
+def test_a_join_is_at_one_snapshot_and_the_next_statement_at_the_next(sandbox: Sandbox, tmp_path: Path) -> None:
+    world = forty_hits(tmp_path)
+    views = MergedViews(Store(world.tables, 1))
+    totals = "SELECT sum(p.n) AS pages, any_value(e.n) AS ever, (SELECT sum(n) FROM inverse) AS inverse FROM per_page p, ever e"
+    before = to_rows(ask(sandbox, views, totals).table)
+    assert before == [{"pages": 40, "ever": 39, "inverse": 39}]
+    world.append(1, hit("/new", 5))
+    world.trigger()
+    assert to_rows(ask(sandbox, views, "SELECT sum(n) AS n FROM per_page").table) == [{"n": 40}]
+    assert to_rows(ask(sandbox, views, totals).table) == before
+    views.refresh()
+    found = ask(sandbox, views, totals)
+    assert to_rows(found.table) == [{"pages": 41, "ever": 40, "inverse": 40}]
+    assert {one.realtime for one in found.provenance.values()} == {world.writer.end}
+    told = found.told(now=datetime(2026, 11, 2, tzinfo=UTC))
+    label = told["exactness"]["label"]
+    assert (told["publication"], label, sorted(told["views"])) == (2, "estimate", ["ever", "inverse", "per_page"])
+
+
+def test_functions_over_states_say_what_is_presented(sandbox: Sandbox, tmp_path: Path) -> None:
+    world = World(tmp_path, definitions=SKETCHES)
+    for part in range(3):
+        world.append(0, *(hit(f"/{n % 3}", n, minute=n % 240) for n in range(part * 300, part * 300 + 500)))
+        world.trigger()
+    views = MergedViews(Store(world.tables, 1))
+
+    def rows(sql: str) -> list[dict[str, Any]]:
+        return to_rows(ask(sandbox, views, sql).table)
+
+    assert list(state_names(views.views()["hourly"])) == ["sizes_state", "window_state_", "spread_state", "exact_state"]
+    apart = rows(
+        """
+        SELECT count(*) FILTER (WHERE hll_estimate(sizes_state) <> sizes) AS hll,
+               count(*) FILTER (WHERE theta_estimate(exact_state) <> exact) AS theta,
+               count(*) FILTER (WHERE kll_quantile(spread_state, 0.5) <> spread['0.5']) AS kll,
+               count(*) AS n
+        FROM hourly
+        """
+    )
+    assert apart == [{"hll": 0, "theta": 0, "kll": 0, "n": 12}]
+    united = rows(
+        """
+        SELECT hll_estimate(hll_union(sizes_state)) AS hll, theta_estimate(theta_union(exact_state)) AS theta,
+               kll_quantile(kll_union(spread_state), 0.5) AS kll, sum(n) AS n
+        FROM hourly
+        """
+    )
+    ((ever,),) = (rows("SELECT sizes, exact, spread['0.5'] AS median FROM ever"),)
+    assert (united[0]["hll"], united[0]["theta"], united[0]["n"]) == (ever["sizes"], ever["exact"], 1500)
+    assert ever["exact"] == 1100
+    assert united[0]["kll"] == pytest.approx(ever["median"], abs=1100 * 0.03)
+    (common,) = rows(
+        """
+        SELECT theta_estimate(theta_intersection(a.s, b.s)) AS common, theta_estimate(theta_difference(a.s, b.s)) AS alone
+        FROM (SELECT theta_union(exact_state) AS s FROM hourly WHERE page = '/0') AS a,
+             (SELECT theta_union(exact_state) AS s FROM hourly) AS b
+        """
+    )
+    assert common == {"common": len(range(0, 1100, 3)), "alone": 0}
+
+
+def test_only_readable_views_are_there(sandbox: Sandbox, tmp_path: Path) -> None:
+    views = MergedViews(Store(forty_hits(tmp_path).tables, 1))
+    assert to_rows(ask(sandbox, views, "SELECT n FROM ever", readable={"ever"}).table) == [{"n": 39}]
+    for name in ("per_page", "nowhere"):
+        with pytest.raises(Refused, match=f"^there is no view '{name}'; views: ever$"):
+            ask(sandbox, views, f"FROM {name}", readable={"ever"})
+
+
+def test_a_view_that_cannot_be_told_is_a_failure_and_no_empty_table(sandbox: Sandbox, tmp_path: Path) -> None:
+    world = forty_hits(tmp_path)
+    for file in (tmp_path / ".tandem" / "views" / "per_page").rglob("*.parquet"):
+        file.unlink()
+    views = MergedViews(Store(world.tables, 1))
+    with pytest.raises(Refused) as refused:
+        ask(sandbox, views, "SELECT count(*) FROM per_page")
+    assert refused.value.reason == "failed"
+    assert to_rows(ask(sandbox, views, "SELECT n FROM ever").table) == [{"n": 39}]
+
+
+def test_rows_are_those_of_plain_python(sandbox: Sandbox, tmp_path: Path) -> None:
+    world = forty_hits(tmp_path)
+    views = MergedViews(Store(world.tables, 1))
+    found = to_rows(ask(sandbox, views, "SELECT * EXCLUDE (window_state) FROM per_page ORDER BY window_start, page").table)
+    assert found == oracle.per_page(world.values(LOG_START, world.end))
+
+
+@pytest.mark.parametrize("memory", [MEMORY, 10])
+def test_a_table_is_made_once_for_all_statements_of_a_snapshot(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
+) -> None:
+    world = forty_hits(tmp_path)
+    store = Store(world.tables, 1, memory)
+    views = MergedViews(store)
+    made: list[int] = []
+    monkeypatch.setattr(merged_views, "share", lambda table: (made.append(len(table)), share(table))[1])
+    for _ in range(2):
+        ask(sandbox, views, "SELECT (SELECT sum(n) FROM per_page) AS n, e.n AS m FROM ever e")
+    assert sorted(made) == [1, 31]
+    assert set(store.pinned().views) == (set() if memory == 10 else {"per_page", "ever"})
+    world.append(1, hit("/new", 5))
+    world.trigger()
+    store.refresh()
+    for _ in range(2):
+        assert to_rows(ask(sandbox, views, "SELECT sum(n) AS n FROM per_page").table) == [{"n": 41}]
+    assert sorted(made) == [1, 31, 32]
+
+
+def test_states_are_those_of_the_rows_whatever_the_window(sandbox: Sandbox, tmp_path: Path) -> None:
+    """In memory a hopping window's state is in pieces, which are made one for the statement."""
+    hops = SKETCHES.replace("import Event,", "import hopping, session, Event,").replace(
+        "window=tumbling(hours=1)", "window=hopping(timedelta(hours=2), every=timedelta(hours=1))"
+    )
+    world = World(tmp_path, definitions=hops.replace("import datetime\n", "import datetime, timedelta\n"))
+    for part in range(4):
+        world.append(0, *(hit(f"/{n % 3}", n, minute=n % 240) for n in range(part * 100, part * 100 + 150)))
+        world.trigger()
+        if part == 1:
+            world.recompute(world.end)
+    estimates = "hll_estimate(sizes_state) AS a, theta_estimate(exact_state) AS b, kll_quantile(spread_state, 0.5) AS c"
+    found = {}
+    for memory in (MEMORY, 10):
+        rows = to_rows(ask(sandbox, MergedViews(Store(world.tables, 1, memory)), f"SELECT *, {estimates} FROM hourly").table)
+        for row in rows:
+            assert (row["sizes"], row["exact"], row["spread"]["0.5"]) == (row["a"], row["b"], row["c"])
+        exact = ("page", "window_start", "n", "sizes", "exact", "exact_state")
+        found[memory] = [[row[name] for name in exact] for row in rows]
+    assert found[MEMORY] == found[10]
+    assert len(found[MEMORY]) == 15

@@ -1,0 +1,37 @@
+"""Which record's timestamp says how long what is not archived is safe, whatever a producer's clock says."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from infra.kafka import Record
+from serving.status.retention import _oldest
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+SOON, BEFORE, EARLIER = NOW + 900 * HOUR, NOW - HOUR, NOW - 2 * HOUR
+
+
+def milliseconds(time: datetime) -> int:
+    return (time - EPOCH) // timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("stamps", "oldest"),
+    [
+        ([BEFORE, EARLIER], BEFORE),
+        # A broker deletes the oldest records first: those behind wait for the first.
+        ([SOON, EARLIER, BEFORE], EARLIER),
+        ([SOON, SOON], NOW),
+        ([EPOCH, BEFORE], EPOCH),
+    ],
+)
+def test_the_first_record_that_is_not_from_the_future_decides(stamps: list[datetime], oldest: datetime) -> None:
+    assert _oldest([Record(milliseconds(stamp), None, b"x") for stamp in stamps], NOW) == oldest
+
+
+@pytest.mark.parametrize("stamp", [1_800_000_000_000_000, 2**63 - 1])
+def test_a_time_that_no_calendar_has_is_of_the_future(stamp: int) -> None:
+    """Microseconds that a producer has taken for milliseconds."""
+    assert _oldest([Record(stamp, None, b"x"), Record(milliseconds(BEFORE), None, b"x")], NOW) == BEFORE
