@@ -228,7 +228,7 @@ def _migrate(settings: Settings, packages: Environment, variables: Mapping[str, 
     wanted = packages.stamp()
     if stamp.exists() and stamp.read_text("ascii") == wanted:
         return
-    say("making Airflow's database")
+    say("creating Airflow's database")
     done = subprocess.run(  # noqa: S603 - our own command
         [str(packages.command("airflow")), "db", "migrate"],
         capture_output=True,
@@ -240,7 +240,7 @@ def _migrate(settings: Settings, packages: Environment, variables: Mapping[str, 
     )
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise NotPrepared(f"Airflow's database cannot be made: {lines[-1] if lines else 'it says nothing'}")
+        raise NotPrepared(f"cannot create Airflow's database: {lines[-1] if lines else 'no message'}")
     stamp.write_text(wanted, "ascii")
 
 
@@ -250,7 +250,8 @@ def _port(settings: Settings) -> int:
     if configured:
         if not free(configured):
             raise PortTaken(
-                f"port {configured} on {HOST} (airflow.port) is taken by another program; free it, or set it to another or to 0"
+                f"another program uses port {configured} on {HOST} (airflow.port); stop it, or set airflow.port to "
+                "another port or to 0"
             )
         return configured
     return remembered if remembered and free(remembered) else unused()

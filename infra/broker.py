@@ -215,9 +215,9 @@ def _format(run: list[str], properties: Path) -> None:
     )
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise processes.Crashed(f"the broker's data folder cannot be prepared: {lines[-1] if lines else 'it says nothing'}")
+        raise processes.Crashed(f"cannot prepare the broker's data folder: {lines[-1] if lines else 'no message'}")
 
 
 def _taken(port: int, settings: Settings) -> str:
     where = "kafka.port" if settings.kafka.port else "the broker's port"
-    return f"port {port} on {HOST} ({where}) is taken by another program; free it, or set kafka.port to another or to 0"
+    return f"another program uses port {port} on {HOST} ({where}); stop it, or set kafka.port to another port or to 0"

@@ -34,8 +34,8 @@ def address(settings: Settings, bootstrap: str) -> kafka.Address:
     password = _password(settings)
     if password is None and MECHANISM not in _started_with(settings):
         raise kafka.NoBroker(
-            f"the broker of {settings.folder} was started by an older version and asks for no login; "
-            "restart it with `tandem down` and `tandem up`"
+            f"an older version started the broker of {settings.folder} without a login; restart it with `tandem down` and "
+            "`tandem up`"
         )
     if found := fault(settings):
         raise kafka.BrokerRefused(f"{found}; restart the broker with `tandem down` and `tandem up`")

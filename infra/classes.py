@@ -50,7 +50,7 @@ def make() -> None:
         gateway.proc.stdin.close()
         gateway.proc.wait(_END_S)
         if not written.exists():
-            raise TandemError("Java wrote no archive of Spark's classes; Spark starts without one, in twice the time")
+            raise TandemError("Java did not write the archive of Spark's classes; Spark starts without it, in twice the time")
         written.replace(archive)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

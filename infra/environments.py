@@ -79,7 +79,7 @@ class Environment:
             words, check=False, stdout=sys.stderr, env=_clean(environ), stdin=subprocess.DEVNULL
         )
         if done.returncode:
-            raise NotInstalled(f"{self.name} could not be installed; the lines above say why")
+            raise NotInstalled(f"{self.name} could not be installed; the lines above give the reason")
 
 
 def _works(words: list[str], environ: Mapping[str, str]) -> bool:

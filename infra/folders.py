@@ -70,5 +70,5 @@ def command(environ: Mapping[str, str]) -> Path:
     beside = Path(sys.executable).parent / "tandem"
     found = str(beside) if beside.exists() else shutil.which("tandem", path=environ.get("PATH", os.defpath))
     if found is None:
-        raise TandemError(f"no command `tandem` beside {sys.executable} or on the PATH; install Tandem again, with its script")
+        raise TandemError(f"no command `tandem` beside {sys.executable} or on the PATH; reinstall Tandem with its script")
     return Path(found)

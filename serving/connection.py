@@ -65,7 +65,7 @@ class Connection:
         """What answers go by now. Raises ReadFailed if nothing can be read."""
         if self._broken:
             raise ReadFailed(
-                f"the connection follows its tables no longer, for a fault of its own: {self._broken[0]!r}"
+                f"the connection stopped polling its tables after an internal error: {self._broken[0]!r}"
             ) from self._broken[0]
         return self.store.pinned()
 

@@ -37,13 +37,13 @@ class Drift:
     def sentences(self) -> list[str]:
         """What a person is told; nothing if there is no difference."""
         if self.problem:
-            return [f"the definitions in the project's folder cannot be read; answers go by the published ones: {self.problem}"]
+            return [f"the definitions in the project's folder cannot be read; answers use the published ones: {self.problem}"]
         named = {"changed views": self.changed, "new views": self.added, "removed views": self.removed, "sources": self.sources}
         differences = "; ".join(f"{what}: {', '.join(names)}" for what, names in named.items() if names)
         if not differences:
             return []
-        how = "`tandem plan` says how, and answers follow after `tandem apply` and `tandem promote`"
-        return [f"definitions differ from what is published ({differences}); {how}"]
+        how = "`tandem plan` shows how; `tandem apply` and `tandem promote` publish them"
+        return [f"definitions differ from the published ones ({differences}); {how}"]
 
 
 def drift(changes: Changes) -> Drift:

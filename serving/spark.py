@@ -128,7 +128,7 @@ def _presented(work: _Work, sent: pa.Table) -> pa.Table:
         return answers.cast(pa.schema(fields))
     except pa.ArrowInvalid as error:
         raise TandemError(
-            f"view {view.name!r} has an answer of more than the {DIGITS} digits that Spark's decimals can have: {error}"
+            f"view {view.name!r} has an answer of more than the {DIGITS} digits of Spark's decimals: {error}"
         ) from error
 
 

@@ -155,7 +155,7 @@ class Frames:
         there = open_table(self.reader.tables, address) is not None
         if not cut.at_or_below(self.archived[source.name]) or (end != LOG_START and not there):
             raise ReadFailed(
-                f"publication {self.publication} counts source {source.name!r} up to {cut}, and the archive is decoded up to "
+                f"publication {self.publication} counts source {source.name!r} up to {cut}, but the archive is decoded up to "
                 f"{self.archived[source.name] if there else LOG_START}; `tandem archive` decodes it for the live release"
             )
         if not there:
@@ -196,9 +196,9 @@ def session(project: str | Path) -> SparkSession:
 def pinned(settings: Settings, *, publication: int | None, as_of: datetime | None) -> Reader:
     """A reader that stands on the snapshot, without Spark. Raises BadSelection, ReadFailed."""
     if publication is not None and as_of is not None:
-        raise BadSelection("publication and as_of both name a publication: give one of them")
+        raise BadSelection("publication and as_of cannot be combined")
     if as_of is not None and as_of.tzinfo is None:
-        raise BadSelection(f"as_of={as_of!r} has no time zone; give one, such as UTC")
+        raise BadSelection(f"as_of={as_of!r} has no time zone; add one, such as UTC")
     tables = Tables(settings.state)
     reader = Reader(tables, publication if as_of is None else live_at(tables, as_of.astimezone(UTC)))
     reader.snapshot()

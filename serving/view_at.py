@@ -49,7 +49,7 @@ class ViewAt:
     def token(self) -> str:
         """From where `changes` tells what is otherwise than here. Raises ReadFailed for a view that is not in memory."""
         if self.memory is None:
-            raise ReadFailed(f"view {self.view.name!r} is read from its files, so its changes cannot be told")
+            raise ReadFailed(f"view {self.view.name!r} is read from its files, so its changes cannot be reported")
         return str(token_of(self.memory.answers.held))
 
     def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
@@ -117,8 +117,8 @@ class ViewAt:
         """The window's start in microseconds, None of all time. Raises BadSelection."""
         if not self._nameable:
             raise BadSelection(
-                f"windows of view {self.view.name!r} follow the order of the log, so no time names one; "
-                "scan(keys) gives all of a key"
+                f"windows of view {self.view.name!r} follow the order of the log and have no start time; scan(keys) returns all "
+                "windows of a key"
             )
         if not bind(self.view).placement.timed:
             if window is not None:
@@ -126,7 +126,7 @@ class ViewAt:
             return None
         if window is None:
             raise BadSelection(
-                f"a row of view {self.view.name!r} is of one window, which window= names by its start; scan(keys) gives all"
+                f"a row of view {self.view.name!r} needs window=, the start of its window; scan(keys) returns all windows"
             )
         if type(window) is not datetime or window.tzinfo is None:
             select(self.view, {}, (window, None))

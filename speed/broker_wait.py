@@ -48,7 +48,7 @@ class Wait:
         """
         began, pause = time.monotonic(), _PAUSE_S
         since, seconds = self.around.now().isoformat(timespec="seconds"), self.around.settings.speed.broker_wait_s
-        self.around.warn(f"source '{self.source.name}': {error}; waiting for the broker, for {seconds} s at the most")
+        self.around.warn(f"source '{self.source.name}': {error}; waiting for the broker, at most {seconds} s")
         try:
             while not self.stop.is_set():
                 if isinstance(error, kafka.BrokerRefused) or time.monotonic() - began > seconds:

@@ -115,7 +115,7 @@ class Follow:
         """
         if self._streaming is None or self._query is None or self._streaming.isActive:
             return
-        error = self._query.error or self._streaming.exception() or TandemError("the query stopped by itself")
+        error = self._query.error or self._streaming.exception() or TandemError("the query stopped unexpectedly")
         if not isinstance(error, TandemError):
             fault = self._log_fault(self._query.log)
             if fault is None and broker_away(error):
@@ -192,14 +192,14 @@ class Follow:
             changed = [now for now, before in zip(log.now(), log.topics, strict=True) if now.partitions != before.partitions]
         except TandemError as fault:
             return fault
-        return LogChanged(f"topic '{changed[0].name}' has {changed[0].partitions} partitions now") if changed else None
+        return LogChanged(f"topic '{changed[0].name}' now has {changed[0].partitions} partitions") if changed else None
 
     def _same_topics(self, log: Log) -> bool:
         return [topic.id for topic in log.now()] == [topic.id for topic in log.topics]
 
     def _say_again(self, error: TandemError) -> None:
         why = "another run has bridged the log" if isinstance(error, NotContiguous) else error
-        self.around.warn(f"source '{self.source.name}': {why}; going on from {self.tail.writer.end}")
+        self.around.warn(f"source '{self.source.name}': {why}; continuing from {self.tail.writer.end}")
 
 
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:

@@ -35,7 +35,7 @@ from speed.progress import Recorder
 from speed.source_thread import Worker
 from views.project.project import Project
 
-_ENDED = "the speed layer has ended; what was committed stays, and another run goes on from there"
+_ENDED = "the speed layer has ended; its commits stay, and the next run continues from there"
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 _LOOKS_UNTIL_ALONE = 25
@@ -88,9 +88,9 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
             around.recorder.heart.beat(live)
             if team.ready(live) and told != live:
                 if told:
-                    say(f"release {live} is live: going on with its definitions")
+                    say(f"release {live} is live; continuing with its definitions")
                 with bound(release=live):
-                    say("every source is followed")
+                    say("following every source")
                 ready()
                 told = live
     except Exception as error:
@@ -168,7 +168,7 @@ class _Team:
         self._dismiss(release)
         with suppress(NotPublishable):  # it has gone live just now, and the next look ends the layer
             standing.record(self.around.tables, "failed", replace(state, by=self.around.by, at=self.around.now(), why=why))
-            self.around.warn(f"release {release}, which stands beside the live one, is kept up no longer: {why}")
+            self.around.warn(f"release {release}, which is kept beside the live one, is no longer kept up to date: {why}")
 
     def _dismiss(self, release: int) -> None:
         gone = [key for key in self._workers if key[0] == release]

@@ -33,4 +33,4 @@ class Telling:
         with bound(
             release=folded.release, source=folded.source, micro_batches=batches, records=records, seconds=round(seconds, 3)
         ):
-            self.say("records are folded")
+            self.say("folding records")

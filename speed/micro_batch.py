@@ -76,12 +76,12 @@ def _counts(found: Sequence[Share], ranges: Ranges) -> Counts:
         start, end = planned.get(partition, (0, 0))
         if not start <= low <= high < end:
             raise Torn(
-                f"offsets {low} to {high} of partition {partition[1]} of topic {partition[0]} were read where "
-                f"[{start}, {end}) was planned; nothing of this micro-batch is committed"
+                f"offsets {low} to {high} of partition {partition[1]} of topic {partition[0]} were read, but [{start}, {end}) "
+                "was planned; this micro-batch was not committed"
             )
     read = sum(count for share in found for _, count, _, _ in share.records)
     if read > ranges.length:
-        raise Torn(f"{read} records were read of a range of {ranges.length} offsets; nothing of this micro-batch is committed")
+        raise Torn(f"{read} records were read from a range of {ranges.length} offsets; this micro-batch was not committed")
     return Counts(
         events=sum(share.events for share in found),
         quarantined=add(*(share.quarantined for share in found)),

@@ -60,9 +60,9 @@ def beginning(tables: Tables, source: Source, start: Position, connection: kafka
             if kept < low:
                 raise Gap(
                     f"offsets {max(begin, kept)} to {low - 1} of partition {partition[1]} of topic '{names[partition[0]]}' are "
-                    f"lost to source '{source.name}': the log starts at {low} by now, and the archive ends at {kept}; "
-                    "`tandem archive` records the gap, and the speed layer then goes on behind it; "
-                    "`tandem recompute --accept-gap` then counts without it"
+                    f"lost to source '{source.name}': the log now starts at {low}, and the archive ends at {kept}; `tandem "
+                    "archive` records the gap, then the speed layer continues after it; `tandem recompute --accept-gap` "
+                    "continues without these records"
                 )
             behind[partition] = low
         starts[partition] = max(begin, low)

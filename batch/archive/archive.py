@@ -164,7 +164,7 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     """The runs that are not finished; after them one for what is new in the log, its intent recorded, unless nothing is."""
     tables, name = batch.tables, log.source.name
     if any(run.imported for run in archive.unwritten(tables, name)):
-        raise ImportUnfinished(f"an import of source {name!r} was cut short; run `tandem import` again with the same folder")
+        raise ImportUnfinished(f"an import of source {name!r} is incomplete; run `tandem import` again with the same folder")
     yield from _unfinished(tables, release, log.source)
     runs, names, known = archive.runs(tables, name), archive.topic_names(tables, name), archive.firsts(tables, name)
     start = runs[-1].end if runs else LOG_START
@@ -229,7 +229,7 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     missing = copy.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
     found = []
     if missing.length:
-        gap = gaps.record(tables, name, missing, reason="the log no longer had them when they were archived", at=batch.now())
+        gap = gaps.record(tables, name, missing, reason="the log had deleted them before they were archived", at=batch.now())
         batch.say(gap.way_on)
         found.append(gap.name)
     archive.check(tables, name, run.number, at=batch.now())

@@ -58,9 +58,9 @@ def refuse_unexplained(found: Sequence[Audit]) -> None:
     example = dict(figures.examples[0])
     raise Unexplained(
         f"view {audit.view!r}, measure {audit.measure!r}: {figures.differ} of {figures.rows} answers that were served from "
-        f"{audit.start} to {audit.end} differ from what the batch found, and nothing explains it; of {example['row']} "
-        f"{example['served']!r} was served and {example['found']!r} was found; {len(bad)} measures differ so, and publication "
-        f"{audit.served} stays; `tandem audit` shows them all, and --publish-anyway publishes what the batch found"
+        f"{audit.start} to {audit.end} differ from the batch's results without an explanation; for {example['row']} "
+        f"{example['served']!r} was served and {example['found']!r} was found; {len(bad)} measures differ, and publication "
+        f"{audit.served} stays live; `tandem audit` lists them, and --publish-anyway publishes the batch's results"
     )
 
 

@@ -116,12 +116,12 @@ def _built(work: Work, step: Step) -> Built | None:
     cut = _cut(work, source) if step.cut is None else step.cut
     if step.kind == "incremental":
         if cut == step.start:
-            batch.say(f"{source.name}: nothing was archived since the published cut")
+            batch.say(f"{source.name}: nothing archived since the published cut")
             return None
         try:
             return _fold(work, step, cut)
         except Displaced as displaced:
-            batch.say(f"{source.name}: {displaced}; everything below the cut is folded")
+            batch.say(f"{source.name}: {displaced}; folding all events below the cut")
             step = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
     return _fold(work, step, cut)
 
@@ -129,7 +129,7 @@ def _built(work: Work, step: Step) -> Built | None:
 def _cut(work: Work, source: Source) -> Position:
     end = archive.end(work.batch.tables, source.name, work.release.sources[source.name])
     if not end.offsets:
-        work.batch.say(f"{source.name}: nothing is archived yet, so there is nothing to fold; `tandem archive` comes first")
+        work.batch.say(f"{source.name}: nothing is archived yet; run `tandem archive` first")
     return take_cut(work.batch, work.release.number, source.name, end)
 
 
@@ -152,7 +152,7 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
     )
     batch.say(f"{source.name}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
     for name, gained in step.gained.items():
-        batch.say(f"{name}: of its measures only the new ones are folded ({', '.join(gained.measures)}); the others are there")
+        batch.say(f"{name}: folding only the new measures ({', '.join(gained.measures)}); the others are published")
     against = served(batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
     below = Below(
         work.release,
@@ -169,7 +169,7 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
     )
     views = build(batch, below, work.scratch)
     if whole := sorted(name for name, gained in step.gained.items() if not _extends(work, step, views, name)):
-        batch.say(f"{source.name}: of {', '.join(whole)} not the same events count as before; all measures are folded")
+        batch.say(f"{source.name}: other events count for {', '.join(whole)} than before; folding all measures")
         return _fold(work, replace(step, gained={}), cut)
     kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
     written = sum(file.file.size for file in views.files)

@@ -91,7 +91,7 @@ def size(number: int) -> str:
 def told(estimate: Estimate | None) -> str:
     """An estimate for a person."""
     if estimate is None:
-        return "there is no estimate yet, because no run like it has been timed"
+        return "no estimate yet, because no similar run has been timed"
     runs, rows = counted(estimate.runs, "run"), counted(estimate.largest, "row")
     return f"estimated {duration(estimate.seconds)}, from {runs} of up to {rows}"
 

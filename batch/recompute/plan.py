@@ -48,9 +48,11 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.at_published_cut and self.mode == "incremental":
-            raise BadRequest("views of a source move to a new cut together: --mode incremental goes without views and --keep-cut")
+            raise BadRequest(
+                "--mode incremental cannot be combined with VIEW or --keep-cut: all views of a source move to a new cut together"
+            )
         if self.raw and (self.mode == "incremental" or self.windows is not None):
-            raise BadRequest("--raw reads the whole archive: it goes with --mode full, without --from and --to")
+            raise BadRequest("--raw needs --mode full, and cannot be combined with --from or --to")
         if self.windows is not None and not self.windows[0] < self.windows[1]:
             raise BadRequest(f"--to {self.windows[1].isoformat()} is not after --from {self.windows[0].isoformat()}")
 
@@ -140,14 +142,14 @@ def _buildable(views: Mapping[str, View], windows: Windows, *, named: bool) -> d
         if begins is None:
             if named:
                 raise BadRequest(
-                    f"view {name!r} has window {view.window}: what is in one of its windows depends on more than the events' "
-                    "own times, so it is recomputed whole"
+                    f"view {name!r} has window {view.window}, whose contents depend on more than the events' times; recompute it "
+                    "without --from and --to"
                 )
             continue
         for bound in windows:
             if not begins(bound):
-                raise BadRequest(f"view {name!r} has window {view.window}, and none of its slices begins at {bound.isoformat()}")
+                raise BadRequest(f"view {name!r} has window {view.window}, but no slice of it begins at {bound.isoformat()}")
         found[name] = view
     if not found:
-        raise BadRequest("no view has windows that can be recomputed alone")
+        raise BadRequest("no view has windows that can be recomputed separately")
     return found

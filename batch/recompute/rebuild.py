@@ -129,8 +129,8 @@ def build(batch: Run, below: Below, scratch: Place) -> BatchViews:
     found = _duplicates(batch, below, events, parts, scratch)
     if found.contested or (found.displaced and any(sees_positions(views[view]) for view in below.views)):
         raise Displaced(
-            f"{found.displaced} events that are counted were preceded by copies in an earlier partition of the log, "
-            f"{found.contested} with another content"
+            f"{found.displaced} counted events have earlier duplicates in another partition of the log, {found.contested} of "
+            "them with other contents"
         )
     places = {view: Place.of(tables, _address(batch, below, view)) for view in below.views}
     gained = {view: one.there.address(tables, view) for view, one in below.gained.items()}
@@ -214,7 +214,7 @@ def _replayed(below: Below) -> Iterator[fold.Commits]:
     paths = {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
     tiled = chain(paths, below.start)
     if tiled.end != below.cut:
-        raise Unclosed(f"what was replayed of source {below.source.name!r} ends at {tiled.end}, not at the cut {below.cut}")
+        raise Unclosed(f"the replay of source {below.source.name!r} ends at {tiled.end}, not at the cut {below.cut}")
     yield from _commits(below.replayed, below, [paths[span] for span in tiled.commits], "replayed")
 
 
@@ -336,6 +336,6 @@ def _refuse_unexplained(batch: Run, below: Below, holes: int, others: int) -> No
     if not 0 <= holes <= explained or not 0 <= others <= theirs:
         raise Unclosed(
             f"from {below.start} to the cut {below.cut} of source {name!r}, {holes + others} offsets have neither an event nor a "
-            f"reject, where the archive found {explained} empty and {theirs} other sources'; an events or quarantine table has "
-            "lost or doubled rows, nothing was published"
+            f"reject, but the archive found {explained} empty and {theirs} of other sources; an events or quarantine table has "
+            "lost or doubled rows; nothing was published"
         )

@@ -110,7 +110,7 @@ def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[
 
 def _move(batch: Run, state: Publication, request: Request) -> None:
     """Bring the batch views of a release that is not live up to a new cut. One that cannot be is not kept up any longer."""
-    tables, name = batch.tables, f"release {state.release}, which stands beside the live one"
+    tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
     record = standing.newest(tables, state.release)
     if record is not None and record.stage == "applied":
         return  # `apply` is at it
@@ -121,10 +121,10 @@ def _move(batch: Run, state: Publication, request: Request) -> None:
             commit(work, built)
             standing.record(tables, "built", candidate(work, built, state), after=state)
     except (Conflict, Unwritable, NotPublishable) as error:
-        batch.say(f"{name}, was not brought up to the new cut this time: {error}")
+        batch.say(f"{name}, was not updated to the new cut this time: {error}")
     except TandemError as error:
         standing.record(tables, "failed", replace(state, why=str(error)), after=state)
-        batch.say(f"{name}, is kept up no longer: {error}")
+        batch.say(f"{name}, is no longer kept up to date: {error}")
 
 
 def _work(batch: Run, state: Publication, request: Request, *, audited: bool = False) -> Work:

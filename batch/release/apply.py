@@ -112,7 +112,7 @@ def _retire_unpromoted(batch: Run, wanted: Release) -> None:
     for number in {one.state.release for one in standing.records(tables)} - published - {wanted.number}:
         one = standing.newest(tables, number)
         if one is not None and not one.over:
-            why = f"release {wanted.number} takes its place"
+            why = f"release {wanted.number} replaces it"
             standing.record(tables, "retired", replace(one.state, by=batch.by, at=batch.now(), why=why))
 
 
@@ -249,13 +249,13 @@ def _caught_up(batch: Run, number: int, max_lag: int, sleep: Callable[[float], N
         if all(lag <= max_lag for lag in lags.values()):
             return lags
         if least is None:
-            batch.say(f"release {number} is built; waiting until its realtime views have caught up ({_shown(lags)})")
+            batch.say(f"release {number} is built; waiting for its realtime views to catch up ({_shown(lags)})")
         still = 0.0 if least is None or lags != least else still + _EVERY_S
         least = lags
         if still > _STILL_S:
             raise CannotApply(
-                f"release {number} is built, but its realtime views stand still ({_shown(lags)}): does the speed layer run "
-                "(`tandem up`)? `tandem apply` goes on from here"
+                f"release {number} is built, but its realtime views do not advance ({_shown(lags)}); start the speed layer with "
+                "`tandem up`, then `tandem apply` continues from here"
             )
         sleep(_EVERY_S)
 

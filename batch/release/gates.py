@@ -67,10 +67,10 @@ def parse(gate: str) -> tuple[Condition, ...]:
     for part in gate.split(","):
         match = _FORM.fullmatch(part)
         if match is None:
-            raise BadGate(f"--gate {gate!r}: {part.strip()!r} is no condition; one is such as 'changed_keys < 1%'")
+            raise BadGate(f"--gate {gate!r}: invalid condition {part.strip()!r}; example: 'changed_keys < 1%'")
         figure, sign, number, percent = match.groups()
         if figure not in _FIGURES:
-            raise BadGate(f"--gate {gate!r}: there is no figure {figure!r}; figures: {listed(figure, _FIGURES)}")
+            raise BadGate(f"--gate {gate!r}: unknown figure {figure!r}; figures: {listed(figure, _FIGURES)}")
         found.append(Condition(figure, sign, float(number) / (100 if percent else 1)))
     return tuple(found)
 
@@ -81,16 +81,18 @@ def refuse_shut(conditions: tuple[Condition, ...], diff: ReleaseDiff | None) -> 
     What was not compared does not pass.
     """
     if diff is None:
-        raise Shut("the gate is shut: the release was never compared with the live one; run `tandem apply`")
+        raise Shut("the gate is closed: the release was never compared with the live one; run `tandem apply`")
     for name, view in diff.views.items():
         if view["status"] != "changed":
             continue
         if not _rows(view):
-            raise Shut(f"the gate is shut: view {name!r} has no rows below the cut to compare; run `tandem recompute` first")
+            raise Shut(f"the gate is closed: view {name!r} has no rows below the cut to compare; run `tandem recompute` first")
         for condition in conditions:
             value = _FIGURES[condition.figure](view)
             if not _OPERATORS[condition.operator](value, condition.bound):
-                raise Shut(f"the gate is shut: view {name!r} has {condition.figure} {value:.4%}, and the gate wants {condition}")
+                raise Shut(
+                    f"the gate is closed: view {name!r} has {condition.figure} {value:.4%}, but the gate requires {condition}"
+                )
 
 
 def _rows(view: Mapping[str, Any]) -> int:

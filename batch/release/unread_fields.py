@@ -30,9 +30,11 @@ def keep_unread(batch: Run, base: Publication, live: Publication, before: Releas
         source, fields = definitions.views[view.name].source.name, ", ".join(view.unread_fields)
         if same_records(batch.tables, source, before.sources[source], release.sources[source], live.cut(source)):
             kept[view.name] = there.at or f"{view.name}/{there.fingerprint}"
-            batch.say(f"{view.name}: keeps its batch view: it reads none of {fields}, for which no archived record is rejected")
+            batch.say(
+                f"{view.name}: keeps its batch view: it does not read {fields}, and no archived record is rejected for them"
+            )
         else:
-            batch.say(f"{view.name}: is computed anew: {fields} rejects archived records that were events")
+            batch.say(f"{view.name}: is recomputed: {fields} rejects archived records that were events")
     views = {name: replace(live.views[name], fingerprint=release.views[name], at=at) for name, at in kept.items()}
     return replace(
         base,

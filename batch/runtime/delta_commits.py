@@ -41,7 +41,7 @@ def add_files(handle: DeltaTable, files: Iterable[Written], *, transaction: tupl
             post_commithook_properties=_HOOKS,
         )
     except CommitFailedError as error:
-        raise delta_tables.Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+        raise delta_tables.Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except (DeltaError, OSError) as error:
         # Without a transaction nothing tells whether it landed; a batch version that nobody publishes is litter either way.
         if transaction and (delta_tables.reopen(handle).transaction_version(transaction[0]) or 0) >= transaction[1]:

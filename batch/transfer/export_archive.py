@@ -39,7 +39,7 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
     ends = {source: archive.accounted(tables, source) for source in sources}
     for source, end in ends.items():
         if not end:
-            raise NotExported(f"nothing of source {source!r} is archived; run `tandem archive` first")
+            raise NotExported(f"source {source!r} has no archived records; run `tandem archive` first")
     try:
         _make_ready(folder)
         made = Manifest(1, {source: _export(tables, source, end, folder, say) for source, end in ends.items()})
@@ -47,7 +47,7 @@ def run(tables: Tables, sources: Sequence[str], folder: Path, *, say: Callable[[
         unfinished.write_bytes(manifest.write(made))
         unfinished.rename(folder / manifest.FILE)
     except FileNotFoundError as error:
-        raise NotExported(f"a file is gone that the export was reading, {error.filename or error}; run it again") from error
+        raise NotExported(f"the export lost a file that it was reading, {error.filename or error}; run it again") from error
     except OSError as error:
         raise NotExported(f"cannot write to {folder}: {error.strerror or error}") from error
     return made
@@ -60,7 +60,7 @@ def _make_ready(folder: Path) -> None:
         for left in folder.glob("*/part-*.parquet"):
             left.unlink()
     elif there:
-        raise NotExported(f"{folder} is not empty; name a new folder, or one that is empty")
+        raise NotExported(f"{folder} is not empty; name an absent or empty folder")
     (folder / UNFINISHED).write_bytes(b"")
 
 

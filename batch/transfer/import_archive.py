@@ -82,7 +82,9 @@ def run(
     made = read(folder)
     for name in made.sources:
         if name not in sources:
-            raise NotImported(f"the project has no source {name!r}, of which {folder} has records; sources: {', '.join(sources)}")
+            raise NotImported(
+                f"{folder} has records of source {name!r}, which the project does not define; sources: {', '.join(sources)}"
+            )
     with alone(settings, "archive", what="tandem import", now=now, say=say) as tables:
         for name, exported in made.sources.items():
             say(f"{name}: verifying {exported.rows} records")
@@ -98,7 +100,7 @@ def read(folder: Path) -> Manifest:
     try:
         return manifest.read(where.read_bytes(), str(where))
     except OSError as error:
-        raise manifest.BadManifest(f"{folder} is no export: {where} cannot be read: {error.strerror or error}") from None
+        raise manifest.BadManifest(f"{folder} is not an export: cannot read {where}: {error.strerror or error}") from None
 
 
 def _verify(folder: Path, stretch: Stretch) -> None:
@@ -108,9 +110,9 @@ def _verify(folder: Path, stretch: Stretch) -> None:
     path = folder / file.path
     try:
         if not path.resolve(strict=True).is_relative_to(folder.resolve()):
-            raise NotImported(f"{path} is a link that leads out of {folder}; nothing was imported")
+            raise NotImported(f"{path} is a link out of {folder}; nothing was imported")
         if path.stat().st_size != file.bytes or sha256(path) != file.sha256:
-            raise NotImported(f"{path} is not the file that was exported: its SHA-256 is another; nothing was imported")
+            raise NotImported(f"{path} is not the exported file: its SHA-256 differs; nothing was imported")
         with pq.ParquetFile(path, page_checksum_verification=True) as opened:
             _verify_rows(opened, stretch, path)
     except (OSError, pa.ArrowException) as error:
@@ -122,13 +124,13 @@ def _verify_rows(opened: pq.ParquetFile, stretch: Stretch, path: Path) -> None:
         raise NotImported(f"{path} has the columns {opened.schema_arrow.names}, not those of an archive; nothing was imported")
     if opened.metadata.num_rows != stretch.rows:
         raise NotImported(
-            f"{path} has {opened.metadata.num_rows} records, its manifest says {stretch.rows}; nothing was imported"
+            f"{path} has {opened.metadata.num_rows} records, but its manifest says {stretch.rows}; nothing was imported"
         )
     before = stretch.start - 1
     for batch in opened.iter_batches(columns=RECORDS.names):
         table = pa.Table.from_batches([batch])
         if any(table[name].unique().to_pylist() != [value] for name, value in zip(RECORDS.names, stretch.place, strict=False)):
-            raise NotImported(f"{path} has records that are not of {_name(stretch.place)}; nothing was imported")
+            raise NotImported(f"{path} has records outside {_name(stretch.place)}; nothing was imported")
         before = refuse_disordered(table, before, stretch.place, str(path))
     if before >= stretch.end:
         raise NotImported(f"{path} has offset {before} of {_name(stretch.place)}, beyond its {stretch.end}; nothing was imported")
@@ -149,7 +151,7 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
         if start < first or start > reached:
             raise NotImported(
                 f"the archive of source {name!r} has {_name(partition)} from {first} to {reached}, the export from {start} to "
-                f"{end}: neither goes on where the other ends; import into a state folder without an archive of it"
+                f"{end}: neither continues where the other ends; import into a state folder without an archive of this source"
             )
         shared = (start, min(end, reached))
         if (offset := first_difference(mine.read(partition, shared), theirs.read(partition, shared))) is not None:
@@ -165,9 +167,9 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     unwritten = archive.unwritten(tables, name)
     intended = [_Step(run.start, run.end, dict(run.firsts)) for run in unwritten]
     if not all(run.imported for run in unwritten):
-        raise NotImported(f"an archive run of source {name!r} was cut short; `tandem archive` finishes it, then import again")
+        raise NotImported(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then import again")
     if intended != list(steps[: len(intended)]):
-        raise NotImported(f"an import of source {name!r} from another folder was cut short; import that folder again first")
+        raise NotImported(f"an import of source {name!r} from another folder is incomplete; import that folder again first")
     lost = Ranges.of({partition: (first, begins[partition]) for partition, first in fresh.items()})
     return _New(name, exported, theirs, steps, parts, lost)
 
@@ -180,7 +182,7 @@ def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None
     if there[: len(shared)] != shared or (len(shared) < len(there) and shared != here):
         raise NotImported(
             f"the archive of source {name!r} begins with the topics {', '.join(here)}, the export with {', '.join(there)}: "
-            "neither goes on where the other ends; import into a state folder without an archive of it"
+            "neither continues where the other ends; import into a state folder without an archive of this source"
         )
 
 
@@ -219,7 +221,7 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     for topic in new.exported.topics:
         archive.name_topics(tables, name, {topic.name: topic.id}, at=now())
     missing = [(_within(Ranges.from_json(gap.ranges), new.parts), gap.reason) for gap in new.exported.gaps]
-    for ranges, reason in [*missing, (new.lost, "what was imported begins behind them")]:
+    for ranges, reason in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
             gaps.record(tables, name, ranges, reason=reason, at=now())
     delta_commits.add_files(handle, written, transaction=(archive.APP_ID, lacking[-1].number))

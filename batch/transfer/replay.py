@@ -67,7 +67,7 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
     """
     if to in source.topics:
         raise NotReplayed(
-            f"'{to}' is a topic of source {source.name!r} itself, which would count every record again; name another topic"
+            f"'{to}' is a topic of source {source.name!r}, so a replay would count every record again; name another topic"
         )
     log = _log(Tables(settings.state), source.name, start)
     connection = kafka.connect(broker.address(settings))
@@ -81,14 +81,16 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
         say(kafka.SLOWER)
     with kafka.sender(connection.address, most_bytes=_MOST_BYTES) as sender:
         for number in sorted(log.parts):
-            say(f"partition {number}: going on after {there[number]} records" if there[number] else f"partition {number}")
+            say(f"partition {number}: continuing after {there[number]} records" if there[number] else f"partition {number}")
             for record in log.records(number):
                 expected[number] += 1
                 if expected[number] > there[number]:
                     sender.send_as(topic.name, number, record)
     found = _there(connection, topic)
     if found != expected:
-        raise NotReplayed(f"topic '{to}' has {found} records by partition, the archive {expected}: something else wrote to it")
+        raise NotReplayed(
+            f"topic '{to}' has {found} records by partition, but the archive has {expected}; another program wrote to it"
+        )
     return Replayed(topic, found, sender.acknowledged)
 
 
@@ -96,16 +98,16 @@ def _log(tables: Tables, source: str, start: Position) -> _Log:
     """What is archived from `start` on. Raises NotReplayed."""
     end, known = archive.archived(tables, source), archive.firsts(tables, source)
     if not end:
-        raise NotReplayed(f"nothing of source {source!r} is archived; `tandem archive` comes first")
+        raise NotReplayed(f"source {source!r} has no archived records; run `tandem archive` first")
     if not start.at_or_below(end):
-        raise NotReplayed(f"the archive of source {source!r} ends at {end}; it has nothing from {start} on")
+        raise NotReplayed(f"the archive of source {source!r} ends at {end}; it has no records from {start} on")
     order = {topic: place for place, topic in enumerate(archive.generations(tables, source))}
     parts: dict[int, tuple[tuple[Partition, Interval], ...]] = {}
     there = covered(ranges(start, end, known))
     for partition, interval in sorted(there.items(), key=lambda part: order[part[0][0]]):
         parts[partition[1]] = (*parts.get(partition[1], ()), (partition, interval))
     if not parts:
-        raise NotReplayed(f"the archive of source {source!r} has nothing from {start} on")
+        raise NotReplayed(f"the archive of source {source!r} has no records from {start} on")
     return _Log(Records.archived(tables, source), parts)
 
 
@@ -114,7 +116,7 @@ def _topic(connection: kafka.Connection, settings: Settings, name: str, partitio
     of_any_age = msgspec.structs.replace(settings.kafka, partitions=partitions, retention_hours=0)
     topic = kafka.create(connection, [name], msgspec.structs.replace(settings, kafka=of_any_age), ahead=None)[name]
     if topic.partitions < partitions:
-        raise NotReplayed(f"topic '{name}' has {topic.partitions} partitions; the archive has records of {partitions}")
+        raise NotReplayed(f"topic '{name}' has {topic.partitions} partitions, but the archive has records of {partitions}")
     told = kafka.configurations(connection, [name])[name]
     if told["message.timestamp.type"] != "CreateTime":
         raise NotReplayed(
@@ -136,14 +138,14 @@ def _refuse_others(connection: kafka.Connection, topic: kafka.Topic, number: int
     )
     if last != [next(ours, None)]:
         raise NotReplayed(
-            f"partition {number} of topic '{topic.name}' has {records} records, which no replay of the same has sent; "
-            "name a topic that is empty or absent"
+            f"partition {number} of topic '{topic.name}' has {records} records that this replay did not send; name an empty or "
+            "absent topic"
         )
 
 
 def _record(row: Mapping[str, Any]) -> Record:
     milliseconds = row["timestamp"] // 1000
     if milliseconds == 0:
-        raise NotReplayed("a record has the timestamp 1970-01-01T00:00:00Z, which a Kafka client takes for none and replaces")
+        raise NotReplayed("a record has the timestamp 1970-01-01T00:00:00Z, which a Kafka client treats as missing and replaces")
     headers = tuple((header["key"], header["value"]) for header in row["headers"] or ())
     return Record(milliseconds, row["key"], row["value"], headers)

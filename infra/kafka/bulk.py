@@ -177,7 +177,7 @@ class BulkSender:
             self._raise_refusal()
         self._raise_refusal()
         if left := len(self._producer):
-            raise NotSent(f"{left} records were not acknowledged by {self._address.bootstrap} in time")
+            raise NotSent(f"{self._address.bootstrap} did not acknowledge {left} records in time")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -191,7 +191,7 @@ class BulkSender:
             raise NotSent(self._complaint(self._refused))
 
     def _complaint(self, error: KafkaError) -> str:
-        return f"Kafka at {self._address.bootstrap} did not take a record: {error.str()}; {self.acknowledged} were acknowledged"
+        return f"Kafka at {self._address.bootstrap} did not accept a record: {error.str()}; {self.acknowledged} were acknowledged"
 
 
 def _producing(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:

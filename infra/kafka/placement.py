@@ -36,10 +36,10 @@ def refuse_crc32(connection: Connection, names: Mapping[str, str]) -> None:
         keys = [(number, one.key) for (of, number), held in sampled.items() if of == topic.id for one in held if one.key]
         if placed_by_crc32(keys, topic.partitions):
             raise OtherPartitioner(
-                f"topic '{topic.name}' of source '{names[topic.name]}' has its keys where CRC-32 places them, as earlier "
-                "versions of Tandem did: new records go by murmur2, so a key would be in two partitions and lose its order; "
-                "name a new topic in the source and feed it again, or take `key` out of the source if only others write to "
-                "the topic"
+                f"topic '{topic.name}' of source '{names[topic.name]}' was partitioned by CRC-32, by an earlier version of "
+                "Tandem; new records are partitioned by murmur2, so a key would be in two partitions and lose its order; name a "
+                "new topic in the source and feed it again, or remove `key` from the source if only other programs write to the "
+                "topic"
             )
 
 

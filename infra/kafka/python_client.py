@@ -231,7 +231,7 @@ def _refusal(server: str, timeout_s: int) -> str:
     """Why nothing can be sent to host:port, empty if it listens."""
     host, _, port = server.rpartition(":")
     if not host or not port.isdigit():
-        return f"{server!r} is not host:port"
+        return f"invalid server {server!r}; expected host:port"
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
     except OSError as error:

@@ -104,7 +104,10 @@ class Log:
         half = len(batch) // 2
         first = self.append({place: batch[:half]})[place]
         if any(isinstance(one, NotAppended) and not one.sure for one in first):
-            return [*first, *[NotAppended("not sent, since what was sent before it is unknown", sure=True)] * (len(batch) - half)]
+            return [
+                *first,
+                *[NotAppended("not sent, because the outcome of earlier records is unknown", sure=True)] * (len(batch) - half),
+            ]
         return [*first, *self.append({place: batch[half:]})[place]]
 
     def _attempt(self, records: Mapping[_Place, Sequence[Record]], deadline: float) -> dict[_Place, "int | Exception"]:
@@ -169,7 +172,9 @@ async def _produce(admin: Any, batches: Mapping[_Place, bytes], deadline: float)
                 found[place] = for_code(one.error_code)(one.error_message) if one.error_code else int(one.base_offset)
     # A partition that nobody leads, or that the topic does not have.
     missing = for_code(5)
-    return {place: found[place] if place in found else _NotHandedOver(missing("nobody leads the partition")) for place in batches}
+    return {
+        place: found[place] if place in found else _NotHandedOver(missing("the partition has no leader")) for place in batches
+    }
 
 
 def _request(places: Sequence[_Place], batches: Mapping[_Place, bytes], milliseconds: int) -> ProduceRequest:

@@ -62,10 +62,12 @@ def records(connection: Connection, topics: Iterable[Topic], starts: Offsets, *,
                     del left[place]
                     consumer.pause(place)
             if left and time.monotonic() > deadline:
-                raise NoBroker(f"Kafka at {connection.address.bootstrap} did not give records of {', '.join(ids)} in time")
+                raise NoBroker(f"Kafka at {connection.address.bootstrap} did not return records of {', '.join(ids)} in time")
     except KafkaError as error:
         if heals(error):
-            raise NoBroker(f"Kafka at {connection.address.bootstrap} did not give records of {', '.join(ids)} in time") from None
+            raise NoBroker(
+                f"Kafka at {connection.address.bootstrap} did not return records of {', '.join(ids)} in time"
+            ) from None
         raise refusal(connection, f"records of {', '.join(ids)}", error) from None
     finally:
         consumer.close()

@@ -92,14 +92,14 @@ class PythonSender:
                     surely_not, unknown = surely_not + outcome.sure, unknown + (not outcome.sure)
                     why = why or outcome.why
         if why:
-            counted = f"; {surely_not} are surely not in the log" if surely_not else ""
+            counted = f"; {surely_not} are certainly not in the log" if surely_not else ""
             if unknown:
-                counted += f"; {unknown} may be in the log or not, and are not sent again: compare the topic's ends"
+                counted += f"; {unknown} may be in the log, and are not sent again: compare the topic's end offsets"
             self._failed = self._complaint(why) + counted
         self._raise()
 
     def _complaint(self, why: str) -> str:
-        return f"Kafka at {self._address.bootstrap} did not take a record: {why}; {self.acknowledged} were acknowledged"
+        return f"Kafka at {self._address.bootstrap} did not accept a record: {why}; {self.acknowledged} were acknowledged"
 
     def _raise(self) -> None:
         if self._failed:

@@ -41,7 +41,7 @@ def topics(connection: Connection, names: Iterable[str]) -> tuple[Topic, ...]:
     found = describe(connection, wanted)
     for name in wanted:
         if name not in found:
-            raise NoTopic(f"the broker at {connection.address.bootstrap} has no topic '{name}'; run `tandem up` to make it")
+            raise NoTopic(f"topic '{name}' does not exist at {connection.address.bootstrap}; run `tandem up` to create it")
     return tuple(found[name] for name in wanted)
 
 
@@ -122,7 +122,7 @@ def _create(connection: Connection, new: NewTopic) -> None:
     except KafkaError as error:
         # Whether it was made is not known where the answer is missing, and found out by whoever waits for it.
         if not error.retriable:
-            raise refusal(connection, f"topic '{new.name}' cannot be made", error) from None
+            raise refusal(connection, f"cannot create topic '{new.name}'", error) from None
 
 
 def _settled(connection: Connection, names: list[str]) -> dict[str, Topic]:

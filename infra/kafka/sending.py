@@ -13,7 +13,7 @@ from infra.kafka.record import Record
 MOST_BYTES: Final = 1_000_000
 """Of one record, which Kafka's brokers take unless they are told otherwise; some are for what Kafka writes around it."""
 
-SLOWER: Final = "confluent-kafka is not installed: kafka-python sends, at several times the CPU a record"
+SLOWER: Final = "confluent-kafka is not installed; sending with kafka-python, which uses several times the CPU per record"
 
 
 class Sender(Protocol):

@@ -45,7 +45,7 @@ class Told:
         try:
             told = event(self.named, state, self.look(), at=reporter.now(), error=error)
         except Exception as fault:  # noqa: BLE001 - whatever is wrong with tables or broker, the run itself will say
-            reporter.warn(f"a lineage event of {self.named.job} names no data sets: {fault}")
+            reporter.warn(f"a lineage event of {self.named.job} was sent without data sets: {fault}")
             told = event(self.named, state, NOTHING, at=reporter.now(), error=error)
         if reporter.sending is not None:
             reporter.sending.send(told)

@@ -46,7 +46,7 @@ class Sending:
         except Full:
             pass
         if left := self._dropped + (self._queue.qsize() if self._thread.is_alive() else 0):
-            self.warn(f"{left} lineage events were not taken within {waits} s and are dropped")
+            self.warn(f"{left} lineage events were not delivered within {waits} s and are dropped")
 
     def _work(self) -> None:
         targets = list(self._targets())
@@ -72,8 +72,8 @@ class Sending:
             deliver(event)
         except Exception as error:  # noqa: BLE001 - whatever a server or a disk does: this is telling, and the run goes on
             if not self._down.get(where):
-                self.warn(f"lineage events are not taken by {where}, and are dropped until they are: {error}")
+                self.warn(f"{where} does not accept lineage events; they are dropped until it does: {error}")
             self._down[where] = True
             return
         if self._down.pop(where, False):
-            self.warn(f"lineage events are taken by {where} again")
+            self.warn(f"{where} accepts lineage events again")

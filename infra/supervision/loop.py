@@ -145,8 +145,8 @@ class Supervisor:
         if why := stuck(kept.part, watch.sign, since=since, ready=ready, now=now):
             sign = watch.sign if ready else None
             last = now if sign is None else sign.at if now - sign.at > kept.part.silent_s else sign.moved
-            waits = f"; it waits: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
-            waits += f"; asking it failed: {watch.error}" if watch.error else ""
+            waits = f"; it is waiting: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
+            waits += f"; the health check failed: {watch.error}" if watch.error else ""
             self._buried(kept)
             self._fails(kept, f"{name} {why}{waits}{processes.said(child)}", silent_s=now - max(since, last))
             return
@@ -166,7 +166,7 @@ class Supervisor:
             kept.ends_at = now + self.grace_s
             processes.ask_to_end(process)
         elif kept.ends_at is not None and now >= kept.ends_at:
-            self.warn(f"{kept.part.name} (process {process.pid}) did not end within {self.grace_s:.0f} s and is killed")
+            self.warn(f"{kept.part.name} (process {process.pid}) did not end within {self.grace_s:.0f} s; killing it")
             processes.kill(process)
 
     def _buried(self, kept: _Kept) -> None:
@@ -193,7 +193,7 @@ class Supervisor:
         kept.works = False
         self.warn(why)
         if kept.standing.state == "given up":
-            self.warn(f"{kept.part.name} is given up after {kept.standing.failures} failures in a row; {_FIX}")
+            self.warn(f"giving up on {kept.part.name} after {kept.standing.failures} failures in a row; {_FIX}")
 
     def _moves(self, kept: _Kept, standing: Standing) -> Standing:
         if standing.state != kept.standing.state or kept.since is None:

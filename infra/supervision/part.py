@@ -86,7 +86,7 @@ def stuck(part: Part, sign: Sign | None, *, since: float, ready: bool, now: floa
         # What it has to catch up with is told by its moving.
         return f"was not ready after {part.ready_s:.0f} s" if now - moved > part.ready_s else ""
     if now - at > part.silent_s:
-        return f"lives but gave no sign of life for {now - at:.0f} s"
+        return f"runs but gave no sign of life for {now - at:.0f} s"
     if now - moved > part.moving_s:
-        return f"lives but did not move for {now - moved:.0f} s"
+        return f"runs but made no progress for {now - moved:.0f} s"
     return ""

@@ -22,7 +22,7 @@ class Tables:
     def __post_init__(self) -> None:
         if self.local and "%" in str(Path(self.root).absolute()):
             # delta-rs decodes such a path twice and then does not find what it has just written.
-            raise TandemError(f"the state folder {self.root} cannot be used: its path holds a '%'; use one without")
+            raise TandemError(f"the state folder {self.root} cannot be used: its path contains a '%'; choose a path without it")
 
     def archive(self, source: str) -> str:
         """The source's records byte for byte; written by Spark."""

@@ -113,10 +113,10 @@ def create_table(
     except _FAILURES as error:
         if (handle := open_table(tables, address)) is not None:
             return handle
-        raise Unwritable(f"table {address} cannot be made: {reason(error)}") from error
+        raise Unwritable(f"cannot create table {address}: {reason(error)}") from error
     handle = open_table(tables, address)
     if handle is None:
-        raise Unreadable(f"table {address} is gone as soon as it was made; is its folder being deleted?")
+        raise Unreadable(f"table {address} disappeared after its creation; check whether another program deletes its folder")
     return handle
 
 
@@ -152,7 +152,7 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
             writer_properties=_SMALL,
         )
     except CommitFailedError as error:
-        raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+        raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except _FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
 
@@ -195,7 +195,7 @@ def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[A
             post_commithook_properties=_HOOKS,
         )
     except CommitFailedError as error:
-        raise Conflict(f"table {handle.table_uri} has moved on from version {handle.version()}") from error
+        raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except _FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
 
@@ -256,7 +256,10 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
         with file_system(handle).open_input_file(path) as opened:
             return pq.ParquetFile(opened, page_checksum_verification=True).read(columns)
     except FileNotFoundError as error:
-        raise Vanished(f"cannot read table {handle.table_uri}: its file {path} is gone; was the table vacuumed?") from error
+        raise Vanished(
+            f"cannot read table {handle.table_uri}: its file {path} was deleted; restore it, and do not vacuum this table "
+            "with other programs"
+        ) from error
     except _FAILURES as error:
         unreadable(f"{handle.table_uri}: file {path}", error)
 

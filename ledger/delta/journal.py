@@ -104,7 +104,7 @@ class Journal:
             else:
                 self._tidy(handle)
                 return row
-        raise delta_tables.Unwritable(f"cannot write to table {self.address}: other writers came first {_ATTEMPTS} times")
+        raise delta_tables.Unwritable(f"cannot write to table {self.address}: other writers committed first {_ATTEMPTS} times")
 
     def _tidy(self, handle: DeltaTable) -> None:
         """Make one file of many. If that fails the row has landed all the same, and the next one's writer tries again."""

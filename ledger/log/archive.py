@@ -249,7 +249,7 @@ def finish(tables: Tables, source: str, decoder: str, run: int, *, counts: Count
     """Record what a run found; recording twice is recording once. Raises NotNext unless all three tables hold the run."""
     there = progress(tables, source, decoder)
     if there.least < run:
-        raise NotNext(f"archive run {run} of source {source!r} is not finished: archive, events and quarantine hold {there}")
+        raise NotNext(f"archive run {run} of source {source!r} is incomplete: archive, events and quarantine contain {there}")
 
     def row(snapshot: Snapshot) -> Row | None:
         if any(stored["run"] == run for stored in snapshot.rows()):

@@ -25,8 +25,8 @@ def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
     if counts.offsets != ranges.length:
         raise Unclosed(
             f"{counts.offsets} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
-            f"events and {counts.duplicates} duplicates, {counts.rejects} quarantined, {counts.others} "
-            f"others', {counts.holes} holes; nothing was committed"
+            f"events and {counts.duplicates} duplicates, {counts.rejects} quarantined, {counts.others} of other sources, "
+            f"{counts.holes} holes; nothing was committed"
         )
 
 
@@ -40,12 +40,14 @@ def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> N
     for partition, offset in planned.items():
         if partition not in firsts or partition not in ends:
             raise LogChanged(
-                f"{_name(partition)} is gone: the topic was deleted or made anew; what was read of it is not committed"
+                f"{_name(partition)} no longer exists: the topic was deleted or created again; its records were not committed"
             )
         if firsts[partition] > offset:
-            raise LogChanged(f"{_name(partition)} now begins at {firsts[partition]}, past {offset}, where the fetch began")
+            raise LogChanged(f"{_name(partition)} now begins at {firsts[partition]}, after {offset}, where the fetch began")
         if ends[partition] < offset:
-            raise LogChanged(f"{_name(partition)} ends at {ends[partition]}, below {offset}, which was read before: another log")
+            raise LogChanged(
+                f"{_name(partition)} ends at {ends[partition]}, below {offset}, which was read before, so it is another log"
+            )
 
 
 def refuse_new_topic(present: Mapping[str, str], reached: Iterable[Partition], known: Mapping[str, str]) -> None:
@@ -60,8 +62,8 @@ def refuse_new_topic(present: Mapping[str, str], reached: Iterable[Partition], k
         former = {one for one in ids if known.get(one, name) == name and one not in present.values()}
         if topic not in ids and topic not in known and former:
             raise LogChanged(
-                f"topic '{name}' was deleted and made anew, or this is another broker: nothing of it was read before; "
-                "`tandem archive --new-topic` goes on with it, without what the former topic held and the archive lacks"
+                f"topic '{name}' was deleted and created again, or this is another broker; `tandem archive --new-topic` "
+                "continues with this topic, without the records of the former topic that the archive lacks"
             )
 
 

@@ -38,8 +38,8 @@ class Gap:
     def way_on(self) -> str:
         """What is lost and how to go on, in one sentence: the same wherever the gap is reported."""
         return (
-            f"gap {self.name} of source {self.source!r}: {self.ranges.length} offsets are lost ({self.reason}); "
-            f"`tandem recompute --accept-gap {self.name}` counts without them"
+            f"gap {self.name} of source {self.source!r}: {self.ranges.length} offsets are lost ({self.reason}); `tandem "
+            f"recompute --accept-gap {self.name}` continues without these records"
         )
 
 
@@ -86,7 +86,7 @@ def refuse_unaccepted(found: list[Gap], accepted: tuple[str, ...]) -> None:
     names = {gap.name for gap in found}
     for name in accepted:
         if name not in names:
-            raise UnknownGap(f"there is no gap {name!r}; gaps: {', '.join(sorted(names)) or 'none'}")
+            raise UnknownGap(f"unknown gap {name!r}; gaps: {', '.join(sorted(names)) or 'none'}")
     for gap in found:
         if gap.name not in accepted:
             raise GapNotAccepted(gap.way_on)

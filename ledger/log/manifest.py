@@ -118,7 +118,7 @@ def read(document: bytes, where: str) -> Manifest:
     except BadManifest as error:
         raise BadManifest(f"{where}: {error}") from None
     except (TandemError, ValueError) as error:
-        raise BadManifest(f"{where} names ranges that are none: {error}") from None
+        raise BadManifest(f"{where} has an invalid range: {error}") from None
     return manifest
 
 
@@ -142,20 +142,20 @@ def covered(ranges: Ranges) -> Mapping[Partition, Interval]:
 
 def _refuse_other_format(version: int) -> None:
     if version != FORMAT:
-        raise BadManifest(f"format {version} is not known; this version of tandem reads format {FORMAT}")
+        raise BadManifest(f"unknown format {version}; this version of tandem reads format {FORMAT}")
 
 
 def _refuse_contradictions(name: str, exported: Exported) -> None:
     ids = [topic.id for topic in exported.topics]
     held = covered(exported.ranges)
     if len(set(ids)) < len(ids) or {topic for topic, _ in held} != set(ids):
-        raise BadManifest(f"source {name!r} covers the topics {sorted({topic for topic, _ in held})}, and names {ids}")
+        raise BadManifest(f"source {name!r} covers the topics {sorted({topic for topic, _ in held})}, but names {ids}")
     try:
         tiled = Ranges().union(*(stretch.ranges for stretch in exported.stretches))
     except Overlap as overlap:
         raise BadManifest(f"source {name!r} has stretches that overlap: {overlap}") from None
     if tiled != exported.ranges:
-        raise BadManifest(f"the stretches of source {name!r} hold {tiled.to_json()}, not the {exported.covered} that it covers")
+        raise BadManifest(f"the stretches of source {name!r} contain {tiled.to_json()}, but it covers {exported.covered}")
     for stretch in exported.stretches:
         if stretch.rows > stretch.end - stretch.start or (stretch.file is None) != (stretch.rows == 0):
             file = "no file" if stretch.file is None else f"the file {stretch.file.path}"

@@ -26,7 +26,7 @@ class Position(Mapping[Partition, int]):
         """The position at these offsets. Raises TandemError on a negative one."""
         for (topic, partition), offset in offsets.items():
             if offset < 0:
-                raise TandemError(f"offset {offset} of partition {partition} of topic {topic} is not a position: 0 or more is")
+                raise TandemError(f"invalid offset {offset} of partition {partition} of topic {topic}; expected 0 or more")
         return cls(tuple(sorted((partition, offset) for partition, offset in offsets.items() if offset)))
 
     @classmethod

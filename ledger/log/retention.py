@@ -75,7 +75,7 @@ class UntilLoss:
     def warning(self) -> str | None:
         """A sentence for whoever has to run `archive`; None if there is time."""
         if self.lost:
-            return f"{self.lost} offsets are lost that were not archived; `tandem archive` records them as a gap"
+            return f"{self.lost} offsets were lost before they were archived; `tandem archive` records them as a gap"
         if not self.short:
             return None
         if self.expired is not None:

@@ -94,7 +94,7 @@ def files_of(tables: Tables, address: str, part: Part) -> tuple[DeltaTable, list
     """The view's table and, of it, the files of a part. Raises Unreadable if they do not hold the part's rows."""
     handle = open_table(tables, address)
     if handle is None:
-        raise Unreadable(f"table {address} is gone, and with it batch version {part.version}")
+        raise Unreadable(f"table {address} of batch version {part.version} does not exist")
     files = [file for version, file in _files(handle) if version == part.version]
     if (found := sum(file.rows for file in files)) != part.rows:
         raise Unreadable(f"table {address} has {found} of the {part.rows} rows of batch version {part.version}; restore it")
@@ -109,7 +109,7 @@ def damage(tables: Tables, address: str, part: Part) -> Iterator[str]:
         yield str(error)
         return
     for path in damaged(handle, {file.path: file.size for file in files}):
-        yield f"table {address} has lost {path} of batch version {part.version}: it is missing or torn"
+        yield f"file {path} of batch version {part.version} in table {address} is missing or torn"
 
 
 def versions(tables: Tables, address: str) -> dict[int, int]:

@@ -26,8 +26,8 @@ def shorter_histories(tables: Tables, live: Publication, sources: Iterable[str],
     found = tuple(words for source in sources if (words := _shorter(tables, live, source)) is not None)
     if found and not accepted:
         raise ShorterHistory(
-            f"the archive no longer has all that the live views counted ({'; '.join(found)}), so the new ones would count less; "
-            "--accept-shorter-history builds them from what there is"
+            f"the archive has lost records that the live views counted ({'; '.join(found)}), so the new views would count less; "
+            "--accept-shorter-history builds them from the remaining records"
         )
     return found
 

@@ -67,11 +67,11 @@ def chosen(tables: Tables, release: int | None, *, days: float, at: datetime) ->
     if number is not None and number in found:
         return found[number]
     if number is None:
-        raise NotReady("no release is ready; `tandem apply` makes one of the definitions in the project's folder")
+        raise NotReady("no release is ready; `tandem apply` builds a release from the definitions in the project's folder")
     if live is not None and live.release == number:
         raise NotReady(f"release {number} is live already")
     one = standing.newest(tables, number)
-    stage = "not kept up" if one is None else "being built" if one.stage == "applied" else one.stage
+    stage = "not kept up to date" if one is None else "being built" if one.stage == "applied" else one.stage
     why = f" ({one.state.why})" if one is not None and one.state.why else ""
     raise NotReady(f"release {number} is {stage}{why}; ready: {', '.join(map(str, sorted(found))) or 'none'}")
 
@@ -91,17 +91,19 @@ def rollback(
         if live is None:
             raise NotReady("nothing is published yet")
         if number is None and live.kind in ("rollback", "resume"):
-            raise NotReady(f"publication {live.number} comes from a rollback: say which one to go back to; see `tandem history`")
+            raise NotReady(f"publication {live.number} is a rollback; name the publication to roll back to, see `tandem history`")
         wanted = live.parent if number is None else number
         back = next((each for each in every if each.number == wanted and each.number < live.number), None)
         if back is None:
-            raise NotReady(f"there is no publication {wanted} before {live.number}, the live one; see `tandem history`")
+            raise NotReady(f"no publication {wanted} before the live publication {live.number}; see `tandem history`")
         # What the policy does not retain may be on its way out, though it is all there still.
         kept = back.release != live.release or back in publications.retained(every, keep=keep, since=since)
         if back.release != live.release:
             back = _held(tables, _standing(tables, back.release, days, at), "rollback", by=by, at=at)
         if not kept or not publications.whole(tables, [back]):
-            raise NotReady(f"the batch views of publication {wanted} are no longer kept; see `[keep]` in docs/configuration.md")
+            raise NotReady(
+                f"the batch views of publication {wanted} are no longer retained; see `[keep]` in docs/configuration.md"
+            )
         return replace(back, kind="rollback", by=by, at=at, why=why)
 
     return _published(tables, following)
@@ -122,12 +124,12 @@ def retire(tables: Tables, release: int, *, by: str, at: datetime, why: str = ""
     """Let a release go: it is no longer kept up, and `maintain` frees what it alone needs. Raises NotReady."""
     live, state = publications.latest(tables), standing.state_of(tables, release)
     if live is None or state is None:
-        raise NotReady(f"release {release} neither was live nor was applied; see `tandem history`")
+        raise NotReady(f"release {release} was neither live nor applied; see `tandem history`")
     if live.release == release:
-        raise NotReady(f"release {release} is live; promote another one, or roll back, before it can go")
+        raise NotReady(f"release {release} is live; promote another release or roll back before you retire it")
     newest = standing.newest(tables, release)
     if newest is not None and newest.stage == "retired" and newest.state.parent >= _last_live(tables, release):
-        raise NotReady(f"release {release} is retired already")
+        raise NotReady(f"release {release} is already retired")
     return standing.record(tables, "retired", replace(state, by=by, at=at, why=why), after=state)
 
 
@@ -138,7 +140,9 @@ def _last_live(tables: Tables, release: int) -> int:
 def _standing(tables: Tables, release: int, days: float, at: datetime) -> Publication:
     found = next((state for state in Followed(tables, days).states(at) if state.release == release), None)
     if found is None:
-        raise NotReady(f"release {release} is no longer kept up, so its answers would step back; apply its definitions anew")
+        raise NotReady(
+            f"release {release} is no longer kept up to date, so its answers would go back in time; apply its definitions again"
+        )
     return found
 
 

@@ -224,8 +224,8 @@ def _refuse_step_back(candidate: Publication, before: Publication | None) -> Non
     for source, cut in before.cuts.items() if before else ():
         if not cut.at_or_below(candidate.cut(source)):
             raise NotPublishable(
-                f"the cut of source {source!r} would step back from {cut} to {candidate.cut(source)} "
-                f"within release {candidate.release}; it must lie at or above {cut}"
+                f"the cut of source {source!r} would move back from {cut} to {candidate.cut(source)} within release "
+                f"{candidate.release}; it must be at or above {cut}"
             )
 
 
@@ -235,10 +235,10 @@ def _refuse_lost_tail(tables: Tables, candidate: Publication, before: Publicatio
         back = candidate.cut(source)
         problem = chain(spans, back).problem
         if problem or not chain(spans, cut).end.at_or_below(chain(spans, back).end):
-            why = problem or "a batch run went past what no speed layer had counted"
+            why = problem or "a batch run advanced past events that the speed layer had not processed"
             raise NotPublishable(
-                f"the cut of source {source!r} cannot go back from {cut} to {back}: the realtime views do not reach from there "
-                f"to where answers stand ({why})"
+                f"the cut of source {source!r} cannot move back from {cut} to {back}: the realtime views do not cover the range "
+                f"from there to the answers' position ({why})"
             )
 
 
@@ -249,7 +249,7 @@ def _refuse_untileable(tables: Tables, candidate: Publication) -> None:
         if not problem and not boundary(spans, cut):
             problem = "no commit of the release's realtime table starts or ends there"
         if problem:
-            raise NotPublishable(f"{cut} is no cut for source {source!r} of release {candidate.release}: {problem}")
+            raise NotPublishable(f"invalid cut {cut} for source {source!r} of release {candidate.release}: {problem}")
 
 
 def _last_of_release(snapshot: Snapshot, release: int) -> Publication | None:

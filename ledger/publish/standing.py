@@ -54,10 +54,10 @@ def record(tables: Tables, stage: Stage, state: Publication, *, after: Publicati
     def row(snapshot: Snapshot) -> Row:
         live = publications.latest(tables)
         if live is None or live.release == state.release:
-            raise NotPublishable(f"release {state.release} is live by now; run again")
+            raise NotPublishable(f"release {state.release} is live now; run again")
         known = [_from_row(row) for row in snapshot.rows()]
         if after is not None and after != _newest(state.release, publications.history(tables), known):
-            raise NotPublishable(f"release {state.release} has another state by now; run again")
+            raise NotPublishable(f"release {state.release} has changed its state; run again")
         return {**publications.to_row(state), "stage": stage, "parent": live.number}
 
     stored = _journal(tables).add(row)

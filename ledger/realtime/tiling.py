@@ -74,5 +74,5 @@ def _path(after: list[SpanT], cut: Position) -> tuple[list[SpanT], str | None]:
         reached = path[-1].end
     if by_start:
         left = min(by_start.values(), key=lambda span: span.start.offsets)
-        return path, f"no commit starts at {reached}, yet there is one of [{left.start}, {left.end})"
+        return path, f"no commit starts at {reached}, but one covers [{left.start}, {left.end})"
     return path, None

@@ -52,18 +52,18 @@ def provider(oidc: settings.Oidc) -> Provider | None:
     needed = (("audience", oidc.audience), ("keys", oidc.keys), ("claim", oidc.claim), ("rights", oidc.rights))
     for name, value in needed:
         if not value:
-            raise OidcError(f"[serving.oidc] has an issuer but no {name}: audience, keys, claim and rights go with it")
+            raise OidcError(f"[serving.oidc] has an issuer but no {name}; it also needs audience, keys, claim and rights")
     address = urlsplit(oidc.keys)
     if address.scheme != "https" and not (address.scheme == "http" and is_loopback(address.hostname or "")):
-        raise OidcError(f"serving.oidc.keys = {oidc.keys!r} is not safe: it must be an https address, or http on loopback")
+        raise OidcError(f"serving.oidc.keys = {oidc.keys!r} is not safe; expected an https address, or http on loopback")
     if oidc.stale_s < oidc.refresh_s:
         raise OidcError(
-            f"serving.oidc.stale_s = {oidc.stale_s} is less than refresh_s = {oidc.refresh_s}: keys would not count "
-            "for some of the time; it must be at least as long"
+            f"serving.oidc.stale_s = {oidc.stale_s} is below refresh_s = {oidc.refresh_s}, so keys would expire before they are "
+            "fetched again; set it to at least refresh_s"
         )
     types = frozenset(_type_of(part.strip()) for part in oidc.typ.split(",") if part.strip())
     if not types:
-        raise OidcError(f"serving.oidc.typ = {oidc.typ!r} takes no token: give types by comma, such as at+jwt")
+        raise OidcError(f"serving.oidc.typ = {oidc.typ!r} accepts no token; list types, separated by commas, such as at+jwt")
     rights = {}
     for value, words in oidc.rights.items():
         try:

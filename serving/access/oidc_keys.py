@@ -120,7 +120,7 @@ class KeySet:
             # Not in the loop: a large document takes milliseconds.
             keys = await asyncio.to_thread(read_keys, content, self.algorithm)
         except TimeoutError:
-            why = f"the keys at {self.address} cannot be fetched: no whole answer within {FETCH_S:g} s"
+            why = f"the keys at {self.address} cannot be fetched: incomplete answer after {FETCH_S:g} s"
         except OidcError as error:
             why = str(error)
         except Exception as error:  # noqa: BLE001 - whatever the address sends, the next fetch has to come
@@ -169,7 +169,7 @@ def read_keys(content: bytes, algorithm: str) -> Keys:
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise OidcError(f"the provider's keys are not a JWK set: {said_by(error)}") from error
     if len(suited) > MOST:
-        raise OidcError(f"the provider's JWK set has {len(suited)} keys for {algorithm}; at most {MOST} are taken")
+        raise OidcError(f"the provider's JWK set has {len(suited)} keys for {algorithm}; at most {MOST} are allowed")
     found: dict[str | None, jwk.Key] = {}
     for key in suited:
         with suppress(JoseError, KeyError, TypeError, ValueError):

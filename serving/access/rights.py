@@ -37,15 +37,15 @@ class Rights:
         verbs, named, bound = list(may), frozenset(views), tuple(rows)
         for verb in verbs:
             if verb not in VERBS:
-                raise BadRights(f"{verb!r} is nothing that one may; there are {listed(verb, VERBS)}")
+                raise BadRights(f"unknown right {verb!r}; use {listed(verb, VERBS)}")
         if not verbs:
-            raise BadRights(f"rights without a verb allow nothing; give some of {', '.join(VERBS)}")
+            raise BadRights(f"rights without a verb allow nothing; add some of {', '.join(VERBS)}")
         names = [row.partition("=")[0] for row in bound]
         for name in names:
             if not name or names.count(name) > 1:
-                raise BadRights(f"rows are bound to {', '.join(bound)}: each key has a name and is given once, as city=OSLO")
+                raise BadRights(f"invalid rows {', '.join(bound)}; name each key once, such as city=OSLO")
         if bound and "ingest" in verbs:
-            raise BadRights("rights bound to rows cannot hold ingest: an event is not one of a view's rows")
+            raise BadRights("rights for single rows cannot include ingest, because an event is not a row of a view")
         return cls(frozenset(cast("Verb", verb) for verb in verbs), named or None, bound)
 
     @property
@@ -91,6 +91,6 @@ def parse_rights(texts: Iterable[str]) -> Rights:
     for text in texts:
         kind, given, value = text.partition(":")
         if given and kind not in ("view", "row"):
-            raise BadRights(f"{text!r} is no right; write a verb ({', '.join(VERBS)}), view:NAME or row:NAME=VALUE")
+            raise BadRights(f"unknown right {text!r}; use a verb ({', '.join(VERBS)}), view:NAME or row:NAME=VALUE")
         parts[kind if given else "may"].append(value if given else text)
     return Rights.of(may=parts["may"], views=parts["view"], rows=parts["row"])

@@ -77,11 +77,11 @@ def read(path: Path) -> tuple[Token, ...]:
     except OSError as error:
         raise TokenError(f"{path} cannot be read: {error.strerror}") from error
     if mode & 0o077:
-        raise TokenError(f"{path} may be read by others than its owner; `chmod 600 {path}` makes it usable")
+        raise TokenError(f"other users can read {path}; run `chmod 600 {path}`")
     try:
         return tuple(_token(one) for one in msgspec.json.decode(content, type=list[_Stored]))
     except (msgspec.MsgspecError, TandemError) as error:
-        raise TokenError(f"{path} is damaged ({error}); remove it and make new tokens") from error
+        raise TokenError(f"{path} is damaged ({error}); remove it and create new tokens") from error
 
 
 def create(
@@ -89,14 +89,14 @@ def create(
 ) -> tuple[Token, str]:
     """Add a token; its secret is told here and never again. Raises TokenError if the name is taken."""
     if not name.isascii() or not name.isprintable() or not name or len(name) > 64:
-        raise TokenError(f"{name!r} is no name of a token: 1 to 64 printable ASCII characters are")
+        raise TokenError(f"invalid token name {name!r}; expected 1 to 64 printable ASCII characters")
     if expires <= now:
         raise TokenError(f"a token that expires at {expires.isoformat()} would never be valid; now is {now.isoformat()}")
     shown = secret(random)
     token = Token(name, digest(shown), rights, now, expires)
     with _changing(path, now) as tokens:
         if any(one.name == name for one in tokens):
-            raise TokenError(f"there is a token {name!r} already; revoke it or take another name")
+            raise TokenError(f"token {name!r} already exists; revoke it or choose another name")
         _write(path, [*tokens, token])
     return token, shown
 
@@ -106,7 +106,7 @@ def revoke(path: Path, name: str, *, now: datetime) -> Token:
     with _changing(path, now) as tokens:
         found = next((one for one in tokens if one.name == name), None)
         if found is None:
-            raise TokenError(f"there is no token {name!r}; tokens: {listed(name, (one.name for one in tokens))}")
+            raise TokenError(f"no token {name!r}; tokens: {listed(name, (one.name for one in tokens))}")
         _write(path, [one for one in tokens if one is not found])
     return found
 

@@ -41,7 +41,7 @@ def serve(server: socket.socket, limits: Limits, zygote: int) -> None:
             confine(limits.readable, parent=zygote)
         except (CannotConfine, OSError) as error:
             frames.receive(server, most=_MOST)
-            frames.send(server, encode(Denied(f"code of a project is not run here, because it cannot be confined: {error}")))
+            frames.send(server, encode(Denied(f"the project's code cannot run here, because it cannot be sandboxed: {error}")))
             return
         while True:
             frame = frames.receive(server, most=_MOST)
@@ -51,7 +51,7 @@ def serve(server: socket.socket, limits: Limits, zygote: int) -> None:
                     project = load_files(FILES.decode(frame.payload))
                     found = memoryview(document_of(project))
                 else:
-                    assert project is not None, "asked before it was loaded"
+                    assert project is not None, "the request came before the code was loaded"
                     found = _found(project, message, frame.payload)
                 del frame
             except TandemError as error:

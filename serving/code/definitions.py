@@ -77,7 +77,7 @@ class DescribedDefinitions:
         with self._lock:
             of = [code for _, project, code in self._known.values() if project.sources.get(source.name) is source]
         if not of:
-            raise CodeFailed(f"the release of source {source.name!r} was stored anew meanwhile; try again")
+            raise CodeFailed(f"the release of source {source.name!r} was replaced meanwhile; try again")
         return of[0].read(source, topic, values, headers, at)
 
     def close(self) -> None:

@@ -80,5 +80,5 @@ def column_of(payload: bytes) -> pa.Array:
         batch.validate(full=True)
         (column,) = batch.columns
     except (pa.ArrowException, ValueError, OSError) as error:
-        raise TandemError(f"what came is not a column: {error}") from error
+        raise TandemError(f"the message is not a column: {error}") from error
     return column

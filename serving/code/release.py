@@ -70,9 +70,11 @@ class ReleaseCode:
             except ReadFailed:
                 raise
             except Exception as error:
-                raise CodeFailed(f"{what} gave no column") from error
+                raise CodeFailed(f"{what} returned no column") from error
             if result.type != expected or len(result) != len(piece):
-                raise CodeFailed(f"{what} gave {len(result)} values of type {result.type}, not {len(piece)} of type {expected}")
+                raise CodeFailed(
+                    f"{what} returned {len(result)} values of type {result.type}, not {len(piece)} of type {expected}"
+                )
             found.append(result)
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
@@ -85,9 +87,9 @@ class ReleaseCode:
         try:
             found = _READING.decode(self._asked(what, body, pack(list(values))))
         except msgspec.DecodeError as error:
-            raise CodeFailed(f"{what} gave nothing that can be read") from error
+            raise CodeFailed(f"{what} returned an unreadable result") from error
         if len(found.keys) != len(values):
-            raise CodeFailed(f"{what} gave {len(found.keys)} keys for {len(values)} records")
+            raise CodeFailed(f"{what} returned {len(found.keys)} keys for {len(values)} records")
         return found
 
     def idle_for(self) -> float:
@@ -115,7 +117,7 @@ class ReleaseCode:
 
     def _told(self, what: str, body: bytes, payload: memoryview) -> bytes:
         child, seconds = self._child, self.limits.seconds
-        assert child is not None, "asked before it was started"
+        assert child is not None, "the request came before the process was started"
         within = Within(child.end, self.clock() + seconds, self.clock)
         try:
             within.send(body, payload=payload)
@@ -125,7 +127,9 @@ class ReleaseCode:
             raise self._lost(what, f"took more than its {seconds:g} seconds") from None
         except (frames.Broken, msgspec.DecodeError):
             memory = self.limits.memory // MIB
-            raise self._lost(what, f"ended its process, as code does that needs more than its {memory} MiB of memory") from None
+            raise self._lost(
+                what, f"ended its process, possibly because it needed more than its {memory} MiB of memory"
+            ) from None
         self.used = self.clock()
         if isinstance(told, Denied):
             if body == encode(Load()):
@@ -135,7 +139,7 @@ class ReleaseCode:
 
     def _lost(self, what: str, why: str) -> CodeFailed:
         self._end()
-        sentence = f"{what} {why}; code of release {self.release} runs in a process of its own, which starts anew"
+        sentence = f"{what} {why}; the code of release {self.release} runs in its own process, which restarts"
         self._refused[what] = self.clock() + AGAIN_S, sentence
         return CodeFailed(sentence)
 
@@ -149,7 +153,7 @@ class ReleaseCode:
         for refused in (what, "importing the definitions"):
             until, sentence = self._refused.get(refused, (0.0, ""))
             if self.clock() < until:
-                raise CodeFailed(f"{sentence}; it is tried again in {until - self.clock():.0f} s")
+                raise CodeFailed(f"{sentence}; the next try is in {until - self.clock():.0f} s")
         return _Turn(self._lock, what, self.limits.seconds)
 
 

@@ -22,8 +22,10 @@ from views.errors import TandemError
 
 _ABOUT = """Exact answers from a log: batch, speed, and one merged view of both.
 
-Every answer says in its provenance what it counts and up to where; answers of one snapshot are the same bytes. An answer is a
-value, the certainty that nothing was counted, or a problem with its reason: never a number that may be wrong."""
+         The provenance of an answer states which events it counts, and up to which position. Answers of one snapshot are
+         identical, byte for byte. An answer is a value, no matching rows, or a problem with its reason: never a number that may
+         be wrong.
+         """
 
 
 def application(server: Server) -> FastAPI:

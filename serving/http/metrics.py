@@ -23,16 +23,16 @@ class Metrics:
     def __post_init__(self) -> None:
         self._seconds = Histogram(
             "tandem_http_request_seconds",
-            "How long requests took until their last byte was handed over.",
+            "Seconds until a request's last byte was sent.",
             ["method", "route", "status"],
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self._running = Gauge("tandem_http_requests_running", "Requests that are being answered.", registry=self.registry)
+        self._running = Gauge("tandem_http_requests_running", "Requests in progress.", registry=self.registry)
         self._bytes = Counter("tandem_http_response_bytes", "Bytes of responses.", ["route"], registry=self.registry)
         self._looks = Histogram(
             "tandem_http_refresh_seconds",
-            "How long looks for new commits and publications took.",
+            "Duration of polls for new commits and publications.",
             ["outcome"],
             buckets=_BUCKETS,
             registry=self.registry,
@@ -43,15 +43,15 @@ class Metrics:
         self._states = Gauge("tandem_part_state", "1 for the state that a part is in.", ["part", "state"], registry=self.registry)
         self._ages = Gauge(
             "tandem_part_age_seconds",
-            "Seconds since a part last counted something or looked for something to count.",
+            "Seconds since a part last counted or polled events.",
             ["part"],
             registry=self.registry,
         )
 
-        self._connections = Gauge("tandem_http_connections", "Connections that are open.", registry=self.registry)
+        self._connections = Gauge("tandem_http_connections", "Open connections.", registry=self.registry)
         self._ended = Counter(
             "tandem_http_connections_ended",
-            "Connections that the server ended, by what went on for too long or was too much.",
+            "Connections that the server closed, by the exceeded limit.",
             ["why"],
             registry=self.registry,
         )

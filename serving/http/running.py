@@ -45,7 +45,7 @@ class Tls:
 def listening(host: str, port: int, *, tls: Tls | None) -> socket.socket:
     """A socket that listens at the address, port 0 for any that is free. Raises CannotServe, also where it would not be safe."""
     if tls is None and not is_loopback(host):
-        raise CannotServe(f"{host} can be reached from elsewhere, so it needs --tls-cert and --tls-key; 127.0.0.1 does without")
+        raise CannotServe(f"other machines can reach {host}, so it needs --tls-cert and --tls-key; 127.0.0.1 does not")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, kind, protocol)
@@ -59,7 +59,7 @@ def listening(host: str, port: int, *, tls: Tls | None) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        raise CannotServe(f"{host}:{port} cannot be listened on: {error.strerror}; another --port may be free") from error
+        raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from error
     return bound
 
 

@@ -109,7 +109,7 @@ def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], flo
         if why is None:
             log.info("the keys of the identity provider can be fetched again")
         else:
-            log.warning("the keys of the identity provider cannot be fetched; those of the last fetch count", why=why)
+            log.warning("the keys of the identity provider cannot be fetched; using the cached keys", why=why)
 
     known = provider(settings.serving.oidc)
     return None if known is None else Oidc.of(known, clock, told=told)

@@ -19,24 +19,24 @@ class Figures:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._records = Counter(
             "tandem_ingest_records",
-            "Records that were handed to the log, by what became of them: written, not_written, or unknown.",
+            "Records sent to the log, by outcome: written, not_written, or unknown.",
             ["outcome"],
             registry=registry,
         )
         self._bytes = Counter(
-            "tandem_ingest_bytes", "Bytes of the values of these records, likewise.", ["outcome"], registry=registry
+            "tandem_ingest_bytes", "Bytes of the values of these records, by outcome.", ["outcome"], registry=registry
         )
         self._refused = Counter(
-            "tandem_ingest_refused", "Requests of which nothing was written, by reason.", ["reason"], registry=registry
+            "tandem_ingest_refused", "Rejected requests, of which nothing was written, by reason.", ["reason"], registry=registry
         )
         self._seconds = Histogram(
             "tandem_ingest_append_seconds",
-            "How long it took until all records of a request were acknowledged or given up.",
+            "Seconds until all records of a request were acknowledged or given up.",
             buckets=_BUCKETS,
             registry=registry,
         )
         self._under_way = Gauge(
-            "tandem_ingest_under_way_bytes", "Bytes of requests that are read, or are not acknowledged yet.", registry=registry
+            "tandem_ingest_under_way_bytes", "Bytes of received requests that are not acknowledged yet.", registry=registry
         )
 
     def appended(self, records: Sequence[Record], outcomes: Sequence[Outcome], *, seconds: float) -> None:

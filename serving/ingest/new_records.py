@@ -38,8 +38,8 @@ class NoEvents(TandemError):
         others = f", nor are {len(faults) - 1} others" if len(faults) > 1 else ""
         fields = ", ".join(field.key for field in event_fields(source.event))
         super().__init__(
-            f"record {first.record} of {records} is no event of source {source.name!r}{others}: {first.reason}: {first.detail}; "
-            f"nothing is written; a {source.event.__name__} has {fields}, as /sources/{source.name} says"
+            f"record {first.record} of {records} is not an event of source {source.name!r}{others}: {first.reason}: "
+            f"{first.detail}; nothing is written; a {source.event.__name__} has {fields}, see /sources/{source.name}"
         )
         self.faults = tuple(faults[:_SHOWN])
 
@@ -78,15 +78,15 @@ def _kind(source: Source, kind: str | None) -> dict[str, bytes]:
     only = source.only
     if not isinstance(only, ByHeader):
         if kind is not None:
-            raise CannotMean(f"kind={kind!r}: source {source.name!r} does not know its records by a header; leave it out")
+            raise CannotMean(f"kind={kind!r}: source {source.name!r} does not select records by a header; leave kind out")
         return {}
     if kind is None and len(only.values) == 1:
         kind = only.values[0]
     if kind is None or kind not in only.values:
         wrong = "its records are of several kinds" if kind is None else f"kind={kind!r} is not its own"
         raise CannotMean(
-            f"source {source.name!r} knows its records by their header {only.name!r} and {wrong}: choose one by kind=; "
-            f"kinds: {listed(kind or '', only.values)}"
+            f"source {source.name!r} selects records by their header {only.name!r}, and {wrong}: choose one with kind=; kinds: "
+            f"{listed(kind or '', only.values)}"
         )
     return {only.name: kind.encode()}
 
@@ -95,13 +95,15 @@ def _key(source: Source, key: str | None) -> dict[str, bytes]:
     if key is None:
         return {}
     if IDEMPOTENCY_KEY not in source.identity:
-        known = f"a copy is known by {', '.join(source.identity)}" if source.identity else "every record counts"
+        known = f"its identity is {', '.join(source.identity)}" if source.identity else "every record counts"
         raise CannotMean(
-            f"source {source.name!r} takes no idempotency keys: {known}; leave Idempotency-Key out, or have {IDEMPOTENCY_KEY!r} "
-            "in the identity of the source"
+            f"source {source.name!r} does not use idempotency keys: {known}; leave Idempotency-Key out, or add "
+            f"{IDEMPOTENCY_KEY!r} to the identity of the source"
         )
     if len(key) > _MOST_KEY or not is_key(key.encode()):
-        raise CannotMean(f"Idempotency-Key has {len(key)} characters; it is 1 to {_MOST_KEY} visible ASCII ones, such as a UUID")
+        raise CannotMean(
+            f"Idempotency-Key has {len(key)} characters; expected 1 to {_MOST_KEY} visible ASCII characters, such as a UUID"
+        )
     return {IDEMPOTENCY_HEADER: key.encode()}
 
 
@@ -118,7 +120,7 @@ def records_of(to: Target, values: Sequence[bytes], *, at: datetime, read: Read)
     for number, record in enumerate(records):
         size = len(record.value or b"") + len(record.key or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
         if size > _MOST:
-            raise TooLarge(f"record {number} has {size} bytes; at most {_MOST} are taken; nothing is written")
+            raise TooLarge(f"record {number} has {size} bytes; the limit is {_MOST}; nothing is written")
     if reading.faults:
         raise NoEvents(to.source, reading.faults, len(values))
     return records

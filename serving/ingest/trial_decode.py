@@ -38,6 +38,6 @@ def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[
     faults = [Fault(one["offset"], one["reason"], one["detail"]) for one in decoded.rejects.to_pylist()]
     if decoded.others and source.only is not None:
         known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
-        said = f"not of {only_name(source.only)}, by which the source knows its records"
+        said = f"not of {only_name(source.only)}, which selects the source's records"
         faults += [Fault(number, "other", said) for number in numbers if number not in known]
     return Reading(keys, sorted(faults, key=lambda fault: fault.record))

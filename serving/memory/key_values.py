@@ -35,8 +35,8 @@ def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -
         select(view, given, ALWAYS)
         missing = [name for name in view.keys if name not in given]
         raise BadSelection(
-            f"a row of view {view.name!r} is of one value of each key, None being NULL, and {', '.join(missing)} is missing; "
-            f"keys: {listed('', view.keys)}"
+            f"a row of view {view.name!r} needs a value for each key, None for NULL; {', '.join(missing)} is missing; keys: "
+            f"{listed('', view.keys)}"
         )
     found = []
     for name, arrow in zip(view.keys, types, strict=True):
@@ -54,7 +54,7 @@ def keys_of(view: View, types: Iterable[pa.DataType], given: Iterable[Any]) -> l
     for one in given:
         if not isinstance(one, Mapping) and len(names) != 1:
             raise BadSelection(
-                f"{one!r} is no key of view {view.name!r}: give a mapping with a value for each of {', '.join(names)}"
+                f"invalid key {one!r} of view {view.name!r}; expected a mapping with a value for each of {', '.join(names)}"
             )
         found.append(key_of(view, types, one if isinstance(one, Mapping) else {names[0]: one}))
     return found

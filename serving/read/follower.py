@@ -15,7 +15,7 @@ from serving.read.outcome import Failed
 from serving.read.snapshot import Snapshot, Tail, tail
 from views.errors import TandemError
 
-UNPUBLISHED: Final = "nothing is published yet: `tandem up`, or the first `tandem speed`, makes the first publication"
+UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tandem speed`, creates the first publication"
 
 
 @dataclass
@@ -79,8 +79,8 @@ class Following:
 
     def _stepped_back(self, found: Snapshot) -> str:
         return (
-            f"publication {found.publication.number} and its realtime tables lie behind what was answered before; "
-            "was the state folder replaced? A new reader starts afresh"
+            f"publication {found.publication.number} and its realtime tables are older than earlier answers; if the state folder "
+            "was replaced, open a new reader"
         )
 
     def _hold(self, found: Snapshot, live: int) -> None:

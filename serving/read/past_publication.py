@@ -26,8 +26,8 @@ class Past:
             publication = next((each for each in every if each.number == self.number), None)
             if publication is None or not publications.whole(self.tables, [publication]):
                 left = ", ".join(str(each.number) for each in publications.whole(self.tables, every)) or "none"
-                why = "there is none of that number" if publication is None else "its batch views are no longer kept"
-                return Failed(f"publication {self.number} cannot be asked: {why}; those that can: {left}")
+                why = "it does not exist" if publication is None else "its batch views are no longer retained"
+                return Failed(f"cannot answer from publication {self.number}: {why}; retained: {left}")
             tails = {source: Tail(cut, cut) for source, cut in publication.cuts.items()}
             return Snapshot(publication, tails, tuple(gaps(self.tables)))
         except TandemError as error:
@@ -39,6 +39,6 @@ def live_at(tables: Tables, time: datetime) -> int:
     history = publications.history(tables)
     found = publications.live_at(history, time)
     if found is None:
-        first = f"the first was made at {history[0].at.isoformat()}" if history else "there is none yet"
+        first = f"the first publication is of {history[0].at.isoformat()}" if history else "there are no publications yet"
         raise BadSelection(f"nothing was published at {time.isoformat()}: {first}")
     return found.number

@@ -157,9 +157,7 @@ class Reader:
     def refuse_other_than_batch(self, layer: Layer) -> None:
         """Raise BadSelection for another layer of a publication of the past, which has nothing but that one."""
         if self.publication is not None and layer != "batch":
-            raise BadSelection(
-                f"publication {self.publication} is asked for what it has below its cut, which is the layer batch, not {layer}"
-            )
+            raise BadSelection(f"publication {self.publication} has only the layer batch, not {layer}")
 
     def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
         snapshot, view = self.snapshot(), self.view(name)
@@ -213,7 +211,10 @@ def refusal(snapshot: Snapshot, view: View) -> str | None:
     if problem is not None:
         return f"view {view.name!r} cannot be answered exactly: {problem}"
     if meaning_of(view) != snapshot.publication.views[view.name].fingerprint:
-        return f"view {view.name!r} was published by a Tandem that computes it otherwise; run `tandem apply --auto-promote`"
+        return (
+            f"view {view.name!r} was published by a version of Tandem that computes it differently; run `tandem apply "
+            "--auto-promote`"
+        )
     return None
 
 

@@ -108,12 +108,12 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     """
     start, end = between
     if (start, end) != (None, None) and not bind(view).placement.timed:
-        raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
+        raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
     for bound in (start, end):
         if bound is not None and not isinstance(bound, datetime):
-            raise BadSelection(f"{bound!r} is not a time: a datetime with a zone is")
+            raise BadSelection(f"invalid time {bound!r}; expected a datetime with a zone")
         if bound is not None and bound.tzinfo is None:
-            raise BadSelection(f"{bound.isoformat()} names no zone; give it one, such as UTC")
+            raise BadSelection(f"{bound.isoformat()} has no time zone; add one, such as UTC")
     if start is not None and end is not None and end < start:
         raise BadSelection(f"the range ends at {end.isoformat()}, before its start {start.isoformat()}")
     if one:
@@ -127,39 +127,39 @@ def last(view: View, span: timedelta, *, now: datetime) -> Between:
     """The range of a length that ends with the slice that `now` is in. Raises BadSelection as `select` does."""
     slice_ = _slice(view)
     if span <= timedelta(0) or span % slice_:
-        raise BadSelection(f"the last {span} are not possible: view {view.name!r} is made of slices of {slice_}")
+        raise BadSelection(f"the last {span} are not possible: view {view.name!r} has slices of {slice_}")
     try:
         end = now - (now - _EPOCH) % slice_ + slice_
         return end - span, end
     except OverflowError:
-        raise BadSelection(f"the last {span} reach beyond the calendar, which has the years 1 to 9999") from None
+        raise BadSelection(f"the last {span} reach beyond the years 1 to 9999") from None
 
 
 def parse_span(text: str) -> timedelta:
     """A length of time as `90s`, `37m`, `2h` or `7d`."""
     number, unit = text[:-1], _UNITS.get(text[-1:])
     if unit is None or not (number.isascii() and number.isdecimal()) or len(number) > _SPAN_DIGITS:
-        raise BadSelection(f"{text!r} is not a length of time; write 90s, 37m, 2h or 7d")
+        raise BadSelection(f"invalid duration {text!r}; write 90s, 37m, 2h or 7d")
     return int(number) * unit
 
 
 def _check_one(view: View, start: datetime | None, end: datetime | None) -> None:
     slice_ = _slice(view)
     if start is None or end is None:
-        raise BadSelection("one window of a range needs both its ends")
+        raise BadSelection("one window of a range needs both ends of the range")
     for bound in (start, end):
         if (bound - _EPOCH) % slice_:
             below = bound - (bound - _EPOCH) % slice_
             raise BadSelection(
-                f"view {view.name!r} is made of slices of {slice_}, and none begins at {bound.isoformat()}: "
-                f"the nearest are {below.isoformat()} and {(below + slice_).isoformat()}"
+                f"view {view.name!r} has slices of {slice_}, and none begins at {bound.isoformat()}; the nearest are "
+                f"{below.isoformat()} and {(below + slice_).isoformat()}"
             )
 
 
 def _slice(view: View) -> timedelta:
     slice_ = bind(view).placement.slice
     if slice_ is None:
-        raise BadSelection(f"view {view.name!r} is not made of slices of time, so no range of it is one window")
+        raise BadSelection(f"view {view.name!r} has no time slices, so a range cannot be one window")
     return slice_
 
 
@@ -187,7 +187,7 @@ def parse_keys(view: View, texts: Iterable[str]) -> dict[str, pa.Scalar]:
     for text in texts:
         name, given, value = text.partition("=")
         if name in keys:
-            raise BadSelection(f"key {name!r} is given twice; a row has one value for it")
+            raise BadSelection(f"key {name!r} occurs twice; a row has one value for it")
         kind = _key_type(view, name)
         keys[name] = _parse(view, name, value, kind) if given else pa.scalar(None, kind)
     return keys
@@ -199,7 +199,8 @@ def parse_time(text: str) -> datetime:
         read = datetime.fromisoformat(text)
     except ValueError:
         raise BadSelection(
-            f"{text!r} is not a time; write 2026-11-01, 2026-11-01T08:00 or 2026-11-01T08:00:00+01:00, in UTC without a zone"
+            f"invalid time {text!r}; write 2026-11-01, 2026-11-01T08:00 or 2026-11-01T08:00:00+01:00; times without a "
+            "zone are UTC"
         ) from None
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
@@ -209,7 +210,7 @@ def _key_type(view: View, name: str) -> pa.DataType:
     if name in view.keys:
         return state_schema(view).field(name).type
     if not view.keys:
-        raise BadSelection(f"view {view.name!r} has no keys, so none can be {name!r}")
+        raise BadSelection(f"view {view.name!r} has no keys, so {name!r} is not a key")
     raise BadSelection(f"view {view.name!r} has no key {name!r}; keys: {listed(name, view.keys)}")
 
 
@@ -247,7 +248,7 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
 
 
 def _misfit(view: View, name: str, value: str, kind: pa.DataType) -> BadSelection:
-    return BadSelection(f"{value} is no value of key {name!r} of view {view.name!r}: it takes {_describe(kind)}")
+    return BadSelection(f"invalid value {value} of key {name!r} of view {view.name!r}; expected {_describe(kind)}")
 
 
 def _describe(kind: pa.DataType) -> str:
@@ -255,17 +256,17 @@ def _describe(kind: pa.DataType) -> str:
     if pa.types.is_boolean(kind):
         return "true or false"
     if pa.types.is_integer(kind):
-        return "a whole number of 64 bits, as 42"
+        return "a 64-bit integer, such as 42"
     if pa.types.is_floating(kind):
-        return "a number, as 1.5"
+        return "a number, such as 1.5"
     if pa.types.is_decimal(kind):
         if not kind.scale:
-            return f"a whole number of at most {kind.precision} digits, as 42"
-        return f"a decimal number of at most {kind.scale} places, as 1.50"
+            return f"an integer of at most {kind.precision} digits, such as 42"
+        return f"a decimal number of at most {kind.scale} places, such as 1.50"
     if pa.types.is_date(kind):
-        return "a date, as 2026-11-01"
+        return "a date, such as 2026-11-01"
     if pa.types.is_timestamp(kind):
-        return "a time, as 2026-11-01T08:00:00Z"
+        return "a time, such as 2026-11-01T08:00:00Z"
     if pa.types.is_binary(kind):
-        return "bytes in base64, as Cv8="
+        return "bytes in base64, such as Cv8="
     return "a text"

@@ -59,7 +59,7 @@ def receive(of: socket.socket, *, most: int = 0, files: bool = False) -> Frame:
             head += some
         body, payload = _HEAD.unpack(head)
         if body > _MOST_BODY or payload > most:
-            raise Broken(f"said {body} and {payload} bytes, of which {_MOST_BODY} and {most} may be")
+            raise Broken(f"announced {body} and {payload} bytes; the limits are {_MOST_BODY} and {most}")
         return Frame(_whole(of, body), _whole(of, payload), tuple(descriptors))
     except TimeoutError:
         raise

@@ -61,7 +61,7 @@ def run(
         connection.execute("BEGIN TRANSACTION READ ONLY")
         relation = connection.sql(statement)
         if relation is None:
-            raise Refused("the statement gives no rows; exactly one SELECT is asked for", "statement")
+            raise Refused("the statement returns no rows; expected exactly one SELECT", "statement")
         return _collected(representable(relation).to_arrow_reader(_PIECE), limits)
     except (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError):
         raise Refused(f"the statement needs more than its {limits.memory // MIB} MiB of memory", "limit") from None
@@ -90,4 +90,4 @@ def _refuse_other_times(batch: pa.RecordBatch) -> None:
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:
-        raise Refused("the result has the time 24:00:00, which few programs know; CAST it AS VARCHAR", "statement") from None
+        raise Refused("the result has the time 24:00:00, which few programs support; CAST it AS VARCHAR", "statement") from None

@@ -22,14 +22,14 @@ from views.source.value_types import FLOAT, TEXT
 Sketch = Literal["hll", "kll", "theta"]
 
 SIGNATURES: Final = {
-    "hll_estimate": "hll_estimate(state): how many different values, of `distinct`",
-    "hll_union": "hll_union(state): an aggregate, the state of all states",
+    "hll_estimate": "hll_estimate(state): the number of distinct values, of `distinct`",
+    "hll_union": "hll_union(state): an aggregate that merges states",
     "kll_quantile": "kll_quantile(state, fraction): the quantile, of `quantiles`",
-    "kll_union": "kll_union(state): an aggregate, the state of all states",
-    "theta_difference": "theta_difference(state, without): the state of what is in the first alone",
-    "theta_estimate": "theta_estimate(state): how many different values, of `theta`",
-    "theta_intersection": "theta_intersection(state, other): the state of what is in both",
-    "theta_union": "theta_union(state): an aggregate, the state of all states",
+    "kll_union": "kll_union(state): an aggregate that merges states",
+    "theta_difference": "theta_difference(state, without): the state of the values in the first only",
+    "theta_estimate": "theta_estimate(state): the number of distinct values, of `theta`",
+    "theta_intersection": "theta_intersection(state, other): the state of the values in both",
+    "theta_union": "theta_union(state): an aggregate that merges states",
 }
 """What each function is for, by name."""
 
@@ -81,7 +81,7 @@ def _quantile(states: pa.Array, fractions: pa.Array) -> pa.Array:
     found: list[float | None] = [None] * len(given)
     for fraction in {one for one in at if one is not None}:
         if not 0 <= fraction <= 1:
-            raise TandemError(f"kll_quantile is asked for the fraction {fraction}; it is from 0 to 1, such as 0.99")
+            raise TandemError(f"invalid fraction {fraction} of kll_quantile; expected 0 to 1, such as 0.99")
         rows = [row for row, one in enumerate(at) if one == fraction]
         present = Quantiles("x", (fraction,)).bind([FLOAT]).present
         column = arrays.binaries([given[row] for row in rows])
@@ -104,7 +104,7 @@ def _told(sketch: str, compute: Callable[[], pa.Array]) -> pa.Array:
         return compute()
     except Exception as error:  # the binding raises what C++ throws, of several types
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TandemError(f"what {sketch} functions were given is no state of a {sketch} sketch: {first}") from error
+        raise TandemError(f"invalid argument of a {sketch} function; expected the state of a {sketch} sketch: {first}") from error
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -44,7 +44,7 @@ def _values(array: pa.Array) -> Values:
     for is_of, written in _WRITTEN:
         if is_of(array.type):
             return written(array)
-    raise TypeError(f"a result has a column of type {array.type}, which has no form in JSON")
+    raise TypeError(f"a result has a column of type {array.type}, which JSON cannot represent")
 
 
 def _plain(array: pa.Array) -> Values:

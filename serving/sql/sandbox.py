@@ -79,9 +79,9 @@ class Sandbox:
     def run(self, statement: str, views: Views) -> pa.Table:
         """The rows of one SELECT over the views. Raises Refused."""
         if len(statement) > self.limits.characters:
-            raise Refused(f"the statement has {len(statement)} characters; it may have {self.limits.characters}", "limit")
+            raise Refused(f"the statement has {len(statement)} characters; the limit is {self.limits.characters}", "limit")
         if "\0" in statement or any("\ud800" <= one <= "\udfff" for one in statement):
-            raise Refused("the statement is no text: it has a NUL character or half of a surrogate pair", "statement")
+            raise Refused("the statement is not valid text: it has a NUL character or half of a surrogate pair", "statement")
         with self._place(), self._child() as child:
             try:
                 return self._asked(child.end, statement, views)
@@ -89,9 +89,8 @@ class Sandbox:
                 raise Refused(f"the statement took more than its {self.limits.seconds:g} seconds", "limit") from None
             except (frames.Broken, msgspec.DecodeError, pa.ArrowException):
                 raise Refused(
-                    "the statement ended the process that ran it, as one does that needs more than its "
-                    f"{self.limits.memory // MIB} MiB of memory or {self.limits.seconds:g} seconds, nests too deeply, or holds "
-                    "bytes that are no state of a sketch",
+                    f"the statement crashed its process; it may need more than its {self.limits.memory // MIB} MiB of memory or "
+                    f"{self.limits.seconds:g} seconds, nest too deeply, or contain bytes that are not the state of a sketch",
                     "limit",
                 ) from None
 
@@ -118,7 +117,7 @@ class Sandbox:
     @contextmanager
     def _place(self) -> Iterator[None]:
         if not self._places.acquire(timeout=self.limits.seconds):
-            raise Refused(f"{self.limits.at_once} statements are running already; try again", "limit")
+            raise Refused(f"{self.limits.at_once} statements are already running; try again", "limit")
         try:
             yield
         finally:
@@ -168,10 +167,10 @@ def _known(named: Sequence[str], names: Sequence[str]) -> list[str]:
     for name in named:
         known = name if name in names else folded.get(name.casefold())
         if known is None:
-            raise Refused(f"there is no view {name!r}; views: {listed(name, names)}", "view")
+            raise Refused(f"no view {name!r}; views: {listed(name, names)}", "view")
         if found.setdefault(name.casefold(), known) != known:
             raise Refused(
-                f"{known!r} and {found[name.casefold()]!r} differ in case alone: one statement can name one of them", "view"
+                f"{known!r} and {found[name.casefold()]!r} differ only in case; a statement can name only one of them", "view"
             )
     return list(found.values())
 

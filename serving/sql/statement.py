@@ -40,13 +40,13 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
     except duckdb.Error as error:
         raise Refused(worded(error), "statement") from None
     if len(statements) != 1:
-        raise Refused(f"{len(statements)} statements were given; exactly one SELECT is asked for", "statement")
+        raise Refused(f"got {len(statements)} statements; expected exactly one SELECT", "statement")
     try:
         kind = statements[0].type
     except ValueError:  # one of those that DuckDB's Python does not know
-        raise Refused("this kind of statement is refused: exactly one SELECT is asked for", "statement") from None
+        raise Refused("this kind of statement is refused; expected exactly one SELECT", "statement") from None
     if kind != duckdb.StatementType.SELECT:
-        raise Refused(f"{kind.name} is refused: exactly one SELECT is asked for", "statement")
+        raise Refused(f"{kind.name} is refused; expected exactly one SELECT", "statement")
     # Not by DuckDB's get_table_names, which knows no columns: it refuses USING, NATURAL and COLUMNS('n.*').
     read = set()
     for node, own in _nodes(_tree(connection, statement)):
@@ -55,7 +55,7 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
             read.add(str(node["table_name"]))
     names = sorted(read)
     if len(names) > _MOST_VIEWS:
-        raise Refused(f"{len(names)} views are named; one statement may name {_MOST_VIEWS}", "statement")
+        raise Refused(f"the statement names {len(names)} views; the limit is {_MOST_VIEWS}", "statement")
     return names
 
 
@@ -109,19 +109,21 @@ def _check(node: Node) -> None:
     """Raises Refused for a part of a statement that is not known to be harmless."""
     kind = node.get("type")
     if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _QUERIES:
-        raise Refused(f"{kind.removesuffix('_NODE').replace('_', ' ').lower()} is refused: a statement only reads", "statement")
+        raise Refused(
+            f"{kind.removesuffix('_NODE').replace('_', ' ').lower()} is refused: a statement can only read", "statement"
+        )
     if kind == "TABLE_FUNCTION":
         function = node["function"]
         name = str(function.get("function_name", "")).lower()
         if name not in TABLE_FUNCTIONS or function.get("schema") or function.get("catalog"):
-            raise Refused(f"{name} cannot stand in FROM; views can, and {', '.join(TABLE_FUNCTIONS)}", "statement")
+            raise Refused(f"{name} is not allowed in FROM; use views or {', '.join(TABLE_FUNCTIONS)}", "statement")
     if kind == "BASE_TABLE" and (node.get("schema_name") or node.get("catalog_name")):
         path = ".".join(
             quoted(part) for part in (node.get("catalog_name"), node.get("schema_name"), node.get("table_name")) if part
         )
-        raise Refused(f"{path} is refused: views have names without a schema", "view")
+        raise Refused(f"{path} is refused: name views without a schema", "view")
     if kind == "SHOW_REF" and (node.get("show_type") not in _DESCRIBED or node.get("query") is None):
         raise Refused("SHOW is refused: DESCRIBE shows the columns of a view", "statement")
     called = node.get("function_name")
     if isinstance(called, str) and called.lower() in REFUSED_FUNCTIONS:
-        raise Refused(f"the function {called} is refused: it looks at more than values", "statement")
+        raise Refused(f"the function {called} is refused: it reads more than its arguments", "statement")

@@ -34,7 +34,7 @@ def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]
     for source in wanted:
         missing = [name for name in source.topics if name not in topics]
         if missing:
-            found[source.name] = LogEnd(problem=f"the broker has no topic '{missing[0]}'; `tandem up` makes it")
+            found[source.name] = LogEnd(problem=f"topic '{missing[0]}' does not exist; `tandem up` creates it")
         else:
             ids = {topics[name].id for name in source.topics}
             found[source.name] = LogEnd(Position.of({place: offset for place, offset in ends.items() if place[0] in ids}))

@@ -158,8 +158,8 @@ _SAYS: Final[dict[State, str]] = {
     "given_up": "has been given up",
     "not_started": "is not started here",
 }
-_AGAIN: Final = "`tandem logs` shows its last words, and `tandem up` starts it again"
-_ANEW: Final = "`tandem logs` shows its last words; `tandem down`, then `tandem up` starts it anew"
+_AGAIN: Final = "`tandem logs` shows its last lines, and `tandem up` restarts it"
+_ANEW: Final = "`tandem logs` shows its last lines; `tandem down`, then `tandem up` restarts it"
 
 _Decided = tuple[State, bool, datetime | None, str | None, str | None]
 
@@ -182,21 +182,21 @@ def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
         killed = beat is not None and bool(beat.loops)  # one that ends in order ends its loops first
         if signs.recorded or (signs.alive is False and killed):
             since = failure.at if failure is not None else last
-            why = failure.why if failure is not None else "its process is gone"
+            why = failure.why if failure is not None else "its process has ended"
             return "dead", True, since, why, (failure.advice if failure is not None else "") or _AGAIN
         return _not_started(signs, now=now, bounds=bounds)
     if signs.stopped:
         return "stuck", True, last, "a signal stopped its process", f"`kill -CONT` continues it; {_ANEW}"
     if signs.part != SPEED:
         if signs.answered is not None and now - signs.answered > MUTE:
-            return "stuck", True, signs.answered, "its process lives and does not answer", _ANEW
+            return "stuck", True, signs.answered, "its process runs but does not answer", _ANEW
         if failure is not None:
             return _again(failure)
         return "running", False, None, None, None
     if beat is None:
         return _starting(signs, signs.last, now=now, bounds=bounds)
     if silent > SILENT:
-        return "stuck", True, beat.at, "its process lives and does not move", _ANEW
+        return "stuck", True, beat.at, "its process runs but makes no progress", _ANEW
     return _moves(signs, beat, now=now, bounds=bounds)
 
 
@@ -205,8 +205,8 @@ def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: Bounds) -> _Decid
     waits = [loop for loop in beat.loops if loop.waits]
     if waits:
         longest = min(waits, key=lambda loop: loop.looked or loop.moved)
-        why = f"source '{longest.source}' waits for its broker: {longest.waits}"
-        return "stuck", True, longest.looked or longest.moved, why, "it goes on by itself once the broker answers"
+        why = f"source '{longest.source}' is waiting for its broker: {longest.waits}"
+        return "stuck", True, longest.looked or longest.moved, why, "it continues when the broker answers"
     if beat.looked is None:
         began = [loop.moved for loop in beat.loops if loop.looked is None]
         return _starting(signs, min(began, default=beat.at), now=now, bounds=bounds)
@@ -221,7 +221,7 @@ def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: Bounds) -> _Decid
 
 def _starting(signs: Signs, since: datetime | None, *, now: datetime, bounds: Bounds) -> _Decided:
     if since is not None and now - since > bounds.ready:
-        return "stuck", True, since, "it has started, and does not follow every source yet", _ANEW
+        return "stuck", True, since, "it has started, but does not follow every source yet", _ANEW
     if signs.failure is not None:
         return _again(signs.failure)
     return "starting", False, since, "it does not follow every source yet", None
@@ -236,16 +236,16 @@ def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
     """Of a part that leaves nothing here: it may run elsewhere, so that only what it should have done tells of it."""
     since = signs.uncounted_since
     if since is not None and now - since > BEHIND and signs.committed is not None and now - signs.committed <= bounds.stuck:
-        return "behind", False, since, "it runs elsewhere, and the log has records that are not counted yet", None
+        return "behind", False, since, "it runs elsewhere, but the log has records that are not counted yet", None
     if since is None or now - since <= bounds.stuck:
         return "not_started", False, None, None, "`tandem up` starts it"
     why = "the log has records that are not counted, and no speed layer runs in this state folder"
-    return "stuck", True, since, why, "see whether it runs elsewhere; `tandem up` starts one here"
+    return "stuck", True, since, why, "check whether it runs elsewhere; `tandem up` starts one here"
 
 
 def unknown(part: str, since: datetime | None) -> PartState:
     """The state of a part whose signs cannot be read: it may well run, but nobody can tell."""
-    why, advice = "its files in the state folder cannot be read", "see whether the server can read `run` of the state folder"
+    why, advice = "its files in the state folder cannot be read", "check whether the server can read `run` of the state folder"
     return PartState(part, "stuck", red=True, since=since, why=why, advice=advice)
 
 

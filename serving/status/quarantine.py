@@ -34,7 +34,7 @@ class After:
         at, *rest = text.split(".", 3)
         digits = [at.removeprefix("-"), *rest[:2]]
         if len(rest) < 3 or not all(number.isascii() and number.isdigit() and len(number) < 19 for number in digits):
-            raise BadSelection(f"{text!r} is no place in the quarantine: `next` of a page before is one")
+            raise BadSelection(f"invalid cursor {text!r}; use `next` from the previous page")
         return cls(int(at), rest[2], int(rest[0]), int(rest[1]))
 
     @classmethod

@@ -57,8 +57,8 @@ def test_what_cannot_be_done_is_one_sentence(world: World, tmp_path: Path, capsy
         (["export", moved], 2, "name the sources to export, or use --all"),
         (["export", "--all", "hits", moved], 2, "name the sources to export, or use --all"),
         (["export", "hit", moved], 1, "no source 'hit'; sources: hits"),
-        (["export", "hits", moved], 1, "is not empty; name a new folder"),
-        (["import", str(tmp_path)], 1, "is no export"),
+        (["export", "hits", moved], 1, "is not empty; name an absent or empty folder"),
+        (["import", str(tmp_path)], 1, "is not an export"),
     ):
         assert main([*command, "--project", str(world.folder)]) == code
         assert sentence in capsys.readouterr().err

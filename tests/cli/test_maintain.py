@@ -40,7 +40,7 @@ def test_it_says_what_it_did_for_each_table(world: World, capsys: pytest.Capture
     expired = {row["table"].split("/")[1]: row["expired"] for row in found["tables"] if row["table"].startswith("views/")}
     assert expired == {"per_page": 2, "ever": 2, "inverse": 2}
     assert main(["query", "per_page", "--publication", "3", "--project", str(world.folder)]) == 1
-    assert "those that can: 1, 4, 5" in capsys.readouterr().err
+    assert "retained: 1, 4, 5" in capsys.readouterr().err
 
 
 def test_it_needs_neither_spark_nor_a_broker(world: World) -> None:

@@ -46,7 +46,7 @@ def test_what_is_behind_is_not_promoted_and_what_has_caught_up_is(world: World, 
     assert (gates[""], gates["changed_keys <= 20%"]) == (opened, opened)
     code, found = gates["changed_keys < 20%"]
     assert (code, found["release"], found["open"]) == (3, 2, False)
-    assert found["why"].startswith("the gate is shut: ")
+    assert found["why"].startswith("the gate is closed: ")
     assert counted(world, capsys) == (30, 2)
     code, found, _ = run(world, capsys, "promote", "--max-lag", "0", "--gate", "changed_keys <= 20%", "--why", "fewer bots")
     views = {"per_page": CHANGED, "ever": {"status": "unchanged"}}
@@ -84,10 +84,10 @@ def test_history_tells_of_rows_that_are(figures: tuple[int, ...], told: str) -> 
 def test_a_gate_that_is_shut_publishes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(world, capsys, "promote", "--gate", "max_error < 5%")
     assert code == 1
-    assert "the gate is shut: view 'per_page' has max_error 10.0000%, and the gate wants max_error < 5.0000%" in err
+    assert "the gate is closed: view 'per_page' has max_error 10.0000%, but the gate requires max_error < 5.0000%" in err
     code, _, err = run(world, capsys, "promote", "--gate", "max_errors < 5%")
     assert code == 1
-    assert "there is no figure 'max_errors'; figures: max_error" in err
+    assert "unknown figure 'max_errors'; figures: max_error" in err
     assert counted(world, capsys) == (30, 2)
 
 
@@ -98,7 +98,7 @@ def test_back_on_and_away(world: World, capsys: pytest.CaptureFixture[str]) -> N
     assert run(world, capsys, "rollback", "--why", "wrong")[1] == {"publication": 4, "release": 1, "kind": "rollback"}
     assert counted(world, capsys) == (30, 4)
     code, _, err = run(world, capsys, "rollback")
-    assert (code, "comes from a rollback: say which one to go back to" in err) == (1, True)
+    assert (code, "is a rollback; name the publication to roll back to" in err) == (1, True)
     assert run(world, capsys, "resume")[1] == {"publication": 5, "release": 1, "kind": "resume"}
     code, _, err = run(world, capsys, "resume")
     assert (code, "publishing is not paused" in err) == (1, True)

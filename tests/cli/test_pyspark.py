@@ -80,9 +80,9 @@ def test_a_shell_has_them_too(world: World) -> None:
     ("arguments", "sentence"),
     [
         (["none.py"], "no script at none.py: the file does not exist"),
-        (["--publication", "9"], "publication 9 cannot be asked: there is none of that number; those that can: 1, 2"),
+        (["--publication", "9"], "cannot answer from publication 9: it does not exist; retained: 1, 2"),
         (["--publication", "1", "--as-of", "2026-11-01"], "--publication and --as-of cannot be combined"),
-        (["--as-of", "2020-01-01"], f"nothing was published at {EARLY}: the first was made at {NOON.isoformat()}"),
+        (["--as-of", "2020-01-01"], f"nothing was published at {EARLY}: the first publication is of {NOON.isoformat()}"),
     ],
 )
 def test_what_is_wrong_is_said_before_spark_starts(

@@ -60,9 +60,12 @@ def test_query_asks_a_publication_of_the_past(world: World, capsys: pytest.Captu
         assert oracle.unlabelled(found["rows"]) == oracle.per_page(world.values(LOG_START, position(31)))
         assert (found["provenance"]["publication"], found["provenance"]["layer"]) == (2, "batch")
     refused = {
-        ("--publication", "9"): "there is none of that number; those that can: 1, 2",
+        ("--publication", "9"): "it does not exist; retained: 1, 2",
         ("--publication", "2", "--layer", "merged"): "which is the layer batch, not merged",
-        ("--as-of", "2020-01-01"): "nothing was published at 2020-01-01T00:00:00+00:00: the first was made at 2026-11-01T12:00",
+        (
+            "--as-of",
+            "2020-01-01",
+        ): "nothing was published at 2020-01-01T00:00:00+00:00: the first publication is of 2026-11-01T12:00",
         ("--as-of", "2026-11-02", "--publication", "2"): "--publication and --as-of cannot be combined",
     }
     for named, sentence in refused.items():
@@ -92,7 +95,7 @@ def test_query_takes_a_range_as_one_window(world: World, capsys: pytest.CaptureF
     ]
     assert run(world, capsys, "query", "per_page", "--last", "3h")[1]["rows"] == []
     code, found, _ = run(world, capsys, "query", "per_page", "--last", "90m")
-    assert (code, found["error"]) == (1, "the last 1:30:00 are not possible: view 'per_page' is made of slices of 1:00:00")
+    assert (code, found["error"]) == (1, "the last 1:30:00 are not possible: view 'per_page' has slices of 1:00:00")
     assert run(world, capsys, "query", "per_page", "--last", "3h", "--one")[0] == 1
 
 
@@ -116,10 +119,10 @@ def test_a_pipe_gets_every_row_and_a_screen_the_first_and_of_how_many(
         (
             ("query", "inverse", "--key", "odd=perhaps"),
             1,
-            "'perhaps' is no value of key 'odd' of view 'inverse': it takes true or false",
+            "'perhaps' of key 'odd' of view 'inverse'; expected true or false",
         ),
-        (("query", "ever", "--from", "2026-11-01"), 1, "view 'ever' counts all time, so it has no windows to choose between"),
-        (("query", "per_page", "--to", "noon"), 1, "'noon' is not a time; write 2026-11-01"),
+        (("query", "ever", "--from", "2026-11-01"), 1, "view 'ever' is of all time, so it has no windows to choose from"),
+        (("query", "per_page", "--to", "noon"), 1, "invalid time 'noon'; write 2026-11-01"),
         (("query", "per_page", "--layer", "both"), 2, "'both' is not one of 'batch', 'speed', 'merged'"),
         (("quarantine", "--source", "hit"), 1, "no source 'hit'; sources: hits"),
     ],
@@ -259,6 +262,6 @@ def test_a_dead_speed_layer_is_one_line_beside_the_same_answer(
     assert (code, re.sub(AGE, "", after.out)) == (0, re.sub(AGE, "", before.out))
     (line,) = after.err.splitlines()[len(before.err.splitlines()) :]
     assert re.fullmatch(
-        r"tandem: the speed layer has been dead since \S+Z: its process is gone; `tandem logs` .* starts it again", line
+        r"tandem: the speed layer has been dead since \S+Z: its process has ended; `tandem logs` .* restarts it", line
     )
     assert main(["status", "--project", str(world.folder)]) == 3

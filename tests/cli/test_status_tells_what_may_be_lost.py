@@ -75,4 +75,6 @@ def test_until_loss_is_of_the_record_that_is_not_archived(
     delete_below(broker, timed, {0: 4})
     assert told("timed")["lost"] == 3
     assert main(["status", "--project", str(tmp_path)]) == 0
-    assert "timed: 3 offsets are lost that were not archived; `tandem archive` records them as a gap" in capsys.readouterr().out
+    assert (
+        "timed: 3 offsets were lost before they were archived; `tandem archive` records them as a gap" in capsys.readouterr().out
+    )

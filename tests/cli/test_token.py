@@ -42,10 +42,10 @@ def test_a_token_is_made_listed_and_revoked(project: Path, capsys: pytest.Captur
     [
         (["create"], "name the token: `tandem token create NAME`"),
         (["create", "x"], "without a verb"),
-        (["create", "x", "--may", "reed"], "there are read"),
+        (["create", "x", "--may", "reed"], "unknown right 'reed'; use read"),
         (["create", "x", "--may", "read", "--view", "per_pag"], "no view 'per_pag'; views: per_page"),
         (["create", "x", "--may", "read", "--row", "city=OSLO"], "no view has the keys city=OSLO"),
-        (["revoke", "x"], "there is no token 'x'"),
+        (["revoke", "x"], "no token 'x'"),
         (["revoke", "x", "--may", "read"], "accepts only a name, not --may"),
         (["list", "x"], "does not accept NAME"),
     ],

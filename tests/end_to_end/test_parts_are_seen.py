@@ -99,7 +99,7 @@ def test_a_layer_that_is_stopped_and_one_that_is_killed_are_seen_within_ten_seco
         within(SEEN_S, lambda: part()[0] == UNHEALTHY)
         within(SEEN_S - (time.monotonic() - began), lambda: client.get("/readyz").status_code == 503)
         problem = client.get("/readyz").json()
-        assert problem["detail"].startswith(f"answers stand still: the speed layer has been {state} since ")
+        assert problem["detail"].startswith(f"answers do not advance: the speed layer has been {state} since ")
         told = part()[1]
         assert (told["state"], told["red"]) == (state, True)
         assert told["advice"]

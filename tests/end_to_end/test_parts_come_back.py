@@ -193,7 +193,7 @@ def test_the_supervisor_is_killed_while_it_restarts_a_part(stack: Stack, state: 
     code, found = stack.run("status")
     assert code == UNHEALTHY
     assert {part["part"] for part in found["parts"] if part["red"]} == {"broker", "speed", "serve", "supervisor"}
-    assert all("`tandem up` starts it again" in part["advice"] for part in found["parts"])
+    assert all("`tandem up` restarts it" in part["advice"] for part in found["parts"])
     code, found = stack.run("up", "--serve")
     assert code == 0, found
     stack.feed(40)

@@ -77,6 +77,6 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(airflow.PortTaken, match=rf"port {port} on 127.0.0.1 \(airflow.port\) is taken"):
+        with pytest.raises(airflow.PortTaken, match=rf"another program uses port {port} on 127.0.0.1 \(airflow.port\)"):
             airflow._port(Settings(state=str(tmp_path), airflow=Airflow(port=port)))
     assert airflow._port(Settings(state=str(tmp_path), airflow=Airflow(port=unused()))) > 0

@@ -54,7 +54,8 @@ def test_none_that_fits_is_one_sentence_that_names_what_was_found(tmp_path: Path
     with pytest.raises(java.NoJava) as refused:
         java.find({"JAVA_HOME": str(tmp_path / "nothing"), "PATH": str(old / "bin")})
     assert str(refused.value).startswith(
-        f"Java 17 or 21 is needed: JAVA_HOME has none that runs ({tmp_path / 'nothing'}); PATH has 11.0.2 ({old}); install one"
+        f"Java 17 or 21 is required: JAVA_HOME has a Java that does not run ({tmp_path / 'nothing'}); "
+        f"PATH has 11.0.2 ({old}); install one"
     )
-    with pytest.raises(java.NoJava, match="Java 17 or 21 is needed: found none"):
+    with pytest.raises(java.NoJava, match="Java 17 or 21 is required: found none"):
         java.find({})

@@ -96,7 +96,7 @@ def test_data_sets_that_cannot_be_looked_up_are_said_and_fail_nothing(tmp_path: 
         raise OSError("torn")
 
     warned = told(to_file(tmp_path), look=look)
-    assert warned == ["a lineage event of recompute.requests names no data sets: torn"] * 2
+    assert warned == ["a lineage event of recompute.requests was sent without data sets: torn"] * 2
     assert [event["inputs"] for event in written(tmp_path)] == [[], []]
 
 
@@ -160,7 +160,7 @@ def test_a_server_takes_events_in_order_and_one_that_it_refuses_is_said(tmp_path
     assert {(path, shown) for path, shown, _ in taken} == {("/api/v1/lineage", "Bearer t0ken")}
     assert [event["eventType"] for _, _, event in taken] == ["START", "COMPLETE", "START", "COMPLETE"]
     assert "503" in warned[0]
-    assert warned[1:] == [f"lineage events are taken by {url} again"]
+    assert warned[1:] == [f"{url} accepts lineage events again"]
 
 
 def test_a_server_that_is_not_there_or_never_answers_delays_a_run_no_longer_than_agreed(tmp_path: Path) -> None:
@@ -173,4 +173,4 @@ def test_a_server_that_is_not_there_or_never_answers_delays_a_run_no_longer_than
         assert any("lineage events" in line for line in warned)
     warned = told(settings)
     assert len(warned) == 1
-    assert f"not taken by http://127.0.0.1:{port}" in warned[0]
+    assert f"http://127.0.0.1:{port} does not accept lineage events" in warned[0]

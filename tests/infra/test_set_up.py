@@ -147,7 +147,7 @@ def test_what_was_interrupted_or_failed_goes_on_where_it_was(checkout: Checkout)
     checkout.files["FAIL"].touch()
     code, out, err = checkout.run()
     assert (code, out) == (1, "")
-    assert "tandem: PySpark could not be installed; the lines above say why." in err
+    assert "tandem: PySpark could not be installed; the lines above give the reason." in err
     checkout.files["FAIL"].unlink()
     killed = checkout.start()
     while "spark.lock" not in checkout.log[1:]:

@@ -63,7 +63,7 @@ def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
     ("text", "environ", "sentence"),
     [
         ("[kafka]\nbootstap = 'x'\n", {}, "[kafka] of {file}:2: unknown key 'bootstap'; keys: bootstrap, "),
-        ("state = 's3://bucket/x'\n", {}, "{file}: state = 's3://bucket/x' is an address; it must be a folder of this machine"),
+        ("state = 's3://bucket/x'\n", {}, "{file}: state = 's3://bucket/x' is an address; expected a folder of this machine"),
         ("stat = 'x'\n", {}, "{file}:1: unknown key 'stat'; keys: state, "),
         ("# so far\n[kafk]\nport = 1\n", {}, "{file}:2: unknown key 'kafk'; keys: kafka, "),
         ("[kafka]\n\npartitions = 0\n", {}, "{file}:3: kafka.partitions = 0 is not valid: expected int >= 1"),
@@ -78,7 +78,7 @@ def test_the_state_folder_counts_from_the_project(tmp_path: Path) -> None:
         (
             "",
             {"TANDEM_KAFKA_PARTITION": "2"},
-            "variable TANDEM_KAFKA_PARTITION is no setting; did you mean TANDEM_KAFKA_PARTITIONS?",
+            "variable TANDEM_KAFKA_PARTITION; did you mean TANDEM_KAFKA_PARTITIONS?",
         ),
         ("", {"TANDEM_SPARK_CONF": "x=y"}, "variable TANDEM_SPARK_CONF: 'x=y' is not a JSON object"),
     ],

@@ -71,8 +71,8 @@ def test_a_timestamp_that_spark_cannot_read_is_told_with_its_record() -> None:
         "Caused by: java.lang.ArithmeticException: long overflow\n"
     )
     assert sentence(RuntimeError(printed)) == (
-        "the record at offset 7 of partition 2 of topic 'sales' has the timestamp 9300000000000000 ms, beyond the year 294247, "
-        "which Spark cannot read; have the broker delete the partition's records up to it, and bound the topic's "
+        "the record at offset 7 of partition 2 of topic 'sales' has the timestamp 9300000000000000 ms, after the year 294247, "
+        "which Spark cannot read; delete the partition's records up to it on the broker, and set the topic's "
         "`message.timestamp.after.max.ms`"
     )
 
@@ -80,7 +80,7 @@ def test_a_timestamp_that_spark_cannot_read_is_told_with_its_record() -> None:
 def test_a_dead_java_is_told_apart() -> None:
     assert java_ended(Py4JNetworkError("Error while sending or receiving"))
     assert java_ended(ConnectionRefusedError(111, "refused"))
-    assert str(worded(EOFError(), "it failed")) == "it failed: Spark's Java process is gone"
+    assert str(worded(EOFError(), "it failed")) == "it failed: Spark's Java process has ended"
     assert not java_ended(ValueError("no"))
     assert worded(ValueError("no"), "it failed") is None
     assert sentence(ValueError("no")) == "no"

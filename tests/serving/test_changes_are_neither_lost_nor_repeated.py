@@ -117,14 +117,14 @@ def test_a_token_before_what_compaction_made_one_is_gone_and_says_what_to_do(tmp
         except TokenGone:
             fates.append(False)
     assert fates[-1]
-    with pytest.raises(TokenGone, match="scan it anew and go on from the token of that snapshot"):
+    with pytest.raises(TokenGone, match="scan the view again and continue from the token of that snapshot"):
         pending(Connection(Store(world.tables, 1)), "ever", tokens[fates.index(False)])
 
 
 @pytest.mark.parametrize("text", ["", "x", "bnVsbA==", "WzFd", "ä", str(Token.__doc__)])
 def test_what_is_no_token_is_refused(tmp_path: Path, text: str) -> None:
     world = World(tmp_path)
-    with pytest.raises(TandemError, match="no token of a view's changes"):
+    with pytest.raises(TandemError, match=r"use ViewAt.token or Changes.token"):
         Connection(Store(world.tables, 1)).view("ever").changes(text)
 
 
@@ -142,9 +142,9 @@ def test_a_view_that_outgrows_memory_has_no_changes(tmp_path: Path) -> None:
     world.append(0, hit("/a", 1))
     world.trigger()
     view = Connection(Store(world.tables, 1, memory=10)).view("ever")
-    with pytest.raises(ReadFailed, match="changes cannot be told"):
+    with pytest.raises(ReadFailed, match="changes cannot be reported"):
         _ = view.now().token
-    with pytest.raises(ReadFailed, match="needs more memory than the 10 bytes"):
+    with pytest.raises(ReadFailed, match="needs more memory than the available 10 bytes"):
         next(view.changes())
 
 

@@ -75,7 +75,7 @@ def test_what_may_be_pruned_by_time(name: str) -> None:
     *_, by_time, as_one = cells(name)
     windowed = view(WINDOWS[name])
     if name == "all_time":
-        with pytest.raises(BadSelection, match="no windows to choose between"):
+        with pytest.raises(BadSelection, match="no windows to choose from"):
             select(windowed, {}, (EPOCH, None))
         return
     selection = select(windowed, {}, (EPOCH, EPOCH + MINUTE))

@@ -99,7 +99,7 @@ class Losses:
         tables = self.world.tables
         reached = upper(archive.archived(tables, SOURCE), *(one.end for one in programs.commits(self.world)))
         if reached and not new_topic and self.world.log.topic not in archive.topic_names(tables, SOURCE):
-            with pytest.raises(LogChanged, match="`tandem archive --new-topic` goes on with it"):
+            with pytest.raises(LogChanged, match="`tandem archive --new-topic` continues with this topic"):
                 programs.archive(self.world)
         else:
             programs.archive(self.world, new_topic=new_topic)

@@ -125,7 +125,7 @@ class World:
         return numbers.definitions(self.definitions)
 
     def hold(self, name: str) -> None:
-        """Wait until no process holds the lock, which is free as soon as its process is gone.
+        """Wait until no process holds the lock, which is free as soon as its process has ended.
 
         Whoever has waited for others sees what they wrote: a file system that locks sees to that.
         """

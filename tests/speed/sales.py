@@ -45,7 +45,7 @@ SOURCES = (sales,)
 VIEWS = (per_minute, per_shop)
 """
 
-ROUTINE = ("every source is followed", "records are folded")
+ROUTINE = ("following every source", "folding records")
 """What the layer says however it goes."""
 
 

@@ -55,14 +55,14 @@ def _fields(share: Share) -> dict[str, object]:
     ],
 )
 def test_a_record_beyond_the_plan_tears_the_micro_batch(record: tuple[tuple[str, int], int, int, int]) -> None:
-    with pytest.raises(Torn, match="was planned; nothing of this micro-batch is committed"):
+    with pytest.raises(Torn, match="was planned; this micro-batch was not committed"):
         _counts([_reading(record)], PLANNED)
 
 
 def test_more_records_than_were_planned_tear_the_micro_batch() -> None:
     whole = [_reading((("T", 0), 4, 3, 6)), _reading((("T", 1), 2, 0, 1)), _reading((("U", 0), 1, 5, 5))]
     assert _counts(whole, PLANNED) == Counts()
-    with pytest.raises(Torn, match="8 records were read of a range of 7 offsets"):
+    with pytest.raises(Torn, match="8 records were read from a range of 7 offsets"):
         _counts([*whole, _reading((("U", 0), 1, 5, 5))], PLANNED)
 
 

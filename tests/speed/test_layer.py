@@ -122,7 +122,7 @@ def test_a_bridge_is_gone_on_from(broker: kafka.Connection, spark: SparkSession,
         produce(broker, topic, some(range(5, 30)))
         wait_until_folded(settings, broker, topic)
         assert [commit.kind for commit in commits(settings) if not commit.mark] == ["fold", "bridge", "fold"]
-        assert layer.said == [f"source 'sales': another run has bridged the log; going on from {end}"]
+        assert layer.said == [f"source 'sales': another run has bridged the log; continuing from {end}"]
     assert (total(settings, "events"), total(settings, "duplicates")) == (20, 15)
 
 
@@ -226,7 +226,7 @@ def test_copies_are_dropped_wherever_they_come(broker: kafka.Connection, spark: 
         applying.run(run("apply"), lambda: project, Terms(max_lag=0))
         promotion.promote(Tables(settings.state), None, days=7, max_lag=0, by="test", at=datetime.now(UTC))
         send([6, 3], release=2)
-        assert layer.said == ["release 2 is live: going on with its definitions"]
+        assert layer.said == ["release 2 is live; continuing with its definitions"]
         assert answered(settings) == per_minute(range(20))
         assert sum(commit.counts.events for commit in commits(settings, 2)) == 0
 
@@ -261,7 +261,7 @@ def test_a_topic_made_anew_ends_the_layer(broker: kafka.Connection, spark: Spark
     again = Running(settings)
     again.start(spark, project)
     again.join()
-    assert "`tandem archive --new-topic` goes on with it" in str(again.error)
+    assert "`tandem archive --new-topic` continues with this topic" in str(again.error)
     anew = kafka.topic(broker, topic.name)
     produce(broker, anew, some(range(10, 15)))
     run = Run(settings, "archive", lambda: datetime.now(UTC), lambda _: None, environ())
@@ -284,7 +284,7 @@ def test_the_layer_moves_to_the_release_that_is_published(broker: kafka.Connecti
         wait_until_folded(settings, broker, topic, release=2)
         assert {start for start, _ in answered(settings)} == {"2026-11-01T00:00:00Z"}
         assert sum(n for n, _ in answered(settings).values()) == 11
-        assert layer.said == ["release 2 is live: going on with its definitions"]
+        assert layer.said == ["release 2 is live; continuing with its definitions"]
 
 
 def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_two_topics_are_followed_as_one_log(broker: kafka.Connection, spark: Spa
     layer = Running(settings)
     layer.start(spark, project)
     layer.join()
-    assert f"topic '{second.name}' was deleted and made anew" in str(layer.error)
+    assert f"topic '{second.name}' was deleted and created again" in str(layer.error)
 
 
 def test_one_topic_is_followed_by_two_sources(broker: kafka.Connection, spark: SparkSession, tmp_path: Path) -> None:

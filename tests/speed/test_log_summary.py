@@ -16,9 +16,9 @@ def test_sums_are_said_at_most_once_in_so_many_seconds() -> None:
     telling.add(Folded(2, "hits", 7, 0.25))
     about = {"release": 1, "source": "hits"}
     assert said == [
-        ("records are folded", about | {"micro_batches": 1, "records": 10, "seconds": 0.5}),
-        ("records are folded", about | {"micro_batches": 3, "records": 30, "seconds": 1.5}),
-        ("records are folded", about | {"micro_batches": 3, "records": 30, "seconds": 1.5}),
-        ("records are folded", {"release": 2, "source": "hits", "micro_batches": 1, "records": 7, "seconds": 0.25}),
+        ("folding records", about | {"micro_batches": 1, "records": 10, "seconds": 0.5}),
+        ("folding records", about | {"micro_batches": 3, "records": 30, "seconds": 1.5}),
+        ("folding records", about | {"micro_batches": 3, "records": 30, "seconds": 1.5}),
+        ("folding records", {"release": 2, "source": "hits", "micro_batches": 1, "records": 7, "seconds": 0.25}),
     ]
     assert get_contextvars() == {}

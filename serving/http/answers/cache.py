@@ -100,7 +100,9 @@ class Answers:
     store: Store
     budget: int
     code: bool = False
-    _pinned: Pinned | ReadFailed = field(default_factory=lambda: ReadFailed("nothing has been read yet"), init=False, repr=False)
+    _pinned: Pinned | ReadFailed = field(
+        default_factory=lambda: ReadFailed("the server has not read the tables yet; try again"), init=False, repr=False
+    )
     _past: OrderedDict[int, Reader] = field(default_factory=OrderedDict, init=False, repr=False)
     _held: OrderedDict[tuple[str, str], Answer] = field(default_factory=OrderedDict, init=False, repr=False)
     _bytes: int = field(default=0, init=False, repr=False)
@@ -183,7 +185,7 @@ class Answers:
         self.store.refresh()
         self.pin()
         if self.views().get(question.view.name) != question.view:
-            raise ReadFailed(f"view {question.view.name!r} was published anew meanwhile; ask again")
+            raise ReadFailed(f"view {question.view.name!r} has a new publication; send the request again")
 
     def _asked(self, question: Question) -> tuple[pa.Table, Provenance]:
         """The rows as the view's files say them. Raises ReadFailed."""
@@ -252,7 +254,7 @@ class Answers:
 def _refuse_other(stand: str | None, now: str) -> None:
     """Raise Gone where a snapshot is asked for that is not the one of now."""
     if stand not in (None, now):
-        raise Gone("the snapshot of this cursor is not held any more; ask again without the cursor")
+        raise Gone("the snapshot of this cursor has expired; send the request again without the cursor")
 
 
 def _rows_of(found: Outcome) -> tuple[pa.Table, Provenance]:

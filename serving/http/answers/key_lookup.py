@@ -29,10 +29,10 @@ class Matched:
 def wanted(view: View, keys: Sequence[Mapping[str, Scalar]]) -> pa.Table:
     """The keys as a table, with their number in `_n`. Raises BadSelection, which says which of them cannot be meant."""
     if not view.keys:
-        raise BadSelection(f"view {view.name!r} has no keys to look up; ask for its rows")
+        raise BadSelection(f"view {view.name!r} has no keys to look up; request its rows")
     for number, key in enumerate(keys):
         if key.keys() != view.keys.keys():
-            raise BadSelection(f"key {number} has {', '.join(key) or 'nothing'}; each of them has {', '.join(view.keys)}")
+            raise BadSelection(f"key {number} has {', '.join(key) or 'no values'}; expected {', '.join(view.keys)}")
     schema = state_schema(view)
     types = {name: schema.field(name).type for name in view.keys}
     columns = [

@@ -54,7 +54,7 @@ def parse_order(view: View, text: str) -> tuple[tuple[str, bool], ...]:
         if name not in schema.names:
             raise BadSelection(f"view {view.name!r} has no column {name!r} to order by; columns: {listed(name, schema.names)}")
         if pa.types.is_nested(schema.field(name).type):
-            raise BadSelection(f"rows cannot be ordered by {name!r}: it has several values in each")
+            raise BadSelection(f"rows cannot be ordered by {name!r}, which has several values per row")
         found.append((name, not part.startswith("-")))
     if len(dict(found)) < len(found):
         raise BadSelection(f"order={text} names a column twice")

@@ -34,7 +34,9 @@ class Asking:
     every: float
     clock: Callable[[], float]
     looked: Looked
-    newest: Snapshot | Failed = field(default_factory=lambda: Failed("nothing has been read yet"), init=False, repr=False)
+    newest: Snapshot | Failed = field(
+        default_factory=lambda: Failed("the server has not read the tables yet; try again"), init=False, repr=False
+    )
     _questions: FairPool = field(default_factory=lambda: FairPool("asking", 1), init=False, repr=False)
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(init=False, repr=False)
@@ -127,7 +129,7 @@ class Asking:
     def _ended(self, following: "asyncio.Task[None]") -> None:
         """Nothing is answered by what has been found last once nobody looks any longer."""
         if not following.cancelled() and (error := following.exception()) is not None:
-            self.newest = Failed(f"what is published is no longer looked for: {said_by(error)}")
+            self.newest = Failed(f"the server no longer polls for publications: {said_by(error)}")
 
     async def _look(self) -> None:
         began = self.clock()
@@ -136,7 +138,7 @@ class Asking:
                 found = await asyncio.get_running_loop().run_in_executor(self._looks, self.answers.store.refresh)
             self.newest = found if isinstance(found, Failed) else found.snapshot
         except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
-            self.newest = Failed(f"what is published cannot be read: {said_by(error)}")
+            self.newest = Failed(f"the published tables cannot be read: {said_by(error)}")
         self.looked(self.newest, self.clock() - began)
         async with self._changed:
             self._changed.notify_all()

@@ -98,7 +98,7 @@ class Bounded(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Wait for the rest of a head."""
         if len(self.pipeline) >= PIPELINED:
-            self._fail(429, f"more than {PIPELINED} requests wait for the answer to one before them")
+            self._fail(429, f"more than {PIPELINED} pipelined requests are waiting")
         super().on_message_begin()
         cast("Scope", self.scope)["extensions"] = {_EXTENSION: self}
         self._await("head", _SPARE_S if self._spare else self._door.settings.head_s)
@@ -216,7 +216,7 @@ class Bounded(HttpToolsProtocol):
         elif self._reading == "body":
             self._beside += size - max(0, self._body - before)
             if self._beside > _CHUNKING + self._body // 2:
-                self._fault = 400, "the body is hardly anything but the lengths of its chunks"
+                self._fault = 400, "the body has too many small chunks"
                 self._refuse()
 
     def _fail(self, status: int, detail: str) -> None:

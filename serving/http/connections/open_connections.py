@@ -98,8 +98,8 @@ class Door:
     def refusal(self) -> str:
         """What is said to who has a spare place and asks for more than the server's health."""
         return (
-            f"too many connections: the server keeps {self.settings.connections_per_address} of one address and "
-            f"{self.most} in all; close some, or use one for several requests"
+            f"too many connections: the server keeps {self.settings.connections_per_address} per address and {self.most} in "
+            "total; close some, or reuse a connection for several requests"
         )
 
 

@@ -12,13 +12,13 @@ from views import exactness
 Row = dict[str, Any]
 Place = Annotated[
     dict[str, dict[str, int]],
-    Field(description="By topic id and partition the next offset to be counted.", examples=[{"T": {"0": 31}}]),
+    Field(description="The next offset to count, by topic id and partition.", examples=[{"T": {"0": 31}}]),
 ]
 
 
 def _printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("it has characters that cannot be printed")
+        raise ValueError("it has unprintable characters")
     return text
 
 
@@ -31,14 +31,14 @@ class Problem(BaseModel):
 
     title: str = Field(examples=["Bad Request"])
     status: int = Field(examples=[400])
-    detail: str = Field(examples=["there is no parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
-    run: str | None = Field(None, description="Of 409: the run that is under way.")
+    detail: str = Field(examples=["unknown parameter 'ky.page'; parameters: key.NAME, measures, order, limit"])
+    run: str | None = Field(None, description="With 409: the active run.")
     records: list[dict[str, Any]] | None = Field(
         None,
-        description="Of events that were sent: at 422 the records that are none, with reason and detail, at most a hundred; "
-        "at 503 what became of each record, where some may have been written.",
+        description="For sent events. With 422: the invalid records, with reason and detail, at most a hundred. With 503: the "
+        "outcome of each record, if some may have been written.",
     )
-    min_position: str | None = Field(None, description="Of events that were sent, where some were written: as the answer has it.")
+    min_position: str | None = Field(None, description="For sent events of which some were written: as in the answer.")
 
 
 class Reason(BaseModel):
@@ -64,9 +64,9 @@ class Exactness(Said):
     rows: exactness.Label | None = Field(
         description="How exact the weakest row is in measures that are exact by themselves; null if no measure is."
     )
-    every: list[Reason] = Field(description="What holds of every row.")
-    marked: list[Reason] = Field(description="What holds of the rows whose `_exactness` names it, and of no other.")
-    columns: dict[str, list[Reason]] = Field(description="By measure, of those that are not exact in any row.")
+    every: list[Reason] = Field(description="Reasons that hold for every row.")
+    marked: list[Reason] = Field(description="Reasons that hold only for rows whose `_exactness` names them.")
+    columns: dict[str, list[Reason]] = Field(description="Reasons by measure, for measures that are not exact in any row.")
 
 
 class Provenance(BaseModel):
@@ -86,7 +86,7 @@ class Provenance(BaseModel):
     watermark: str | None
     after_final: int | None
     ahead: int | None = Field(
-        description="The source's events whose time is further after their record's timestamp than it allows."
+        description="Number of the source's events whose time is more than `clock_skew` after their record's timestamp."
     )
     exactness: Exactness
     rejected: dict[str, int] | None
@@ -135,7 +135,7 @@ class Lookup(BaseModel):
     keys: list[dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None]] = Field(min_length=1)
     start: str | None = Field(None, alias="from", description="Windows that start at or after this time.")
     to: str | None = Field(None, description="Windows that start before this time.")
-    measures: list[str] | None = Field(None, min_length=1, description="Names of measures; all without it.")
+    measures: list[str] | None = Field(None, min_length=1, description="Names of measures. Default: all.")
     layer: Layer | None = None
 
     def values(self) -> list[dict[str, Scalar]]:
@@ -148,12 +148,12 @@ class Column(BaseModel):
 
     name: str
     part: str = Field(examples=["key", "window", "measure"])
-    kind: str = Field(description="What its values are, as the reference of rows says: integer, decimal, text, time, ...")
+    kind: str = Field(description="Type of its values, as in the reference of rows: integer, decimal, text, time, ...")
     unit: str | None
     doc: str | None
     definition: str | None = Field(description="The expression of a key, the measure of a measure.")
-    adds: bool = Field(description="Whether values of several rows add up to that of their events together: counts and totals.")
-    exactness: Reason | None = Field(description="Why its values are not exact in any row; null where they are.")
+    adds: bool = Field(description="Whether values of several rows can be added: counts and totals.")
+    exactness: Reason | None = Field(description="Why its values are not exact in any row; null if they are.")
 
 
 class ViewState(BaseModel):
@@ -203,7 +203,7 @@ class LogState(BaseModel):
     """Where a source's topics end, asked of the broker some seconds ago at the most; null, and `problem` says why."""
 
     end: Place | None
-    lag: int | None = Field(description="How many offsets of it answers do not count yet.")
+    lag: int | None = Field(description="Number of its offsets that answers do not count yet.")
     problem: str | None
 
 
@@ -257,7 +257,7 @@ class SourceState(BaseModel):
     watermark: str | None
     behind_bridge: bool | None
     identities_since: str | None = Field(
-        description="Since when duplicates are known, where speed.identities_mb is too small for the horizon; else null."
+        description="Since when duplicates are recognised, if speed.identities_mb is too small for the horizon; else null."
     )
     problem: str | None
     log: LogState | None
@@ -274,11 +274,11 @@ class Part(BaseModel):
 
     part: str = Field(examples=["broker", "speed"])
     state: str = Field(examples=list(STATES))
-    red: bool = Field(description="Whether somebody has to look at it: it is dead, stuck or given up.")
+    red: bool = Field(description="Whether it needs attention: it is dead, stuck or given up.")
     since: str | None
     why: str | None
     advice: str | None
-    age_s: float | None = Field(description="Seconds since it last counted something or looked for something to count.")
+    age_s: float | None = Field(description="Seconds since it last counted or polled events.")
     sentence: str
 
 
@@ -305,7 +305,7 @@ class Me(BaseModel):
     views: list[str] | None
     rows: list[str] = Field(examples=[["city=OSLO"]])
     expires: str
-    max_rows: int = Field(description="Most rows of one answer.")
+    max_rows: int = Field(description="Maximum number of rows of one answer.")
 
 
 class Statement(BaseModel):
@@ -336,7 +336,7 @@ class EventField(BaseModel):
     """A field of a source's events."""
 
     name: str
-    key: str = Field(description="Its name in what is sent.")
+    key: str = Field(description="Its name in sent events.")
     kind: str = Field(examples=["text", "integer", "time", "list", "struct"])
     required: bool
     null: bool = Field(description="Whether it may be null.")
@@ -353,13 +353,15 @@ class SourceDescribed(BaseModel):
     event: str = Field(description="The name of the event type.")
     fields: list[EventField]
     event_time: str
-    identity: list[str] = Field(description="What tells an event from its copies; none where every record counts.")
-    idempotency_key: bool = Field(description="Whether `Idempotency-Key` is taken: a request that is sent again counts once.")
-    horizon_s: float = Field(description="For how long answers know a copy at once; a recompute drops all copies.")
-    key: str | None = Field(description="The expression whose value is the key of the records: equal ones are in one partition.")
-    many: int | None = Field(description="How many events a record holds at most, in a list; null for one event.")
-    kinds: list[str] | None = Field(description="Where its records are known by a header: the values for `kind`.")
-    views: list[str] = Field(description="The views of it that the token may read.")
+    identity: list[str] = Field(description="The fields that identify duplicates; empty if every record counts.")
+    idempotency_key: bool = Field(description="Whether `Idempotency-Key` is accepted: a repeated request counts once.")
+    horizon_s: float = Field(description="For how long answers drop duplicates at once; a recompute drops all duplicates.")
+    key: str | None = Field(
+        description="The expression whose value is the key of the records; records with equal keys are in one partition."
+    )
+    many: int | None = Field(description="Maximum number of events in a record's list; null for one event.")
+    kinds: list[str] | None = Field(description="If a header selects its records: the values for `kind`.")
+    views: list[str] = Field(description="Its views that the token may read.")
     ingest: bool = Field(description="Whether the token may send events.")
 
 
@@ -384,8 +386,8 @@ class Sent(BaseModel):
     topic: str
     records: list[Appended]
     min_position: str | None = Field(
-        description="What `min_position` of a question about a view of the source takes so that its answer counts the records; "
-        "null where an offset is not known.",
+        description="The `min_position` with which answers of the source's views count the records; null if an offset is "
+        "unknown.",
         examples=['{"T":{"0":32}}'],
     )
 

@@ -8,31 +8,35 @@ from serving.http.protocol import problem
 from serving.http.protocol.media_types import ARROW, CSV, NDJSON
 
 _WHY: Final = {
-    400: "The question has no meaning; the sentence says what would have one.",
-    401: "No token, or one that is unknown, expired or revoked.",
-    403: "The token has not the right that this needs.",
-    404: "There is no such view, source or run, or none that the token may read or send to.",
-    406: "None of the accepted formats.",
-    409: "Another run is under way, which `run` and `Location` name.",
-    410: "The snapshot of the cursor is not held any more, or the publication is not kept.",
+    400: "The request is invalid; `detail` explains what is expected.",
+    401: "The token is missing, unknown, expired or revoked.",
+    403: "The token lacks the right for this request.",
+    404: "The view, source or run does not exist, or the token may not read it or send to it.",
+    406: "None of the formats in `Accept` is supported.",
+    409: "Another run is active; `run` and `Location` name it.",
+    410: "The snapshot of the cursor has expired, or the publication is not retained.",
     413: "The body is too large.",
-    415: "The body is of a media type, or in an encoding, that is not taken.",
-    422: "Records that are no events of the source; nothing is written.",
+    415: "Unsupported media type or encoding.",
+    422: "Some records are not events of the source; nothing is written.",
     414: "The URL is too long.",
-    429: "Too many requests, streams, unread responses, events or invalid tokens; `Retry-After` has the seconds to wait.",
+    429: "Too many requests, streams, unread responses, events or invalid tokens; `Retry-After` is the number of seconds to "
+    "wait.",
     431: "The headers are too large.",
-    500: "A defect of the server.",
-    503: "No answer can be given, and why: nothing is published, a range is missing, or a table cannot be read.",
-    504: "Not as fresh as was asked within the server's time, or not answered in time.",
+    500: "An internal error of the server.",
+    503: "The server cannot answer, with the reason: nothing is published, a range is missing, or a table cannot be read.",
+    504: "The requested freshness was not reached in time, or the request took too long.",
 }
 _ALWAYS: Final = (400, 414, 431, 500)
 _KNOWN: Final = (401, 403, 429, 503, 504)
 
 _PROVENANCE: Final = {
-    "Tandem-Provenance": {"description": "The provenance as JSON, of formats that are rows alone.", "schema": {"type": "string"}},
-    "Tandem-Total": {"description": "How many rows all pages have, likewise.", "schema": {"type": "string"}},
-    "Tandem-Next": {"description": "The cursor of the next page, if there is one, likewise.", "schema": {"type": "string"}},
-    "ETag": {"description": "Changes with the snapshot, the question and the format.", "schema": {"type": "string"}},
+    "Tandem-Provenance": {
+        "description": "The provenance as JSON, for formats that contain only rows.",
+        "schema": {"type": "string"},
+    },
+    "Tandem-Total": {"description": "The number of rows of all pages, for the same formats.", "schema": {"type": "string"}},
+    "Tandem-Next": {"description": "The cursor of the next page, if any, for the same formats.", "schema": {"type": "string"}},
+    "ETag": {"description": "Changes with the snapshot, the query and the format.", "schema": {"type": "string"}},
 }
 
 
@@ -75,7 +79,7 @@ def rows(*statuses: int, conditional: bool = True) -> dict[int | str, dict[str, 
         },
         **problems(404, 406, *statuses),
     }
-    return {**found, 304: {"description": "The client has this very answer."}} if conditional else found
+    return {**found, 304: {"description": "The client already has this answer."}} if conditional else found
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ class Published(BaseModel):
     release: int
     revision: str = Field(examples=["3f9c6da1b2c4"])
     cuts: dict[str, Place] | None
-    views: dict[str, list[int]] = Field(description="By view the batch versions that it is made of.")
-    gaps: list[str] | None = Field(description="The gaps that it was built in spite of.")
+    views: dict[str, list[int]] = Field(description="Its batch versions, by view.")
+    gaps: list[str] | None = Field(description="The accepted gaps.")
     diff: dict[str, ViewDiff] | None
 
 
@@ -62,7 +62,7 @@ class Audited(BaseModel):
 
     at: str
     version: int
-    served: int = Field(description="The publication that was compared.")
+    served: int = Field(description="The compared publication.")
     release: int
     view: str
     measure: str | None
@@ -90,7 +90,7 @@ class Quarantined(BaseModel):
     timestamp: str
     reason: str
     detail: str
-    value: str = Field(description="The first 256 bytes as UTF-8; what is none is written as `\\xNN`.")
+    value: str = Field(description="The first 256 bytes as UTF-8; other bytes are written as `\\xNN`.")
 
 
 class Quarantine(BaseModel):
@@ -119,7 +119,7 @@ class Retry(BaseModel):
 
     reason: Line | None = None
     limit: StrictInt = Field(100, ge=1, le=200)
-    at: list[RecordAt] = Field([], max_length=200, description="These records; `reason` and `limit` say nothing then.")
+    at: list[RecordAt] = Field([], max_length=200, description="These records; `reason` and `limit` are then ignored.")
 
     def words(self) -> list[str]:
         """As the command line has it, one word each."""
@@ -158,8 +158,8 @@ class Retried(BaseModel):
     source: str
     decoder_changed: bool
     tried: int
-    events: int = Field(description="How many of the records would be events.")
-    others: int = Field(description="How many would be taken for another source's.")
+    events: int = Field(description="Number of records that would be events.")
+    others: int = Field(description="Number of records that would belong to another source.")
     would_be: list[WouldBe]
     would_fail: list[WouldFail]
-    reasons: dict[str, int] = Field(description="Of those that would fail, by reason.")
+    reasons: dict[str, int] = Field(description="Number of records that would fail, by reason.")

@@ -11,15 +11,19 @@ Number = Annotated[StrictInt, Field(ge=1, lt=2**31)]
 Gate = Annotated[
     Line | None,
     Field(
-        description="Only if all hold of every changed view; without one no gate stands.",
+        description="Promote only if these conditions hold for every changed view. Default: no conditions.",
         examples=["changed_keys < 1%, max_error < 5%"],
     ),
 ]
 MaxLag = Annotated[
     StrictInt | None,
-    Field(ge=0, lt=2**63, description="How many offsets its realtime views may be behind the live ones; 1000 without it."),
+    Field(
+        ge=0,
+        lt=2**63,
+        description="Number of offsets by which the release's realtime views may be behind the live ones. Default: 1000.",
+    ),
 ]
-Why = Annotated[Line, Field(description="What the history says about it.", examples=["visits counted twice"])]
+Why = Annotated[Line, Field(description="The reason that the history shows.", examples=["visits counted twice"])]
 
 
 class _Options(BaseModel):
@@ -29,8 +33,10 @@ class _Options(BaseModel):
 class Plan(_Options):
     """Options of `plan`: on what terms views may be built from a log that is not complete."""
 
-    accept_gap: list[Line] = Field([], max_length=100, description="Gaps to count without, by name.")
-    accept_shorter_history: StrictBool = Field(False, description="Build also where the archive has less than was counted.")
+    accept_gap: list[Line] = Field([], max_length=100, description="Names of gaps to accept.")
+    accept_shorter_history: StrictBool = Field(
+        False, description="Build even if the archive has fewer records than the live views have counted."
+    )
 
     def words(self) -> list[str]:
         """The options as the command line has them, one word each."""
@@ -119,18 +125,17 @@ class RunState(BaseModel):
 
     id: str
     verb: Command
-    by: str = Field(description="Whose token asked for it.", examples=["token:first"])
+    by: str = Field(description="The token that started the run.", examples=["token:first"])
     started: str
     ended: str | None
     state: State = Field(
-        description="`changes` is done, and says that something differs, or with `check` that the gate is shut; "
-        "`stopped` was ended by DELETE."
+        description="`changes`: done; the definitions differ, or with `check` the gate is closed. `stopped`: ended by DELETE."
     )
     exit: int | None = Field(description="The command's exit code, negative for a signal.")
-    stopping: bool = Field(description="Whether it is to end.")
+    stopping: bool = Field(description="Whether the run is being stopped.")
     lines: list[str] = Field(description="The last lines of its progress.")
-    document: Any = Field(description="What the command printed, as its `--json` does; null of one that printed nothing yet.")
-    problem: str | None = Field(description="Why there is no document, where the command does not say it.")
+    document: Any = Field(description="The command's `--json` document; null until it is printed.")
+    problem: str | None = Field(description="Why there is no document, unless the command reports it.")
 
 
 class Runs(BaseModel):

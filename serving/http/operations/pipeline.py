@@ -32,7 +32,7 @@ class Log:
 
     def end(self, source: str) -> LogEnd:
         """Where a source's topics end, or why that is not known."""
-        return self.ends.get(source) or LogEnd(problem="the broker was not asked about this source yet")
+        return self.ends.get(source) or LogEnd(problem="this source has not been polled at the broker yet")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Looks:
         why = found.reason if isinstance(found, Failed) else None
         self.metrics.looked(failed=why is not None, seconds=seconds)
         if why is None and self._why is not None:
-            self.log.info("what is published can be read again")
+            self.log.info("the published tables can be read again")
         elif why != self._why:
-            self.log.error("no answer can be given until what is published can be read", why=why)
+            self.log.error("the server cannot answer until the published tables can be read", why=why)
         self._why = why

@@ -25,7 +25,7 @@ class Retrying:
     async def retry(self, options: Sequence[str], *, by: Principal) -> Any:
         """The document of `tandem quarantine --retry`; who waits no longer ends it. Raises Problem 400, 409, 503."""
         if self._busy:
-            raise Problem(409, "records are being decoded again for somebody else; try again when that is done")
+            raise Problem(409, "another request is decoding records; try again later")
         child, lines = self.tandem.child("quarantine", ["--retry", *options], by=by), deque[str](maxlen=_LINES)
         self._busy = True
         running = asyncio.get_running_loop().run_in_executor(None, child.run, lines.append)
@@ -36,9 +36,9 @@ class Retrying:
             child.stop()
             raise
         except OSError as error:
-            raise Problem(503, f"the command cannot be started: {error.strerror}") from error
+            raise Problem(503, f"cannot start the command: {error.strerror}") from error
         if ended.printed is None:
-            raise Problem(400, "the outcome is larger than is taken; ask for fewer records by limit")
+            raise Problem(400, "the result is too large; lower limit")
         document = without(document_of(ended.printed), self.hidden)
         if ended.code or not isinstance(document, dict):
             told = document.get("error") if isinstance(document, dict) else without(" ".join(lines), self.hidden)

@@ -34,7 +34,7 @@ class Busy(TandemError):
     """A run that another one has to wait for, which `run` names."""
 
     def __init__(self, run: "Run") -> None:
-        super().__init__(f"run {run.id} ({run.command}, by {run.by}) is under way; wait for it, or stop it")
+        super().__init__(f"run {run.id} ({run.command}, by {run.by}) is active; wait for it, or stop it")
         self.run = run
 
 
@@ -129,11 +129,11 @@ class Runs:
             ended = run.child.run(say)
             run.exit = ended.code
             if ended.printed is None:
-                run.problem = f"the command printed more than {MOST_BYTES} bytes, which is all that is kept of a run"
+                run.problem = f"the command printed more than {MOST_BYTES} bytes, the limit of a run"
             else:
                 run.document = without(document_of(ended.printed), self.hidden)
         except OSError as error:
-            run.problem = f"the command cannot be started: {error.strerror}"
+            run.problem = f"cannot start the command: {error.strerror}"
         finally:
             run.ended = self.now()
             self.log.info("run ended", run=run.id, command=run.command, by=run.by, exit=run.exit)

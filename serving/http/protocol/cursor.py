@@ -32,4 +32,4 @@ def parse(text: str) -> Cursor:
     try:
         return msgspec.json.decode(urlsafe_b64decode(text[:_LONGEST] + "=" * (-len(text) % 4)), type=Cursor)
     except (ValueError, msgspec.MsgspecError):
-        raise BadSelection("that is no cursor: the one that came with the page before is") from None
+        raise BadSelection("invalid cursor; use `next` from the previous page") from None

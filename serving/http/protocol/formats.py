@@ -76,7 +76,7 @@ def accepted(accept: str | None) -> str:
         if quality > weight:
             best, weight = media, quality
     if best is None:
-        raise Problem(406, f"Accept: {accept} is none of what rows come as: {', '.join(MEDIA)}")
+        raise Problem(406, f"unsupported Accept: {accept}; formats of rows: {', '.join(MEDIA)}")
     return best
 
 
@@ -116,7 +116,7 @@ def headers_of(told: Mapping[str, Any], *, total: int, following: str | None) ->
 def refuse_other(media: str, *, escaped: bool) -> None:
     """Refuse to escape in a format that has nothing to escape. Raises Problem 400."""
     if escaped and media != CSV:
-        raise Problem(400, f"escape_formulas=true is about {CSV}, and the answer would be {media}; send Accept: {CSV}")
+        raise Problem(400, f"escape_formulas=true needs {CSV}, but the answer would be {media}; send Accept: {CSV}")
 
 
 def rendered(page: Page, media: str) -> bytes:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from serving.access.rights import Principal
 
 MEDIA = "application/problem+json"
-UNSAID = "no answer can be given now; `/status` tells why to a token that is not bound to rows"
+UNSAID = "the server cannot answer now; `/status` shows the reason to a token that is not narrowed to rows"
 """What somebody is told who may see some of the rows only, in place of a reason that may name positions."""
 
 
@@ -58,9 +58,11 @@ async def of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = error.detail
     if not isinstance(error, Problem) and error.status_code == HTTPStatus.NOT_FOUND:
-        detail = f"there is nothing at {request.url.path}; /openapi.json says what there is"
+        detail = f"no route {request.url.path}; see /openapi.json"
     elif not isinstance(error, Problem) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        detail = f"{request.method} is not for {request.url.path}; {(error.headers or {}).get('Allow', 'another method')} is"
+        detail = (
+            f"{request.method} is not allowed for {request.url.path}; use {(error.headers or {}).get('Allow', 'another method')}"
+        )
     return response(error.status_code, detail, error.headers, error.more if isinstance(error, Problem) else None)
 
 
@@ -83,4 +85,4 @@ async def of_tandem(request: Request, error: Exception) -> Response:
 
 async def of_defect(_: Request, __: Exception) -> Response:
     """A defect of ours: its stack is in the log and nothing of it in the answer."""
-    return response(500, "the server failed at this request; its log says where")
+    return response(500, "internal error; see the server's log")

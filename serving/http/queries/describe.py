@@ -91,7 +91,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
         log=LogState(
             end=None if end.position is None else end.position.to_json(),
             lag=None if tail.problem else end.lag(tail.end),
-            problem="the broker does not tell" if end.problem and narrowed else end.problem,
+            problem="the broker does not answer" if end.problem and narrowed else end.problem,
         ),
         archive=None if archive is None else ArchiveState(end=archive.end.to_json(), records=archive.records),
         until_loss=None if left is None else UntilLossState.model_validate(left.to_json()),

@@ -77,7 +77,7 @@ def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View
     """A view that the principal may read. Raises Problem 404, the same for one that is forbidden and one that there is not."""
     found = views.get(name)
     if found is None or principal.rights.bound(found) is None:
-        raise Problem(404, f"there is no view {name!r}; views: {listed(name, readable(views, principal))}")
+        raise Problem(404, f"no view {name!r}; views: {listed(name, readable(views, principal))}")
     return found
 
 
@@ -96,10 +96,10 @@ async def find(request: Request, asked: Asked) -> Found:
     """Answer a request, once the answer is as fresh as it asks. Raises Problem, BadSelection, Gone, ReadFailed."""
     server, principal = server_of(request), principal_of(request)
     if asked.publication is not None and asked.as_of is not None:
-        raise BadSelection("publication and as_of both name a publication: give one of them")
+        raise BadSelection("publication and as_of cannot be combined")
     past = asked.publication is not None or asked.as_of is not None
     if past and (asked.min_position or asked.max_age):
-        raise BadSelection("min_position and max_age are about what is live: they go without publication and as_of")
+        raise BadSelection("min_position and max_age cannot be combined with publication or as_of")
     lane = server.asking if past else await lane_of(server, asked.view)
     if not past:
         lane.snapshot()
@@ -131,7 +131,7 @@ def _answered(answers: Answers, principal: Principal, asked: Asked) -> Found:
         return Found(answers.answer(question), measures, bound)
     at = cursors.parse(asked.cursor)
     if at.digest != question.digest:
-        raise BadSelection("the cursor is of another question; keep all parameters but limit and measures as they were")
+        raise BadSelection("the cursor belongs to another query; change no parameters other than limit and measures")
     return Found(answers.answer(question, stand=at.stand), measures, bound, at.given)
 
 
@@ -143,7 +143,7 @@ def question_of(view: View, principal: Principal, asked: Asked, publication: int
     named, bound = parse_keys(view, asked.keys), principal.rights.bound(view) or {}
     if outside(named, bound):
         rows = ", ".join(principal.rights.rows)
-        raise Problem(403, f"the token is bound to rows with {rows} and may not see others, whether there are any or not")
+        raise Problem(403, f"the token is narrowed to rows with {rows}")
     keys = {**named, **bound}
     between = (time_of(asked.start) if asked.start else None, time_of(asked.end) if asked.end else None)
     if asked.one:
@@ -165,17 +165,19 @@ def time_of(text: str) -> datetime:
     try:
         return parse_time(text).astimezone(UTC)
     except OverflowError:
-        raise BadSelection(f"{text!r} is a time beyond the calendar, which has the years 1 to 9999") from None
+        raise BadSelection(f"the time {text!r} is outside the years 1 to 9999") from None
 
 
 def _window(view: View, start: str | None) -> Between:
     """What only windows with this start are in."""
     if not bind(view).placement.timed:
         if start is not None:
-            raise BadSelection(f"view {view.name!r} counts all time, so it has no windows to choose between")
+            raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
         return ALWAYS
     if start is None:
-        raise BadSelection(f"view {view.name!r} has windows ({view.window}): say the start of one, as window=2026-11-01T08:00")
+        raise BadSelection(
+            f"view {view.name!r} has windows ({view.window}); add the start of a window, such as window=2026-11-01T08:00"
+        )
     at = time_of(start)
     try:
         return at, at + timedelta(microseconds=1)
@@ -225,7 +227,7 @@ async def responded(
     if len(body) > server.settings.response_mb << 20:
         raise Problem(
             400,
-            f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; ask for fewer rows by limit",
+            f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; lower limit",
         )
     return Response(body, 200, {**headers_with(entity), **({} if media == JSON else page.headers)}, media)
 

@@ -27,7 +27,7 @@ async def wait(
     BadSelection, and Problem 504 after as long as the settings say.
     """
     if bound and min_position is not None:
-        raise Problem(403, "a token that is bound to rows may not ask by position: positions are of all rows")
+        raise Problem(403, "a token that is narrowed to rows may not use min_position, because positions count all rows")
     position = None if min_position is None else _position(min_position)
     most = None if max_age is None else parse_span(max_age)
 
@@ -89,4 +89,4 @@ def _position(text: str) -> Position:
     try:
         return Position.from_json(msgspec.json.decode(text, type=dict[str, dict[str, int]]))
     except (ValueError, TandemError, msgspec.MsgspecError):
-        raise BadSelection(f'{text!r} is no position: a JSON object as {{"TOPIC ID": {{"0": 31}}}} is') from None
+        raise BadSelection(f'invalid position {text!r}; expected a JSON object such as {{"TOPIC ID": {{"0": 31}}}}') from None

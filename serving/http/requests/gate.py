@@ -29,7 +29,7 @@ KEYS: Final = "key."
 SEVERAL: Final = frozenset({"null"})
 """Parameters that may be given several times."""
 
-UNREAD: Final = "{held} bytes of responses to this token are not read yet, as many as it may have now; read them, then try again"
+UNREAD: Final = "{held} bytes of responses to this token are not read yet, which is its limit now; read them, then try again"
 
 _NOBODY: Final = {"WWW-Authenticate": 'Bearer realm="tandem"'}
 _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_token"'}
@@ -65,9 +65,11 @@ class Gated(APIRoute):
             principal = _known(server, request)
             if self.needs != "known" and self.needs not in principal.rights.verbs:
                 held = ", ".join(sorted(principal.rights.verbs))
-                raise Problem(403, f"this needs the right {self.needs!r}; yours are {held}")
+                raise Problem(403, f"this request needs the right {self.needs!r}; the token has {held}")
             if self.needs == "admin" and principal.rights.narrowed:
-                raise Problem(403, "this is about the whole project; a token that is narrowed to views or rows may not")
+                raise Problem(
+                    403, "this request concerns the whole project; a token that is narrowed to views or rows may not send it"
+                )
             _refuse_unknown(request, named, free=free)
             who = str(principal)
             wait = server.limits.enter(who)
@@ -83,7 +85,7 @@ class Gated(APIRoute):
                         return found
                     response = await answer(request)
             except TimeoutError:
-                raise Problem(504, f"no answer within {server.settings.timeout_s} s; ask for less") from None
+                raise Problem(504, f"no answer within {server.settings.timeout_s} s; narrow the request") from None
             _hold(server, request, who, len(getattr(response, "body", b"")))
             return response
 
@@ -123,13 +125,13 @@ def _known(server: Server, request: Request) -> Principal:
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     shown = shown.strip()
     if scheme.lower() != "bearer" or not shown:
-        raise Problem(401, "who asks? Send a token, as `Authorization: Bearer ...`", headers=_NOBODY)
+        raise Problem(401, "authentication required: send `Authorization: Bearer ...`", headers=_NOBODY)
     found = server.identities.whose(shown, now=server.now())
     if found is None:
         # Counted after the look: a valid token is taken, whatever else comes from its address.
         wait = server.failures.failed("" if request.client is None else request.client.host)
         if wait is not None:
-            said = f"too many invalid tokens come from this address; try again in {wait:.1f} s"
+            said = f"too many invalid tokens from this address; try again in {wait:.1f} s"
             raise Problem(429, said, headers={"Retry-After": f"{int(wait) + 1}"})
         # One sentence for all: whoever guesses learns nothing.
         raise Problem(401, "the token is unknown, expired or revoked", headers=_INVALID)
@@ -143,7 +145,7 @@ def _refuse_unknown(request: Request, named: list[str], *, free: bool) -> None:
     for name, _ in request.query_params.multi_items():
         if name not in named and not (free and name.startswith(KEYS)):
             keys = f"{KEYS}NAME, " if free else ""
-            raise Problem(400, f"there is no parameter {name!r}; parameters: {keys}{listed(name, named)}")
+            raise Problem(400, f"unknown parameter {name!r}; parameters: {keys}{listed(name, named)}")
         if name in seen and name not in SEVERAL:
-            raise Problem(400, f"parameter {name!r} is given twice; it has one value")
+            raise Problem(400, f"parameter {name!r} occurs twice; send it once")
         seen.add(name)

@@ -103,13 +103,13 @@ def _audit(server: Server, scope: Scope, status: int, seconds: float) -> None:
 def _too_much(scope: Scope, most: int) -> Problem | None:
     url = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if url > _URL:
-        return Problem(414, f"the URL has {url} bytes; at most {_URL} are taken")
+        return Problem(414, f"the URL has {url} bytes; the limit is {_URL}")
     length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     if length.isdigit() and int(length) > most:
-        return Problem(413, f"the body has {int(length)} bytes; at most {most} are taken")
+        return Problem(413, f"the body has {int(length)} bytes; the limit is {most}")
     headers = sum(len(name) + len(value) for name, value in scope["headers"])
     if headers > _HEADERS:
-        return Problem(431, f"the headers have {headers} bytes; at most {_HEADERS} are taken")
+        return Problem(431, f"the headers have {headers} bytes; the limit is {_HEADERS}")
     return None
 
 
@@ -143,7 +143,7 @@ def _bounded(receive: Receive, most: int) -> Receive:
         message = await receive()
         got += len(message.get("body", b""))
         if got > most:
-            raise Problem(413, f"the body has more than {most} bytes, which is all that is taken")
+            raise Problem(413, f"the body has more than {most} bytes, which is the limit")
         return message
 
     return received

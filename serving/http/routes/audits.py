@@ -14,8 +14,8 @@ from serving.http.requests.server import principal_of, server_of
 from serving.status.audits import document_of
 from views.errors import listed
 
-Of = Annotated[str | None, Query(alias="view", description="Only of this view.", max_length=200)]
-Limit = Annotated[int, Query(ge=1, le=2000, description="At most so many.")]
+Of = Annotated[str | None, Query(alias="view", description="Only audits of this view.", max_length=200)]
+Limit = Annotated[int, Query(ge=1, le=2000, description="Maximum number of audits.")]
 
 router = APIRouter(route_class=Gated, tags=["releases"])
 
@@ -29,12 +29,12 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
     """
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:
-        raise Problem(403, "a token that is bound to rows may not see audits: they are of all rows")
+        raise Problem(403, "a token that is narrowed to rows may not read audits, which compare all rows")
     server.asking.snapshot()
     views = await server.asking.ask(lambda answers: answers.views(), by=str(principal))
     found = await server.work(principal, lambda: stored.history(server.tables, view=view))
     seen = [audit for audit in reversed(found) if may_see(views, audit.view, principal)][:limit]
     known = readable(views, principal)
     if view is not None and view not in known and not seen:
-        raise Problem(404, f"there is no view {view!r}; views: {listed(view, known)}")
+        raise Problem(404, f"no view {view!r}; views: {listed(view, known)}")
     return Audits(audits=[Audited.model_validate(document_of(audit)) for audit in seen])

@@ -31,7 +31,7 @@ from views.errors import TandemError
 _STREAM: Final = "text/event-stream"
 _EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'
 
-_GONE: Final = "what has changed since cannot be told; ask for all rows anew"
+_GONE: Final = "the token has expired; read all rows again"
 """What who is bound to rows is told in place of a reason that may name positions."""
 
 router = APIRouter(route_class=Gated, tags=["rows"])
@@ -48,7 +48,7 @@ async def changes(
     view: View,
     *,
     since: Since = None,
-    last_event_id: Annotated[str | None, Header(description="As `since`; what an EventSource sends when it comes back.")] = None,
+    last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
     """Rows that are other than before, as they are now, at every commit and publication: server-sent events `rows`.
 
@@ -59,7 +59,7 @@ async def changes(
     server, principal = server_of(request), principal_of(request)
     who, text = str(principal), since or last_event_id
     if not server.streams.take(who):
-        said = f"{server.streams.held(who)} streams of this token are open, as many as it may have now; end one, then try again"
+        said = f"{server.streams.held(who)} streams of this token are open, which is its limit now; close one, then try again"
         raise Problem(429, said, headers={"Retry-After": "1"})
     held_by(request).callback(server.streams.give_back, who)
     lane = await lane_of(server, view)

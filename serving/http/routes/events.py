@@ -29,11 +29,11 @@ _EVENT: Final = '{"page":"/a","moment":"2026-11-01T12:00:00Z","bytes":512,"price
 _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
-        "description": "One record as it is, or one a line; what a record has to be is the source's decoder's to say.",
+        "description": "One record byte for byte, or one per line. The source's decoder defines the format of a record.",
         "content": {
             "application/json": {"schema": {}, "example": msgspec.json.decode(_EVENT)},
             "application/x-ndjson": {"schema": {"type": "string"}, "example": f"{_EVENT}\n{_EVENT}\n"},
-            "text/plain": {"schema": {"type": "string"}, "example": "one record a line\n"},
+            "text/plain": {"schema": {"type": "string"}, "example": "one record per line\n"},
             "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
         },
     }
@@ -51,15 +51,13 @@ async def events(
     request: Request,
     source: SourceName,
     *,
-    topic: Annotated[str | None, Query(description="Which of the source's topics, where it has several.", max_length=249)] = None,
-    kind: Annotated[
-        str | None, Query(description="Which of the source's kinds, where its records are known by a header.", max_length=200)
-    ] = None,
+    topic: Annotated[str | None, Query(description="The topic, if the source has several.", max_length=249)] = None,
+    kind: Annotated[str | None, Query(description="The kind, if a header selects the source's records.", max_length=200)] = None,
     idempotency_key: Annotated[
         str | None,
         Header(
-            description="Part of the records' identity, as KEY/0, KEY/1, ...: a request that is sent again with its key counts "
-            "once. Refused for a source whose identity does not hold it.",
+            description="Part of the records' identity, as KEY/0, KEY/1, ...: a request that is repeated with its key counts "
+            "once. Refused for a source whose identity does not contain it.",
             examples=["0b6d3f5e-8f5c-4a55-9d0c-2f1a3c9f7c11"],
         ),
     ] = None,
@@ -82,7 +80,7 @@ async def events(
             return await _written(server, room, target, await request.body(), media)
     except NoRoom as full:
         server.metrics.ingest.refused("no_room")
-        said = f"as many events of this token are under way as the server takes; nothing is written; try again in {full.again} s"
+        said = f"the limit of this token's unacknowledged events is reached; nothing is written; try again in {full.again} s"
         raise Problem(429, said, headers={"Retry-After": str(full.again)}) from full
 
 
@@ -124,10 +122,10 @@ def _media(request: Request) -> str:
     """The media type of the body. Raises Problem 415."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in MEDIA:
-        raise Problem(415, f"Content-Type {media!r} is not taken; send {', '.join(MEDIA[:-1])} or {MEDIA[-1]}")
+        raise Problem(415, f"unsupported Content-Type {media!r}; send {', '.join(MEDIA[:-1])} or {MEDIA[-1]}")
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
-        raise Problem(415, f"Content-Encoding {encoding!r} is not taken; send the body as it is")
+        raise Problem(415, f"unsupported Content-Encoding {encoding!r}; send the body without encoding")
     return media
 
 
@@ -141,7 +139,7 @@ def _refuse_number(records: int, most: int) -> None:
     if not records:
         raise Problem(400, "the body has no record; nothing is written")
     if records > most:
-        raise Problem(400, f"{records} records are more than a request takes; at most {most}; nothing is written")
+        raise Problem(400, f"the request has {records} records; the limit is {most}; nothing is written")
 
 
 def _place(topic: Topic, outcome: Appended) -> dict[str, Any]:
@@ -171,12 +169,13 @@ def _partly(target: Target, topic: Topic, outcomes: Sequence[Outcome]) -> Proble
     counts = Counter(one["outcome"] for one in told)
     why = next(outcome.why for outcome in outcomes if not isinstance(outcome, Appended))
     advice = (
-        "send the same request again: what is written counts once"
+        "send the same request again: written records count once"
         if target.knows_copies
-        else f"what is written counts twice if it is sent again, because nothing tells source {target.source.name!r} a copy of it"
+        else f"records that are sent again count twice, because source {target.source.name!r} has no identity that finds "
+        "duplicates"
     )
     detail = (
-        f"of {len(told)} records {counts['written']} are written, {counts['not_written']} are not, and of {counts['unknown']} "
-        f"it is not known: Kafka says {why!r}; {advice}"
+        f"of {len(told)} records {counts['written']} are written, {counts['not_written']} are not written, and the outcome of "
+        f"{counts['unknown']} is unknown: Kafka says {why!r}; {advice}"
     )
     return Problem(503, detail, more={"records": told, "min_position": _after(topic, outcomes)})

@@ -30,9 +30,9 @@ async def readyz(request: Request) -> Health:
     """
     server = server_of(request)
     if not _ready(server):
-        raise Problem(503, "answers cannot be given now; /status says why")
+        raise Problem(503, "the server cannot answer now; /status shows the reason")
     if (late := server.parts.unready()) is not None:
-        raise Problem(503, f"answers stand still: {late.brief}; /status says why, and what to do")
+        raise Problem(503, f"answers do not advance: {late.brief}; /status shows the reason and the fix")
     return Health(status="ok")
 
 

@@ -14,7 +14,7 @@ from serving.http.requests.server import principal_of, server_of
 from serving.status.history import documents
 from views.view import View
 
-Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of publications.")]
 
 router = APIRouter(route_class=Gated, tags=["releases"])
 

@@ -38,7 +38,7 @@ async def lookup(
     server, principal = server_of(request), principal_of(request)
     most = server.settings.max_rows
     if len(body.keys) > most:
-        raise Problem(400, f"{len(body.keys)} keys are more than a lookup takes; at most {most}")
+        raise Problem(400, f"the lookup has {len(body.keys)} keys; the limit is {most}")
     lane = await lane_of(server, view)
     lane.snapshot()
     if min_position is not None:
@@ -70,5 +70,7 @@ async def lookup(
 
     found, without = await lane.ask(looked_up, by=str(principal))
     if found.answer.table.num_rows > most:
-        raise Problem(400, f"these keys have {found.answer.table.num_rows} rows, more than {most}; narrow them by from and to")
+        raise Problem(
+            400, f"these keys have {found.answer.table.num_rows} rows; the limit is {most}; narrow them with from and to"
+        )
     return await responded(request, found, limit=None, escaped=escaped, extra=without)

@@ -23,7 +23,7 @@ async def metrics(request: Request) -> Response:
     What tables and log tell is in `tandem metrics`. Not for tokens that are bound to rows, since the figures are of all.
     """
     if principal_of(request).rights.rows:
-        raise Problem(403, "a token that is bound to rows may not see the server's figures: they count what everybody does")
+        raise Problem(403, "a token that is narrowed to rows may not read the server's metrics, which count all requests")
     server = server_of(request)
     server.metrics.parts(server.parts.states)
     return Response(server.metrics.text(), headers={"Content-Type": figures.CONTENT_TYPE, "Cache-Control": "no-store"})

@@ -22,8 +22,8 @@ _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 
 Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
 Reason = Annotated[str | None, Query(description="Only records with this reason.", max_length=200)]
-Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
-Before = Annotated[str | None, Query(description="Those before: `next` of the page of newer ones.", max_length=400)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of records.")]
+Before = Annotated[str | None, Query(description="Older records: `next` of the previous page.", max_length=400)]
 
 router = APIRouter(route_class=Gated, tags=["quarantine"])
 
@@ -56,7 +56,7 @@ def _decoder(tables: Tables, source: str) -> str:
         raise ReadFailed("nothing is published yet")
     sources = releases.load(tables, live.release).sources
     if source not in sources:
-        raise Problem(404, f"there is no source {source!r}; sources: {listed(source, sources)}")
+        raise Problem(404, f"no source {source!r}; sources: {listed(source, sources)}")
     return sources[source]
 
 

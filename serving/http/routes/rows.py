@@ -61,7 +61,7 @@ async def rows(
     """
     most = server_of(request).settings.max_rows
     if limit > most:
-        raise Problem(400, f"limit={limit} is more than a page has; at most {most}")
+        raise Problem(400, f"limit={limit} is too large; the maximum is {most}")
     asked = Asked(
         view,
         key_texts(request, null),
@@ -110,5 +110,5 @@ async def row(
     )
     found = await find(request, asked)
     if found.answer.table.num_rows > 1:
-        raise Problem(400, f"{found.answer.table.num_rows} windows of view {view!r} start then; ask for its rows")
+        raise Problem(400, f"{found.answer.table.num_rows} windows of view {view!r} start at this time; request its rows")
     return await responded(request, found, limit=None, escaped=escaped, single=True)

@@ -17,7 +17,7 @@ from views.errors import listed
 
 _ADMIN: Final[dict[str, Any]] = {"x-verb": "admin"}
 _STARTED: Final[dict[int | str, dict[str, Any]]] = {
-    202: {"headers": {"Location": {"description": "Where the run is.", "schema": {"type": "string"}}}},
+    202: {"headers": {"Location": {"description": "The address of the run.", "schema": {"type": "string"}}}},
     **problems(409, 413),
 }
 
@@ -40,7 +40,7 @@ def _run(request: Request, number: UUID) -> Run:
     found = runs.find(str(number))
     if found is None:
         known = listed(str(number), [run.id for run in runs.newest_first()])
-        raise Problem(404, f"there is no run {number}; the newest {KEPT} since the server began are kept: {known}")
+        raise Problem(404, f"no run {number}; the server keeps the newest {KEPT} runs since its start: {known}")
     return found
 
 

@@ -138,7 +138,9 @@ def test_another_topic_under_the_name_is_refused(shop: Shop) -> None:
     delete_topic(shop.connection, shop.topic.name)
     kafka.create(shop.connection, [shop.topic.name], shop.settings)
 
-    with pytest.raises(LogChanged, match=r"made anew, or this is another broker.*`tandem archive --new-topic` goes on with it"):
+    with pytest.raises(
+        LogChanged, match=r"created again, or this is another broker.*`tandem archive --new-topic` continues with this topic"
+    ):
         archive.run(shop.run("archive"), shop.project)
 
     # It is accepted once, even while it is empty.

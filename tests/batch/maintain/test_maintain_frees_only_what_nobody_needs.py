@@ -222,7 +222,7 @@ def test_an_expired_publication_is_refused_and_those_that_are_kept_are_named(wor
     done = kept_up(world)
     assert_whole(world, done.retained, log)
     failed = Reader(world.tables, 3).refresh()
-    assert failed == Failed("publication 3 cannot be asked: its batch views are no longer kept; those that can: 1, 4, 5")
+    assert failed == Failed("cannot answer from publication 3: its batch views are no longer retained; retained: 1, 4, 5")
 
 
 def test_files_in_mid_read_stay_for_the_hours_that_are_set(world: World) -> None:

@@ -229,7 +229,7 @@ def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
     release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
     world.append(0, hit("/2", 400))
     below = Below(release, source, LOG_START, world.end, {}, None, replayed=world.tables)
-    with pytest.raises(Unclosed, match="what was replayed of source 'hits' ends at"):
+    with pytest.raises(Unclosed, match="the replay of source 'hits' ends at"):
         list(_replayed(below))
 
 

@@ -84,7 +84,7 @@ def test_a_run_that_was_timed_makes_an_estimate_of_its_kind(world: World) -> Non
     rates.record(world.tables, first.took(4.0, at=NOON))
     assert ahead(world, "full", LOG_START, world.end).estimate == Estimate(12.0, 1, 10)
     assert ahead(world, "incremental", LOG_START, world.end).estimate is None
-    assert first.words.endswith("into 3 views; there is no estimate yet, because no run like it has been timed")
+    assert first.words.endswith("into 3 views; no estimate yet, because no similar run has been timed")
     assert ahead(world, "full", LOG_START, world.end).to_json()["seconds"] == 12.0
 
 

@@ -30,12 +30,12 @@ def test_a_gate_is_conditions() -> None:
 @pytest.mark.parametrize(
     ("gate", "sentence"),
     [
-        ("", "'' is no condition; one is such as 'changed_keys < 1%'"),
-        ("changed_keys > 1%", "'changed_keys > 1%' is no condition"),
-        ("changed_keys < 1%,", "'' is no condition"),
-        ("changed_key < 1%", "there is no figure 'changed_key'; figures: changed_keys"),
-        ("max_error < -1", "'max_error < -1' is no condition"),
-        ("max_error < 1 or True", "is no condition"),
+        ("", "''; example: 'changed_keys < 1%'"),
+        ("changed_keys > 1%", "invalid condition 'changed_keys > 1%'"),
+        ("changed_keys < 1%,", "invalid condition ''"),
+        ("changed_key < 1%", "unknown figure 'changed_key'; figures: changed_keys"),
+        ("max_error < -1", "invalid condition 'max_error < -1'"),
+        ("max_error < 1 or True", "invalid condition"),
     ],
 )
 def test_what_is_no_gate_is_refused(gate: str, sentence: str) -> None:
@@ -48,7 +48,7 @@ def test_what_is_no_gate_is_refused(gate: str, sentence: str) -> None:
     ("gate", "told"),
     [
         ("changed_keys <= 5%", None),
-        ("changed_keys < 5%", "changed_keys 5.0000%, and the gate wants changed_keys < 5.0000%"),
+        ("changed_keys < 5%", "changed_keys 5.0000%, but the gate requires changed_keys < 5.0000%"),
         ("only_old <= 15%, only_new <= 5%", None),
         ("only_old < 15%", "only_old 15.0000%"),
         ("only_new < 5%", "only_new 5.0000%"),

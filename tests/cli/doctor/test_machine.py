@@ -33,7 +33,7 @@ def test_a_java_that_is_missing_is_told(folder: Path, monkeypatch: pytest.Monkey
     assert " at /" in fine(folder, "java")
     monkeypatch.setattr(sys, "prefix", str(folder))  # where the packaged one would be
     found = wrong(folder, "java", environ={"PATH": str(folder), "JAVA_HOME": str(folder)})
-    assert f"JAVA_HOME has none that runs ({folder})" in found.what
+    assert f"JAVA_HOME has a Java that does not run ({folder})" in found.what
 
 
 def test_a_java_without_an_archive_of_sparks_classes_is_told(folder: Path) -> None:

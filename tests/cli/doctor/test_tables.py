@@ -154,15 +154,16 @@ def test_a_batch_view_that_is_damaged_is_told(
     damage(of_version(world, "ever", 3))
     fine(world.folder, "tables")
     found = wrong(world.folder, "views", looks.LOST_PART)
-    assert found.what.startswith(f"view 'ever', publication 3: table {world.tables.view('ever', '')}")
-    assert found.what.endswith(" of batch version 2: it is missing or torn")
+    assert found.what.startswith("view 'ever', publication 3: file batch_version=2/")
+    assert world.tables.view("ever", "") in found.what
+    assert found.what.endswith(" is missing or torn")
     assert (found.fix or "").startswith("`tandem recompute ever` ")
     assert answer(world, capsys)[0] == 1
 
 
 def test_a_batch_version_that_its_table_has_no_longer_is_told(world: World) -> None:
     world.drop_version("inverse", 2)
-    assert "rows of batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
+    assert "0 of the 2 rows of batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
 
 
 def test_a_view_that_does_not_open_is_told(world: World) -> None:
@@ -172,7 +173,7 @@ def test_a_view_that_does_not_open_is_told(world: World) -> None:
     assert (str(table) in found.what, f"remove `{table}`" in (found.fix or "")) == (True, True)
     shutil.rmtree(table)
     fine(world.folder, "tables")
-    assert "is gone, and with it batch version 2" in wrong(world.folder, "views", looks.LOST_PART).what
+    assert "of batch version 2 does not exist" in wrong(world.folder, "views", looks.LOST_PART).what
 
 
 def test_what_only_an_older_publication_names_is_less_bad(world: World) -> None:

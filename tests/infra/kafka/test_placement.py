@@ -143,6 +143,6 @@ def test_up_feed_generate_and_serve_refuse_a_topic_of_crc32(
     for command in (feed, generate, up, serve):
         assert main(command) == 1
         said = capsys.readouterr().err
-        assert f"topic '{old.name}' of source 'lines' has its keys where CRC-32 places them" in said
+        assert f"topic '{old.name}' of source 'lines' was partitioned by CRC-32" in said
         assert "name a new topic in the source and feed it again" in said
     assert sum(kafka.ends(broker, [old]).values()) == 30

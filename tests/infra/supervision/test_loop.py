@@ -157,7 +157,7 @@ def test_a_part_that_is_killed_or_stopped_comes_back_alone(supervised, how: sign
     part = one.part("a")
     assert part is not None
     assert part.failures == 1
-    words = "killed by SIGKILL" if how == signal.SIGKILL else "lives but gave no sign of life for"
+    words = "killed by SIGKILL" if how == signal.SIGKILL else "runs but gave no sign of life for"
     assert words in part.why
     assert 0 <= datetime.fromisoformat(part.failed).timestamp() - before < 2
     assert session(a) == []
@@ -173,7 +173,7 @@ def test_a_part_that_lives_and_does_not_move_is_restarted(supervised, tmp_path: 
     (tmp_path / "a.hangs").touch()
     part = wait_for(lambda: (found := one.part("a")) and found.failures and found)
     (tmp_path / "a.hangs").unlink()
-    assert "lives but did not move for" in part.why
+    assert "runs but made no progress for" in part.why
     wait_for(lambda: one.running("a") != first)
 
 
@@ -201,7 +201,7 @@ def test_a_part_that_fails_again_and_again_is_given_up_with_its_last_words(super
     assert "tandem up" in part.fix
     assert part.failed
     assert part.since
-    assert "b is given up after 3 failures in a row" in one.said()
+    assert "giving up on b after 3 failures in a row" in one.said()
     assert one.said().count("started b") == 3
     a = one.running("a")
     record.want(one.state, Wanted(("a", "b"), time.monotonic()))

@@ -39,7 +39,7 @@ def test_a_newer_writer_fences_an_older_one(tables: Tables) -> None:
     newer = claim(tables)
     assert newer.epoch > older.epoch
     assert newer.end == at(1, 1)
-    with pytest.raises(Fenced, match=f"claimed .* with epoch {newer.epoch}; this one held {older.epoch}"):
+    with pytest.raises(Fenced, match=f"claimed .* with epoch {newer.epoch}; this writer had {older.epoch}"):
         older.append(fold(at(1, 1), at(2, 2), older.epoch))
     assert ends(tables) == [1]
     commit_each(newer, at(2, 2))

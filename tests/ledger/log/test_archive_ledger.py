@@ -124,7 +124,7 @@ def test_a_run_is_summed_up_once_and_only_when_it_is_finished(tables: Tables) ->
     counts = Counts(events=2, quarantined={"json": 1}, holes=1)
     intend(tables, LOG_START, at(3, 1))
     write(tables.archive(SOURCE), 1)
-    with pytest.raises(NotNext, match="run 1 of source 'numbers' is not finished"):
+    with pytest.raises(NotNext, match="run 1 of source 'numbers' is incomplete"):
         archive.finish(tables, SOURCE, DECODER, 1, counts=counts, newest=AT, at=AT)
     write(tables.events(SOURCE, DECODER), 1)
     write(tables.quarantine(SOURCE, DECODER), 1)
@@ -166,6 +166,6 @@ def test_a_gap_is_refused_unless_accepted_by_name(tables: Tables) -> None:
     gap = record(tables, SOURCE, Ranges.of({("T", 0): (3, 7)}), reason="the log began at 7", at=AT)
     with pytest.raises(TandemError, match=r"gap numbers-gap-1 of source 'numbers': 4 offsets are lost \(the log began at 7\)"):
         refuse_unaccepted([gap], ())
-    with pytest.raises(UnknownGap, match="there is no gap 'x'; gaps: numbers-gap-1"):
+    with pytest.raises(UnknownGap, match="unknown gap 'x'; gaps: numbers-gap-1"):
         refuse_unaccepted([gap], ("x",))
     refuse_unaccepted([gap], (gap.name,))

@@ -42,10 +42,10 @@ def test_it_is_read_as_it_was_written() -> None:
     ("change", "sentence"),
     [
         (lambda one: one.clear(), "is not the manifest of an export"),
-        (lambda one: one.update(format=2), "format 2 is not known; this version of tandem reads format 1"),
+        (lambda one: one.update(format=2), "unknown format 2; this version of tandem reads format 1"),
         (lambda one: one.update(more=1), "unknown field"),
-        (lambda one: sales(one)["stretches"].pop(), "not the .* that it covers"),
-        (lambda one: sales(one)["stretches"][1].update(end=31), "not the .* that it covers"),
+        (lambda one: sales(one)["stretches"].pop(), "the stretches of source 'sales' contain .*, but it covers"),
+        (lambda one: sales(one)["stretches"][1].update(end=31), "the stretches of source 'sales' contain .*, but it covers"),
         (lambda one: sales(one)["stretches"][1].update(start=29), "stretches that overlap"),
         (lambda one: sales(one).update(rows=1), "has 1 records, and 33 in its stretches"),
         (lambda one: sales(one)["stretches"][0].update(rows=0), "has 0 records and the file sales/part-0.parquet for"),
@@ -55,9 +55,9 @@ def test_it_is_read_as_it_was_written() -> None:
         (lambda one: sales(one)["stretches"][0]["file"].update(path=FILES[1].path), "is named twice"),
         (lambda one: sales(one)["topics"].pop(), "covers the topics"),
         (lambda one: sales(one)["covered"]["z"].update({"0": [[0, 3], [5, 40]]}), "covered with a gap from 3 to 5"),
-        (lambda one: sales(one)["covered"]["z"].update({"0": [[9, 3]]}), "ranges that are none"),
-        (lambda one: sales(one)["covered"]["z"].update({"x": [[0, 3]]}), "ranges that are none"),
-        (lambda one: sales(one)["gaps"][0]["ranges"]["z"].update({"0": [[-1, 3]]}), "ranges that are none"),
+        (lambda one: sales(one)["covered"]["z"].update({"0": [[9, 3]]}), "has an invalid range"),
+        (lambda one: sales(one)["covered"]["z"].update({"x": [[0, 3]]}), "has an invalid range"),
+        (lambda one: sales(one)["gaps"][0]["ranges"]["z"].update({"0": [[-1, 3]]}), "has an invalid range"),
     ],
 )
 def test_what_contradicts_itself_is_refused(change: Callable[[Any], Any], sentence: str) -> None:

@@ -98,4 +98,4 @@ def test_a_thousand_years_are_for_ever(written: str) -> None:
 
 def test_what_is_lost_is_told_first() -> None:
     found = left(of_age(9 * DAY), lost=3)
-    assert found.warning == "3 offsets are lost that were not archived; `tandem archive` records them as a gap"
+    assert found.warning == "3 offsets were lost before they were archived; `tandem archive` records them as a gap"

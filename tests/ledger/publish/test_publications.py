@@ -106,7 +106,7 @@ def test_a_cut_never_steps_back_within_a_release(tables: Tables, cut: Position) 
     first(tables)
     commit_each(claim(tables), at(1, 1), at(2, 1), at(2, 2))
     publish_cut(tables, at(2, 2))
-    with pytest.raises(NotPublishable, match=re.escape(f"would step back from {at(2, 2)} to {cut} within release 1")):
+    with pytest.raises(NotPublishable, match=re.escape(f"would move back from {at(2, 2)} to {cut} within release 1")):
         publish_cut(tables, cut)
 
 

@@ -104,7 +104,7 @@ def test_what_was_live_comes_back_where_it_stands_by_now(tables: Tables, writer:
     state = state_of(tables, 1)
     assert state is not None
     record(tables, "built", replace(state, cuts={SOURCE: at(7, 8)}), after=state)
-    with pytest.raises(NotPublishable, match="release 1 has another state by now"):
+    with pytest.raises(NotPublishable, match="release 1 has changed its state"):
         record(tables, "built", replace(state, cuts={SOURCE: at(9, 9)}), after=state)
     back = rollback(tables, 2)
     assert (back.release, back.kind, back.cut(SOURCE), back.parent) == (1, "rollback", at(7, 8), 3)
@@ -119,9 +119,9 @@ def test_a_publication_of_the_same_release_comes_back_as_it_was(tables: Tables, 
     before = answer(tables)
     assert rollback(tables).cut(SOURCE) == at(5, 5)
     assert answer(tables) == before
-    with pytest.raises(NotReady, match="publication 4 comes from a rollback: say which one to go back to"):
+    with pytest.raises(NotReady, match="publication 4 is a rollback; name the publication to roll back to"):
         rollback(tables)
-    with pytest.raises(NotReady, match="there is no publication 9 before 4"):
+    with pytest.raises(NotReady, match="no publication 9 before the live publication 4"):
         rollback(tables, 9)
     resumed = promotion.resume(tables, by="test", at=AT)
     assert (resumed.kind, resumed.cut(SOURCE)) == ("resume", at(5, 5))
@@ -134,7 +134,7 @@ def test_a_publication_of_the_same_release_comes_back_as_it_was(tables: Tables, 
 def test_nothing_goes_back_over_what_no_speed_layer_counted(tables: Tables, writer: Writer) -> None:
     cuts.bridge(tables, 1, SOURCE, to=at(20, 20), by="test", at=AT)
     publish_cut(tables, at(20, 20))
-    with pytest.raises(NotPublishable, match=r"cannot go back from .* to .*: the realtime views do not reach"):
+    with pytest.raises(NotPublishable, match=r"cannot move back from .* to .*: the realtime views do not cover the range"):
         rollback(tables)
     live = latest(tables)
     assert live is not None
@@ -147,7 +147,7 @@ def test_nothing_goes_back_to_batch_views_that_are_gone(tables: Tables, writer: 
     gone = {"numbers_total": BatchView("f00d", (Part(7, 3, at(5, 5)),))}
     publications.publish(tables, lambda parent: replace(live, views=gone))
     publications.publish(tables, lambda parent: live)
-    with pytest.raises(NotReady, match="the batch views of publication 3 are no longer kept"):
+    with pytest.raises(NotReady, match="the batch views of publication 3 are no longer retained"):
         rollback(tables, 3)
 
 
@@ -155,7 +155,7 @@ def test_nothing_goes_back_to_what_upkeep_may_be_taking_out(tables: Tables, writ
     """It looked before the rollback and takes out after it: then the live publication would have lost its tail."""
     publish_cut(tables, at(9, 9))
     cuts_before = [each.cut(SOURCE) for each in publications.retained(publications.history(tables), keep=1, since=AT)]
-    with pytest.raises(NotReady, match="the batch views of publication 2 are no longer kept"):
+    with pytest.raises(NotReady, match="the batch views of publication 2 are no longer retained"):
         rollback(tables, 2, keep=1)
     writer.expire(cuts_before, at=AT)
     assert answer(tables)[1] == at(9, 9)
@@ -190,7 +190,7 @@ def test_a_recompute_that_began_before_a_promotion_comes_too_late(
 
     def meanwhile(tables: Tables, candidate: Publication) -> None:
         tileable(tables, candidate)
-        with pytest.raises(NotPublishable, match="release 2 has another state by now"):
+        with pytest.raises(NotPublishable, match="release 2 has changed its state"):
             record(tables, "built", replace(began, cuts={SOURCE: at(7, 8)}), after=began)
         moved.append(cut_of(tables, 2, SOURCE))
 
@@ -263,13 +263,13 @@ def test_a_retired_release_is_not_followed_and_does_not_come_back(tables: Tables
     applied(tables, 2)
     with pytest.raises(NotReady, match="release 1 is live"):
         promotion.retire(tables, 1, by="test", at=AT)
-    with pytest.raises(NotReady, match="release 3 neither was live nor was applied"):
+    with pytest.raises(NotReady, match="release 3 was neither live nor applied"):
         promotion.retire(tables, 3, by="test", at=AT)
     promotion.retire(tables, 2, by="test", at=AT, why="worse")
     assert followed(tables) == [1]
     with pytest.raises(NotReady, match=r"release 2 is retired \(worse\); ready: none"):
         promote(tables, 2)
-    with pytest.raises(NotReady, match="release 2 is retired already"):
+    with pytest.raises(NotReady, match="release 2 is already retired"):
         promotion.retire(tables, 2, by="test", at=AT)
     applied(tables, 3)
     commit_each(claim(tables, 3), at(9, 9))
@@ -334,6 +334,6 @@ def test_one_who_asks_again_sees_what_is_new(tables: Tables) -> None:
 def test_a_release_that_is_live_is_not_recorded_as_standing(tables: Tables, writer: Writer) -> None:
     live = latest(tables)
     assert live is not None
-    with pytest.raises(NotPublishable, match="release 1 is live by now"):
+    with pytest.raises(NotPublishable, match="release 1 is live now"):
         record(tables, "retired", live)
     assert standing.records(tables) == []

@@ -154,11 +154,11 @@ def test_the_types_can_be_those_of_rfc_9068_alone(issuing: Issuing) -> None:
     [
         ({"audience": ""}, "has an issuer but no audience"),
         ({"rights": {}}, "has an issuer but no rights"),
-        ({"keys": "http://id.example/keys"}, "must be an https address"),
-        ({"keys": "file:///etc/passwd"}, "must be an https address"),
-        ({"stale_s": 299}, "stale_s = 299 is less than refresh_s = 300"),
-        ({"typ": " , "}, "takes no token"),
-        ({"rights": {"boss": ("reed",)}}, "serving.oidc.rights of 'boss': 'reed'"),
+        ({"keys": "http://id.example/keys"}, "expected an https address"),
+        ({"keys": "file:///etc/passwd"}, "expected an https address"),
+        ({"stale_s": 299}, "stale_s = 299 is below refresh_s = 300"),
+        ({"typ": " , "}, "accepts no token"),
+        ({"rights": {"boss": ("reed",)}}, "serving.oidc.rights of 'boss': unknown right 'reed'"),
     ],
 )
 def test_settings_that_are_not_safe_are_refused(change, sentence: str) -> None:

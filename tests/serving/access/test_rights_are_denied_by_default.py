@@ -46,11 +46,11 @@ def test_words_of_settings_are_rights() -> None:
     [
         ([], "without a verb"),
         (["view:a"], "without a verb"),
-        (["reed"], "'reed' is nothing that one may; there are read"),
-        (["read", "rows:a=b"], "'rows:a=b' is no right"),
-        (["read", "row:a=b", "row:a=c"], "given once"),
-        (["read", "row:=b"], "given once"),
-        (["ingest", "row:a=b"], "cannot hold ingest"),
+        (["reed"], "'reed'; use read"),
+        (["read", "rows:a=b"], "unknown right 'rows:a=b'"),
+        (["read", "row:a=b", "row:a=c"], "name each key once"),
+        (["read", "row:=b"], "name each key once"),
+        (["ingest", "row:a=b"], "cannot include ingest"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words: list[str], sentence: str) -> None:

@@ -104,11 +104,11 @@ def test_a_look_that_began_before_a_token_was_revoked_gives_it_to_nobody_later(
 def test_names_are_told_apart_and_errors_name_what_there_is(tmp_path: Path) -> None:
     path = tokens.file_of(tmp_path)
     made(path)
-    with pytest.raises(TokenError, match="there is a token 'one' already"):
+    with pytest.raises(TokenError, match="token 'one' already exists"):
         made(path)
     with pytest.raises(TokenError, match="no token 'on'; tokens: one"):
         tokens.revoke(path, "on", now=NOON)
-    with pytest.raises(TokenError, match="is no name of a token"):
+    with pytest.raises(TokenError, match="invalid token name"):
         made(path, "a\nb")
     with pytest.raises(TokenError, match="would never be valid"):
         tokens.create(path, "late", READ, expires=NOON, now=NOON, random=os.urandom)

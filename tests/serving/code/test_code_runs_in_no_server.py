@@ -101,7 +101,7 @@ def test_a_function_that_fails_is_one_problem(asker: Asker, view: str, why: str)
     assert why in found.json()["detail"]
     assert rows(asker, "coded")[0]["own"] == "5; nothing; nothing"
     assert rows(asker, "plain")[0]["n"] == 2
-    refused_for_a_while = "it is tried again in " in asker.get(f"/views/{view}/rows").json()["detail"]
+    refused_for_a_while = "the next try is in " in asker.get(f"/views/{view}/rows").json()["detail"]
     assert refused_for_a_while == (view in {"crashes", "hangs"})
 
 

@@ -155,11 +155,11 @@ def test_what_cannot_be_served_is_one_sentence(world: World, tls: Tls, capsys: p
         assert "\n" not in sentence
         return sentence
 
-    assert "0.0.0.0 can be reached from elsewhere" in refused("--host", "0.0.0.0")
+    assert "other machines can reach 0.0.0.0" in refused("--host", "0.0.0.0")
     assert "--tls-key needs --tls-cert" in refused("--tls-key", str(tls.key))
     assert "certificate and key cannot be used" in refused("--port", "0", "--tls-cert", str(tls.key), "--tls-key", str(tls.key))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "another --port may be free" in refused("--port", str(taken.getsockname()[1]))
+        assert "choose another --port" in refused("--port", str(taken.getsockname()[1]))
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_snapshot_that_is_not_held_any_more_is_gone(world: World) -> None:
         asker.get("/views/ever/rows", params=counted(asker, world))
         gone = asker.get(f"/views/per_page/rows?limit=3&cursor={cursor}")
         assert gone.status_code == 410
-        assert "ask again without the cursor" in gone.json()["detail"]
+        assert "send the request again without the cursor" in gone.json()["detail"]
 
 
 def test_a_cursor_belongs_to_its_question(world: World) -> None:
@@ -75,7 +75,7 @@ def test_a_cursor_belongs_to_its_question(world: World) -> None:
         for other in ("order=-n&", "key.page=/01&", "from=2026-11-01&", "layer=speed&"):
             refused = asker.get(f"/views/per_page/rows?{other}cursor={cursor}")
             assert refused.status_code == 400
-            assert "of another question" in refused.json()["detail"]
+            assert "belongs to another query" in refused.json()["detail"]
         assert asker.get(f"/views/per_page/rows?limit=7&measures=n&cursor={cursor}").status_code == 200
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_cursor_is_refused(world: World, cursor: str) -> None:
     with Served(world).asker() as asker:
         refused = asker.get("/views/per_page/rows", params={"cursor": cursor})
         assert refused.status_code == 400
-        assert "no cursor" in refused.json()["detail"]
+        assert "invalid cursor" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("definitions", [DEFINITIONS, WITH_QUANTILES], ids=["exact", "with quantiles"])

@@ -107,4 +107,4 @@ def test_a_token_that_tells_nothing_is_refused(world: World) -> None:
         known = Token.parse(token)
         gone = str(replace(known, version=known.version + 7))
         answer = httpx.get(f"{address}{PATH}", params={"since": gone}, headers=headers)
-        assert (answer.status_code, "scan it anew" in answer.text) == (410, True)
+        assert (answer.status_code, "scan the view again" in answer.text) == (410, True)

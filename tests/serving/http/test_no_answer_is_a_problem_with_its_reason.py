@@ -37,38 +37,38 @@ def problem(answer: Any, status: int, *said: str) -> str:
     ("path", "status", "said"),
     [
         ("/views/per_pag/rows", 404, ["no view 'per_pag'; views: per_page"]),
-        ("/views/per_page/rows?kye.page=x", 400, ["no parameter 'kye.page'; parameters: key.NAME"]),
-        ("/views/per_page/rows?limit=1&limit=2", 400, ["'limit' is given twice"]),
-        ("/views/per_page/rows?key.page=a&key.page=b", 400, ["'key.page' is given twice"]),
-        ("/views/per_page/rows?key.page=a&null=page", 400, ["'page' is given twice"]),
+        ("/views/per_page/rows?kye.page=x", 400, ["unknown parameter 'kye.page'; parameters: key.NAME"]),
+        ("/views/per_page/rows?limit=1&limit=2", 400, ["'limit' occurs twice"]),
+        ("/views/per_page/rows?key.page=a&key.page=b", 400, ["'key.page' occurs twice"]),
+        ("/views/per_page/rows?key.page=a&null=page", 400, ["'page' occurs twice"]),
         ("/views/per_page/rows?key.pge=a", 400, ["no key 'pge'; keys: page"]),
         ("/views/per_page/rows?key.=a", 400, ["no key ''"]),
-        ("/views/inverse/rows?key.odd=7", 400, ["it takes true or false"]),
+        ("/views/inverse/rows?key.odd=7", 400, ["expected true or false"]),
         ("/views/per_page/rows?limit=0", 400, ["limit: "]),
-        ("/views/per_page/rows?limit=10001", 400, ["at most 10000"]),
+        ("/views/per_page/rows?limit=10001", 400, ["the maximum is 10000"]),
         ("/views/per_page/rows?measures=m", 400, ["no measure 'm'; measures: mean, n"]),
         ("/views/per_page/rows?measures=", 400, ["no measure ''"]),
         ("/views/per_page/rows?order=x", 400, ["no column 'x' to order by"]),
         ("/views/per_page/rows?order=n,-n", 400, ["names a column twice"]),
-        ("/views/per_page/rows?from=soon", 400, ["'soon' is not a time"]),
+        ("/views/per_page/rows?from=soon", 400, ["invalid time 'soon'"]),
         ("/views/per_page/rows?from=0001-01-01T00:00%2B14:00", 400, ["years 1 to 9999"]),
         ("/views/per_page/rows?from=2026-11-02&to=2026-11-01", 400, ["before its start"]),
-        ("/views/ever/rows?from=2026-11-01", 400, ["counts all time"]),
+        ("/views/ever/rows?from=2026-11-01", 400, ["is of all time"]),
         ("/views/per_page/rows?layer=middle", 400, ["layer: "]),
-        ("/views/per_page/rows?publication=9", 410, ["those that can: 1"]),
-        ("/views/per_page/rows?publication=1&as_of=2026-11-02", 400, ["give one of them"]),
+        ("/views/per_page/rows?publication=9", 410, ["retained: 1"]),
+        ("/views/per_page/rows?publication=1&as_of=2026-11-02", 400, ["cannot be combined"]),
         ("/views/per_page/rows?as_of=2020-01-01", 400, ["nothing was published at"]),
-        ("/views/per_page/rows?publication=1&layer=merged", 400, ["which is the layer batch"]),
-        ("/views/per_page/rows?publication=1&max_age=3s", 400, ["about what is live"]),
-        ("/views/per_page/rows?min_position=7", 400, ["is no position"]),
-        ('/views/per_page/rows?min_position={"T":{"x":1}}', 400, ["is no position"]),
-        ('/views/per_page/rows?min_position={"T":{"0":-1}}', 400, ["is no position"]),
+        ("/views/per_page/rows?publication=1&layer=merged", 400, ["has only the layer batch"]),
+        ("/views/per_page/rows?publication=1&max_age=3s", 400, ["cannot be combined with publication or as_of"]),
+        ("/views/per_page/rows?min_position=7", 400, ["invalid position"]),
+        ('/views/per_page/rows?min_position={"T":{"x":1}}', 400, ["invalid position"]),
+        ('/views/per_page/rows?min_position={"T":{"0":-1}}', 400, ["invalid position"]),
         ("/views/per_page/rows?max_age=old", 400, ["write 90s"]),
         ("/views/per_page/row?window=2026-11-01T12:00", 400, ["missing: page"]),
         ("/views/per_page/row?key.page=a", 400, ["has windows (tumbling(hours=1))"]),
-        ("/views/ever/row?window=2026-11-01", 400, ["counts all time"]),
-        ("/nowhere", 404, ["nothing at /nowhere"]),
-        ("/views/", 404, ["nothing at /views/"]),
+        ("/views/ever/row?window=2026-11-01", 400, ["is of all time"]),
+        ("/nowhere", 404, ["no route /nowhere"]),
+        ("/views/", 404, ["no route /views/"]),
     ],
 )
 def test_a_question_without_a_meaning_says_what_has_one(world: World, path: str, status: int, said: list[str]) -> None:
@@ -82,12 +82,12 @@ def test_a_question_without_a_meaning_says_what_has_one(world: World, path: str,
         (b"{", "json"),
         (b"[]", "body"),
         (b'{"keys": []}', "keys"),
-        (b'{"keys": [{"pge": 1}]}', "key 0 has pge; each of them has page"),
-        (b'{"keys": [{"page": "/"}, {}]}', "key 1 has nothing; each of them has page"),
+        (b'{"keys": [{"pge": 1}]}', "key 0 has pge; expected page"),
+        (b'{"keys": [{"page": "/"}, {}]}', "key 1 has no values; expected page"),
         (b'{"keys": [{"page": "/"}], "form": "x"}', "form"),
         (b'{"keys": [{"page": {}}]}', "keys"),
         (b'{"keys": [{"page": "/"}], "measures": ["m"]}', "no measure 'm'"),
-        (b'{"keys": [{"page": "/"}], "from": "soon"}', "not a time"),
+        (b'{"keys": [{"page": "/"}], "from": "soon"}', "invalid time"),
     ],
 )
 def test_a_lookup_without_a_meaning_says_what_has_one(world: World, body: bytes, said: str) -> None:
@@ -100,7 +100,7 @@ def test_a_method_that_is_not_for_a_path_names_the_one_that_is(world: World) -> 
     with Served(world).asker() as asker:
         answer = asker.post("/views")
         assert answer.headers["allow"] == "GET"
-        problem(answer, 405, "POST is not for /views; GET is")
+        problem(answer, 405, "POST is not allowed for /views; use GET")
 
 
 def test_before_the_first_publication_nothing_is_answered_but_that(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_defect_tells_nothing_of_itself(world: World, monkeypatch: pytest.Monk
 def test_a_view_that_this_server_computes_otherwise_makes_it_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "meaning_of", lambda _: "of another kernel")
     with Served(world).asker() as asker:
-        problem(asker.get("/views/ever/rows"), 503, "was published by a Tandem that computes it otherwise")
+        problem(asker.get("/views/ever/rows"), 503, "was published by a version of Tandem that computes it differently")
         problem(asker.get("/readyz"), 503)
 
 
@@ -231,7 +231,9 @@ def test_nothing_is_answered_once_nobody_looks_any_longer(world: World, monkeypa
         assert asker.get("/readyz").status_code == 200
         monkeypatch.setattr(served.server.asking, "looked", broken)
         seen(asker, 503)
-        problem(asker.get("/views/ever/rows"), 503, "no longer looked for: RuntimeError: no place to note it")
+        problem(
+            asker.get("/views/ever/rows"), 503, "the server no longer polls for publications: RuntimeError: no place to note it"
+        )
 
 
 def test_the_log_says_once_when_looks_begin_to_fail_and_when_they_no_longer_do(world: World) -> None:
@@ -246,7 +248,7 @@ def test_the_log_says_once_when_looks_begin_to_fail_and_when_they_no_longer_do(w
         seen(asker, 200)
     told = [line for line in served.lines if "published" in line["event"]]
     assert [line["event"] for line in told] == [
-        "no answer can be given until what is published can be read",
-        "what is published can be read again",
+        "the server cannot answer until the published tables can be read",
+        "the published tables can be read again",
     ]
-    assert "lie behind what was answered before" in told[0]["why"]
+    assert "are older than earlier answers" in told[0]["why"]

@@ -99,7 +99,7 @@ def test_a_request_that_takes_too_long_ends(world: World) -> None:
     with Served(world, {"timeout_s": 1, "wait_s": 60}).asker() as asker:
         answer = asker.get('/views/ever/rows?min_position={"T":{"0":99}}')
         assert answer.status_code == 504
-        assert answer.json()["detail"] == "no answer within 1 s; ask for less"
+        assert answer.json()["detail"] == "no answer within 1 s; narrow the request"
 
 
 def test_what_is_sent_is_bounded(world: World) -> None:
@@ -120,14 +120,14 @@ async def iter_bytes():
 def test_what_is_answered_is_bounded(world: World) -> None:
     with Served(world, {"max_rows": 5}).asker() as asker:
         assert asker.get("/views/per_page/rows?limit=5").status_code == 200
-        assert "at most 5" in asker.get("/views/per_page/rows?limit=6").json()["detail"]
+        assert "the maximum is 5" in asker.get("/views/per_page/rows?limit=6").json()["detail"]
         keys = [{"page": f"/{n:02}"} for n in range(6)]
         assert asker.post("/views/per_page/lookup", json={"keys": keys[:5]}).status_code == 200
-        assert "at most 5" in asker.post("/views/per_page/lookup", json={"keys": keys}).json()["detail"]
+        assert "the limit is 5" in asker.post("/views/per_page/lookup", json={"keys": keys}).json()["detail"]
     served = Served(world)
     object.__setattr__(served.server, "settings", _Small(served.server.settings))
     with served.asker() as asker:
-        assert "ask for fewer rows" in asker.get("/views/per_page/rows").json()["detail"]
+        assert "lower limit" in asker.get("/views/per_page/rows").json()["detail"]
 
 
 class _Small:

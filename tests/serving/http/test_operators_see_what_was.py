@@ -96,7 +96,7 @@ async def test_audits_are_only_of_what_may_be_read(served: Served) -> None:
     assert refused[0].text.replace("per_page", "per_pagy") == refused[1].text
     async with served.client(served.token("bound", rows=["page=/a"])) as client:
         answer = await client.get("/audits")
-    assert (answer.status_code, "they are of all rows" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "which compare all rows" in answer.json()["detail"]) == (403, True)
 
 
 @pytest.mark.anyio
@@ -107,7 +107,7 @@ async def test_status_tells_the_archive_and_why_the_log_does_not(tmp_path: Path)
     assert (source["log"]["end"], source["log"]["lag"], source["until_loss"]) == (None, None, None)
     assert "is not running; start it with `tandem up`" in source["log"]["problem"]
     narrowed = (await got(served, "/status", views=["per_page"]))["sources"][SOURCE]
-    assert narrowed["log"]["problem"] == "the broker does not tell"
+    assert narrowed["log"]["problem"] == "the broker does not answer"
 
 
 @pytest.mark.anyio

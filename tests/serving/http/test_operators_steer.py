@@ -90,7 +90,7 @@ async def test_promoting_and_going_back_is_the_tokens_doing(served: Served) -> N
         assert (await done(client, "resume"))["document"]["kind"] == "resume"
         assert (await done(client, "retire", release=2))["document"] == {"release": 2, "stage": "retired"}
         run = await done(client, "retire", release=2)
-        assert (run["state"], run["document"]["error"]) == ("failed", "release 2 is retired already")
+        assert (run["state"], run["document"]["error"]) == ("failed", "release 2 is already retired")
     told = [(one.kind, one.by, one.why) for one in publications.history(world.tables)[2:]]
     assert told == [
         ("promote", "promote (token:desk)", "--debug; $(touch x) --json"),
@@ -137,12 +137,12 @@ async def test_a_run_has_nothing_of_the_servers_environment_that_it_does_not_nee
 async def test_what_no_command_takes_starts_none(served: Served) -> None:
     refused: dict[tuple[str, str], str] = {
         ("plan", '{"gate": "x"}'): "gate: extra inputs",
-        ("apply", '{"why": "two\\nlines"}'): "why: value error, it has characters that cannot be printed",
-        ("apply", '{"gate": "\\u0000"}'): "gate: value error, it has characters",
+        ("apply", '{"why": "two\\nlines"}'): "why: value error, it has unprintable characters",
+        ("apply", '{"gate": "\\u0000"}'): "gate: value error, it has unprintable characters",
         ("promote", '{"release": "2"}'): "release: input should be a valid integer",
         ("retire", "{}"): "release: field required",
         ("rollback", "[]"): "input should be",
-        ("restart", "{}"): "there is nothing at /runs/restart",
+        ("restart", "{}"): "no route /runs/restart",
     }
     async with served.client() as client:
         for (command, body), says in refused.items():
@@ -191,7 +191,7 @@ def test_what_cannot_be_kept_or_started_is_said(tmp_path: Path) -> None:
     runs = runs_of(tmp_path / "gone", "")
     run = runs.start("resume", [], by=DESK)
     assert run.over.wait(60)
-    assert (run.state, run.exit, run.problem) == ("failed", None, "the command cannot be started: No such file or directory")
+    assert (run.state, run.exit, run.problem) == ("failed", None, "cannot start the command: No such file or directory")
     runs.start("resume", [], by=DESK)
 
 
@@ -206,7 +206,7 @@ def test_who_is_told_in_characters_that_a_terminal_takes(tmp_path: Path) -> None
 def test_a_second_one_waits(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, "import threading; threading.Event().wait()")
     first = runs.start("apply", [], by=DESK)
-    with pytest.raises(Busy, match=f"run {first.id} .apply, by token:desk. is under way; wait for it, or stop it"):
+    with pytest.raises(Busy, match=f"run {first.id} .apply, by token:desk. is active; wait for it, or stop it"):
         runs.start("retire", ["2"], by=DESK)
     runs.stop(first)
     assert first.over.wait(60)

@@ -98,12 +98,12 @@ def test_readiness_ends_once_a_part_has_stood_still_for_the_bound(world: World) 
             answer = asker.get("/readyz")
             assert answer.status_code == ready
             if ready == 503:
-                said = "answers stand still: the speed layer has been dead since 2026-11-01T11:50:00Z; "
-                assert answer.json()["detail"] == f"{said}/status says why, and what to do"
+                said = "answers do not advance: the speed layer has been dead since 2026-11-01T11:50:00Z; "
+                assert answer.json()["detail"] == f"{said}/status shows the reason and the fix"
             (broker, speed) = asker.get("/status").json()["parts"]
             assert (broker["state"], broker["red"], speed["state"], speed["red"]) == ("not_started", False, "dead", True)
             assert speed["since"] == "2026-11-01T11:50:00Z"
-            assert speed["why"] == "its process is gone"
+            assert speed["why"] == "its process has ended"
     narrow = Served(world)
     with narrow.asker(narrow.token("narrow", views=["per_page"])) as asker:
         until(asker, "speed=dead", "/healthz")

@@ -129,12 +129,14 @@ async def test_a_record_whose_acknowledgement_is_lost_is_unknown_and_its_retry_c
             lost, twice = await asyncio.gather(send(client, "keyed", values, "lost"), send(client, "hits", values))
             assert (lost.status_code, twice.status_code) == (503, 503)
             assert twice.json()["detail"].endswith(
-                "what is written counts twice if it is sent again, because nothing tells source 'hits' a copy of it"
+                "records that are sent again count twice, because source 'hits' has no identity that finds duplicates"
             )
             told = lost.json()
             assert {one["outcome"] for one in told["records"]} == {"unknown"}
-            assert told["detail"].startswith("of 5 records 0 are written, 0 are not, and of 5 it is not known: Kafka says ")
-            assert told["detail"].endswith("send the same request again: what is written counts once")
+            assert told["detail"].startswith(
+                "of 5 records 0 are written, 0 are not written, and the outcome of 5 is unknown: Kafka says "
+            )
+            assert told["detail"].endswith("send the same request again: written records count once")
             assert told["min_position"] is None
         again = await send(client, "keyed", values, "lost")
         assert again.status_code == 200, again.text

@@ -101,7 +101,7 @@ def test_invalid_tokens_of_an_address_have_to_wait_and_valid_ones_do_not(world: 
         assert asker.get("/me", headers=good).status_code == 200
         refused = asker.get("/me", headers=bogus)
         assert refused.headers["retry-after"] == "21"
-        assert refused.json()["detail"] == "too many invalid tokens come from this address; try again in 20.0 s"
+        assert refused.json()["detail"] == "too many invalid tokens from this address; try again in 20.0 s"
         assert asker.get("/me", headers={"Authorization": ""}).status_code == 401  # which tries nothing
         served.seconds += 20
         assert [asker.get("/me", headers=bogus).status_code for _ in range(2)] == [401, 429]

@@ -129,7 +129,7 @@ def test_a_publication_of_the_past_answers_what_is_below_its_cut(world: World) -
     assert isinstance(view.at(publication=1).scan(), Absent)
     with pytest.raises(BadSelection, match=r"publication 2 .* not merged"):
         past.scan(layer="merged")
-    with pytest.raises(ReadFailed, match="publication 7 cannot be asked"):
+    with pytest.raises(ReadFailed, match="cannot answer from publication 7"):
         view.at(publication=7)
 
 
@@ -148,13 +148,13 @@ VIEWS = (pairs, hops, days, both, per_page,""",
     with pytest.raises(UnknownView, match="no view 'per_pag' is published; views: per_page"):
         connection.view("per_pag")
     questions: list[tuple[str, dict[str, object], str]] = [
-        ("per_page", {"page": "/"}, "is of one window, which window= names by its start"),
+        ("per_page", {"page": "/"}, "needs window=, the start of its window"),
         ("per_page", {"window": NOON}, "page is missing; keys: page"),
         ("per_page", {"pge": "/", "window": NOON}, "no key 'pge'; keys: page"),
-        ("per_page", {"page": 5, "window": NOON}, "5 is no value of key 'page'"),
-        ("per_page", {"page": "\ud800", "window": NOON}, "is no value of key 'page'"),
-        ("per_page", {"page": "/", "window": NOON.replace(tzinfo=None)}, "names no zone"),
-        ("per_page", {"page": "/", "window": "noon"}, "'noon' is not a time"),
+        ("per_page", {"page": 5, "window": NOON}, "5 of key 'page'"),
+        ("per_page", {"page": "\ud800", "window": NOON}, "of key 'page' of view"),
+        ("per_page", {"page": "/", "window": NOON.replace(tzinfo=None)}, "has no time zone"),
+        ("per_page", {"page": "/", "window": "noon"}, "invalid time 'noon'"),
         (
             "per_page",
             {"page": "/", "window": NOON.replace(minute=1)},
@@ -162,14 +162,14 @@ VIEWS = (pairs, hops, days, both, per_page,""",
         ),
         ("hops", {"window": NOON.replace(minute=1)}, "no window .* its windows are hopping"),
         ("days", {"window": NOON}, "no window .* its windows are calendar"),
-        ("pairs", {"page": "/", "window": NOON}, "follow the order of the log, so no time names one"),
-        ("ever", {"window": NOON}, "view 'ever' counts all time"),
+        ("pairs", {"page": "/", "window": NOON}, "follow the order of the log and have no start time"),
+        ("ever", {"window": NOON}, "view 'ever' is of all time"),
         ("both", {"page": "/"}, "size is missing; keys: page, size"),
     ]
     for name, question, says in questions:
         with pytest.raises(BadSelection, match=says):
             connection.view(name).get(**question)  # type: ignore[arg-type]
-    with pytest.raises(BadSelection, match="'/' is no key of view 'both': give a mapping with a value for each of page, size"):
+    with pytest.raises(BadSelection, match="'/' of view 'both'; expected a mapping with a value for each of page, size"):
         connection.view("both").lookup(["/"])
     assert connection.view("hops").get(window=NOON) is None
     assert connection.view("both").lookup([{"page": None, "size": 1}]).rows() == []

@@ -303,7 +303,7 @@ def test_a_part_that_stands_still_is_red_until_it_moves(open_page: Open, served:
         page = settled(open_page())
         # Nothing beats any more: the process of this test lives, and its speed layer does not move.
         expect(page.locator(banner)).to_contain_text("The speed layer has been stuck since")
-        expect(page.locator(banner)).to_contain_text("its process lives and does not move")
+        expect(page.locator(banner)).to_contain_text("its process runs but makes no progress")
         expect(page.locator(connection)).to_have_text("speed stuck")
         expect(page.locator(connection)).to_have_class("connection bad")
         stop = Event()

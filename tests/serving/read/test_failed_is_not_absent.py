@@ -176,6 +176,6 @@ def test_a_state_folder_that_was_replaced_fails_instead_of_stepping_back(world: 
     assert isinstance(reader.refresh(), Failed)  # delta-rs may notice first
     found = reader.refresh()
     assert isinstance(found, Failed)
-    assert "lie behind what was answered before" in found.reason
+    assert "are older than earlier answers" in found.reason
     assert isinstance(Reader(fresh.tables).answer("per_page"), Value)
     assert isinstance(world.writer, Writer)

@@ -51,11 +51,11 @@ def test_another_layer_has_no_meaning(world: World) -> None:
 
 def test_one_that_is_not_there_is_refused_with_those_that_are(world: World) -> None:
     failed = Reader(world.tables, 7).refresh()
-    assert failed == Failed("publication 7 cannot be asked: there is none of that number; those that can: 1")
+    assert failed == Failed("cannot answer from publication 7: it does not exist; retained: 1")
     world.append(0, hit("/a", 1))
     world.trigger()
     world.recompute(world.end)
     world.recompute(world.end)
     world.drop_version("ever", 1)
     failed = Reader(world.tables, 2).refresh()
-    assert failed == Failed("publication 2 cannot be asked: its batch views are no longer kept; those that can: 1, 3")
+    assert failed == Failed("cannot answer from publication 2: its batch views are no longer retained; retained: 1, 3")

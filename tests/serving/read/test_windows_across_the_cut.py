@@ -104,16 +104,16 @@ def test_the_last_span_ends_with_the_slice_that_is_now(world: World) -> None:
     now = datetime(2026, 11, 1, 12, 16, 30, tzinfo=UTC)
     assert last(view, parse_span("37m"), now=now) == (minute(17 - 37), minute(17))
     assert last(view, parse_span("1h"), now=minute(16)) == (minute(-43), minute(17))
-    with pytest.raises(BadSelection, match="beyond the calendar"):
+    with pytest.raises(BadSelection, match="beyond the years 1 to 9999"):
         last(view, timedelta(days=999_999), now=now)
 
 
 @pytest.mark.parametrize(
     ("view", "between", "sentence"),
     [
-        ("sessions", (minute(0), minute(1)), "view 'sessions' is not made of slices of time"),
-        ("ever", (minute(0), minute(1)), "counts all time"),
-        ("minutes", (minute(0), None), "needs both its ends"),
+        ("sessions", (minute(0), minute(1)), "view 'sessions' has no time slices"),
+        ("ever", (minute(0), minute(1)), "is of all time"),
+        ("minutes", (minute(0), None), "needs both ends of the range"),
         ("minutes", (minute(0), minute(1) + timedelta(seconds=1)), "slices of 0:01:00, and none begins at"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_range_that_is_no_window_is_refused(world: World, view: str, between: 
 
 @pytest.mark.parametrize("text", ["", "37", "m", "-1m", "1.5h", "1w", "9999999999d"])
 def test_what_is_no_span_is_refused(text: str) -> None:
-    with pytest.raises(BadSelection, match="is not a length of time; write 90s, 37m, 2h or 7d"):
+    with pytest.raises(BadSelection, match=r"invalid duration .*; write 90s, 37m, 2h or 7d"):
         parse_span(text)
 
 

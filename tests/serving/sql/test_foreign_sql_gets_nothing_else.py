@@ -155,4 +155,4 @@ def test_a_view_that_is_forbidden_and_one_that_is_absent_look_the_same(sandbox: 
         with pytest.raises(Refused) as refused:
             sandbox.run(f"SELECT * FROM {name}", caller)
         said[name] = str(refused.value).replace(name, "NAME")
-    assert said["hidden"] == said["absent"] == "there is no view 'NAME'; views: visible"
+    assert said["hidden"] == said["absent"] == "no view 'NAME'; views: visible"
