@@ -1,0 +1,50 @@
+"""A broker that is frozen while `archive` asks it or copies from it costs time and no record."""
+
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from batch.archive import archive
+from infra import spark
+from tests.batch.shop import Shop, records, rows_of
+from tests.frozen import frozen, own_broker
+from tests.stack import new_topic
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
+
+
+# Spark's own clients wait for three times a minute and more; a frozen broker shall be away for longer.
+IMPATIENT = {
+    "kafka.default.api.timeout.ms": "2000",
+    "kafka.request.timeout.ms": "1000",
+    "kafkaConsumer.pollTimeoutMs": "2000",
+    "fetchOffset.retryIntervalMs": "100",
+}
+
+
+@pytest.mark.usefixtures("spark")
+def test_it_asks_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frozen for longer than other commands wait for an answer, then for longer than Spark's clients wait for records."""
+    options_of = spark.kafka_options
+    monkeypatch.setattr(spark, "kafka_options", lambda *given: {**options_of(*given), **IMPATIENT})
+    with own_broker(tmp_path / "broker") as (connection, pid):
+        shop, said, timers = Shop.open(connection, new_topic(connection), tmp_path), list[str](), list[Timer]()
+        log = records(5, 200)
+        shop.sell(log)
+
+        def say(line: str) -> None:
+            said.append(line)
+            if "copying" in line:
+                timers.append(frozen(pid, 15))
+
+        timers.append(frozen(pid, connection.address.timeout_s + 5))
+        archive.run(replace(shop.run("archive"), say=say), shop.project)
+        for timer in timers:
+            timer.join()
+        assert len(timers) == 2
+        assert [line for line in said if "trying again in" in line], said
+        held = rows_of(shop, shop.tables.archive("sales")).to_pylist()
+        found = {number: [row["value"] for row in held if row["partition"] == number] for number in log}
+        assert found == {number: list(values) for number, values in log.items()}
