@@ -277,10 +277,12 @@ def test_a_folder_that_is_no_project_says_what_it_lacks(tmp_path: Path) -> None:
 
 def test_a_project_is_loaded_without_java_spark_or_pandas(tmp_path: Path) -> None:
     """A fresh process that loads a project imports neither of the packages that take seconds; how long it takes is the machine's."""
-    script = (
-        "import sys; from views.project.project import load; load(sys.argv[1]); "
-        "print(*sorted({'pandas', 'pyspark', 'deltalake'} & set(sys.modules)))"
-    )
+    script = """
+import sys
+from views.project.project import load
+load(sys.argv[1])
+print(*sorted({'pandas', 'pyspark', 'deltalake'} & set(sys.modules)))
+"""
     run = subprocess.run(
         [sys.executable, "-c", script, folder(tmp_path, files())],
         env={"PYTHONPATH": PYTHONPATH, "PATH": "", "JAVA_HOME": ""},
