@@ -276,7 +276,7 @@ def test_a_folder_that_is_no_project_says_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_a_project_is_loaded_without_java_spark_or_pandas(tmp_path: Path) -> None:
-    """A fresh process that loads a project imports neither of the packages that take seconds; how long it takes is the machine's."""
+    """A fresh process that loads a project imports none of the packages that take seconds; the time depends on the machine."""
     script = """
 import sys
 from views.project.project import load
