@@ -96,7 +96,7 @@ def table(figures: Sequence[Figure]) -> Table:
 
 
 def horizon(identities: int) -> Figure:
-    """A horizon that so many identities entered, a micro-batch of ten thousand at a time."""
+    """A horizon that N identities entered, a micro-batch of ten thousand at a time."""
     dice, held, start = np.random.default_rng(1), Horizon(1), _Start.now()
     for _ in range(0, identities, _PIECE):
         keys = np.frombuffer(dice.bytes(KEY_WIDTH * _PIECE), KEY)
@@ -105,7 +105,7 @@ def horizon(identities: int) -> Figure:
 
 
 def hashes(events: int) -> Figure:
-    """The first step of the batch search over one bucket of a history of so many events."""
+    """The first step of the batch search over one bucket of a history of N events."""
     return _hashes("hashes of a bucket", events, ceil(events / max(1, ceil(events / HASHES))), strangers=True)
 
 

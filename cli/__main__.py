@@ -93,7 +93,7 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
 
 
 def _fail(sentence: str, code: int, *, as_json: bool, before: str = "", said: bool = False) -> int:
-    text = sentence.encode("utf-8", "backslashreplace").decode()  # it may repeat an argument that is no UTF-8
+    text = sentence.encode("utf-8", "backslashreplace").decode()  # it may repeat an argument that is not UTF-8
     if not said:
         sys.stderr.write(f"{before}tandem: {text}\n")
     if as_json:

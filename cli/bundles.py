@@ -24,7 +24,7 @@ class Value:
 class Bundles:
     """Lines on their way into values. A line that is its record alone may be blank; else blank lines are left out.
 
-    A header is the first line; where it stands again, as in a file that replaces another, it is no row. `seen` counts lines.
+    A header is the first line; where it stands again, as in a file that replaces another, it is not a row. `seen` counts lines.
     """
 
     layout: Layout

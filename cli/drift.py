@@ -9,7 +9,7 @@ from views.errors import TandemError
 def working_tree_drift(call: Call, reader: Reader) -> Drift:
     """How the working tree differs from what is published, which is also said on stderr.
 
-    That the working tree cannot be read is no reason not to answer.
+    That the working tree cannot be read is not a reason not to answer.
     """
     publication = reader.snapshot().publication
     try:

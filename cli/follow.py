@@ -15,9 +15,9 @@ _CHUNK = 1 << 20
 def followed(file: Path, stop: Event, *, pause_s: float = _PAUSE_S, idle: Callable[[], object] = lambda: None) -> Iterator[bytes]:
     """Every line of the file from its start on, then each new one, until `stop` is set.
 
-    A file renamed or replaced is read to its end before the new one of that name is read from its start; one that was
-    truncated is read from its start; one that is not there is waited for. The last line of a file that still grows waits for
-    its end; the last of one that was replaced is complete. `idle` is called whenever there is nothing to read.
+    A file renamed or replaced is read to its end before the new one of that name is read from its start; a truncated file is read
+    from its start; an absent file is waited for. The last line of a file that still grows waits for its end; the last line of a
+    replaced file is complete. `idle` is called whenever there is nothing to read.
     """
     stream, rest = _opened(file), b""
     try:
@@ -57,7 +57,7 @@ def _opened(file: Path) -> BinaryIO | None:
 
 
 def _replaced(file: Path, stream: BinaryIO) -> bool:
-    """Whether the name now stands for another file. One that is merely gone may still be written to."""
+    """Whether the name now stands for another file. A file that is merely gone may still be written to."""
     try:
         now = file.stat()
     except FileNotFoundError:

@@ -98,8 +98,8 @@ def _computed(wanted: Project, changes: Changes) -> Counter[str]:
 
 
 def _source(source: SourceChanges) -> dict[str, Any]:
-    anew = "" if source.status == "added" else " anew"
-    work = f"build its events table{anew}, from the archive" if source.rebuilt else None
+    again = "" if source.status == "added" else " again"
+    work = f"build its events table{again}, from the archive" if source.rebuilt else None
     return {"status": source.status, "kind": source.kind, "changes": _told(source.changes), "work": work}
 
 

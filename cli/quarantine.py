@@ -1,4 +1,4 @@
-"""`tandem quarantine`: the records that are no events, and why; and what the project's folder would make of them."""
+"""`tandem quarantine`: the records that are not events, and why; and what the project's folder would make of them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

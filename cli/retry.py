@@ -45,7 +45,7 @@ class Retry:
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many are no events, by reason."""
+        """How many are not events, by reason."""
         return dict(Counter(reason for reason, _ in self.rejects.values()))
 
 

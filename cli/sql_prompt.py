@@ -132,7 +132,7 @@ def _known(views: MergedViews) -> Iterator[str]:
     yield from COMMANDS
     yield from _WORDS
     yield from SIGNATURES
-    with suppress(TandemError):  # nothing to complete is no reason to fail
+    with suppress(TandemError):  # nothing to complete is not a reason to fail
         for name, view in views.views().items():
             yield name
             yield from table_schema(view).names

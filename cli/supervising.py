@@ -41,7 +41,7 @@ class Supervised:
         """Have these parts kept running beside those that are already, and return once each has done its work since `asked`.
 
         Raises Crashed with its last words where one of them fails to start: of those nobody wanted before, none is then kept.
-        Raises NotUp where one that ran before is given up, or is not up to date in time.
+        Raises NotUp where a part that ran before is given up, or is not up to date in time.
         """
         state = self.settings.folder
         kept = record.wanted(state) if self._supervisor() else None
@@ -75,7 +75,7 @@ class Supervised:
     def _hung(self, supervisor: Process) -> bool:
         """Whether a supervisor was stopped by a signal, or did not come round for too long, and was killed for that."""
         told = record.read(self.settings.folder)
-        # One that has just been started has imports to do before it writes.
+        # A process that has just been started has imports to do before it writes.
         heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
         if time.monotonic() - heard <= bound and not processes.stopped(supervisor):
             return False
@@ -146,7 +146,7 @@ class Supervised:
 def end(settings: Settings) -> None:
     """End the supervisor and with it its parts, the last started first; the caller holds `processes.starting`.
 
-    One that hangs is killed, and the kernel ends its parts.
+    A supervisor that hangs is killed, and the kernel ends its parts.
     """
     state = settings.folder
     supervisor = processes.running(state, record.NAME)

@@ -37,7 +37,7 @@ class LogAsked:
         Thread(target=self._ask, args=(settings, list(sources)), name="log-ends", daemon=True).start()
 
     def ends(self, *, seconds: float = PATIENCE_S) -> dict[str, Position]:
-        """By source what is known after so many seconds more."""
+        """By source what is known after this many seconds more."""
         wait([self._found], timeout=seconds)
         found = self._found.result() if self._found.done() else {}
         return {source: end.position for source, end in found.items() if end.position is not None}
@@ -66,7 +66,7 @@ class Late(NamedTuple):
 def wait_until_counted(
     settings: Settings, wanted: Mapping[str, Position], *, seconds: float, of: int | None = None
 ) -> Late | None:
-    """Return once answers count these positions, of `of` records if that is known; Late if they do not after so many seconds."""
+    """Return once answers count these positions, of `of` records if that is known; Late if they do not in time."""
     left = until_counted(Tables(settings.state), wanted, seconds=seconds)
     if not left:
         return None

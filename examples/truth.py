@@ -39,7 +39,7 @@ def window(number: int, length: int) -> dict[str, str]:
 
 
 def written_decimal(units: int | None, digits: int) -> str | None:
-    """A number of smallest units as answers have a decimal with so many digits after the point."""
+    """A number of smallest units as answers have a decimal with N digits after the point."""
     return None if units is None else format(Decimal(units).scaleb(-digits), "f")
 
 

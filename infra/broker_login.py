@@ -49,7 +49,7 @@ def fault(settings: Settings) -> str:
     if password is None:
         return f"the password of the broker is missing from {_file(settings)}, or damaged"
     if started and configured(password) not in started:
-        return f"the password in {_file(settings)} differs from the one that the broker was started with"
+        return f"the password in {_file(settings)} differs from the password of the running broker"
     return ""
 
 

@@ -70,7 +70,7 @@ class Child:
             return Ended(code, out.read() if size <= self.most else None)
 
     def stop(self, seconds: float = _GRACE_S) -> None:
-        """Let it end: asked at once, killed with its session after so many seconds; returns at once. From any thread."""
+        """Let it end: asked at once, killed with its session after this many seconds; returns at once. From any thread."""
         self._stopped.set()
         with self._lock:
             process = self._process

@@ -15,16 +15,15 @@ class Shared(TandemError):
 
 
 def folder(path: Path) -> Path:
-    """The folder, made with mode 0700 where there is none; one that exists is left as it is."""
+    """The folder, made with mode 0700 where there is none; an existing folder is left as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=_MODE, exist_ok=True)
     return path
 
 
 def narrow(path: Path) -> int | None:
-    """Give the folder, made where there is none, mode 0700; returns the wider mode that it had, None if it was no wider.
-
-    Raises Shared for a folder of another user, unless this one is root, and for one with the sticky bit, such as /tmp, which is
+    """Give the folder, made where there is none, mode 0700; returns the wider mode that it had, None if it was not wider. Raises
+    Shared for a folder of another user, unless this one is root, and for one with the sticky bit, such as /tmp, which is
     everybody's on purpose.
     """
     told = folder(path).stat()

@@ -72,9 +72,9 @@ def spawn(
 ) -> Child:
     """Start a process of its own session, its output appended to `logs/<name>.log`, recorded before it does anything.
 
-    One that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. One that
-    `dies_with_us` is killed by the kernel when the calling thread ends (infra/dying_with.py). Nobody else starts one of this
-    name meanwhile: the caller holds `starting`, or is the supervisor. Nothing here waits; see `wait`.
+    A process that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. A process that
+    `dies_with_us` is killed by the kernel when the calling thread ends (infra/dying_with.py). Nobody else starts one of this name
+    meanwhile: the caller holds `starting`, or is the supervisor. Nothing here waits; see `wait`.
     """
     if dies_with_us:
         command = [sys.executable, "-I", "-S", dying_with.__file__, str(os.getpid()), *command]
@@ -163,7 +163,7 @@ def said(child: Child) -> str:
 
 
 def stop(state: Path, process: Process, *, seconds: float) -> None:
-    """End a process and all of its session that it leaves behind: first asked, then, after so many seconds, killed."""
+    """End a process and all of its session that it leaves behind: first asked, then, after this many seconds, killed."""
     deadline = time.monotonic() + seconds
     _signal(process.pid, signal.SIGTERM, only_if=alive(process))
     while alive(process) and time.monotonic() < deadline:
@@ -296,7 +296,7 @@ def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:
 
 
 def _stat(pid: int) -> list[str]:
-    """State, parent, group and so on of a process that lives, as Linux gives them; empty for one that does not."""
+    """State, parent, group and so on of a process that lives, as Linux gives them; empty for a process that has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):

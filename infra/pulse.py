@@ -57,7 +57,7 @@ def file(state: Path, part: str) -> Path:
 
 
 def read(state: Path, part: str) -> Pulse | None:
-    """The last pulse of a part, whether or not it still lives; None if it never left one that can be read."""
+    """The last pulse of a part, whether or not it still lives; None if it never left a readable one."""
     try:
         return msgspec.json.decode(file(state, part).read_bytes(), type=Pulse)
     except (OSError, msgspec.DecodeError):

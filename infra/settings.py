@@ -390,7 +390,7 @@ def secrets(settings: Settings) -> frozenset[str]:
 def without_secrets(content: bytes) -> bytes:
     """A settings file with every secret masked, so that it can be stored; empty if that cannot be done.
 
-    A file without secrets, and one that is no TOML, is given back as it is.
+    A file without secrets, and a file that is not TOML, is given back as it is.
     """
     try:
         text = content.decode("utf-8")

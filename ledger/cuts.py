@@ -145,7 +145,7 @@ def bridge(tables: Tables, release: int, source: str, *, to: Position, by: str, 
 
 
 def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Span]], Commit | None]) -> None:
-    """Commit what `derive` makes of the table's spans, derived anew whenever another commit came first."""
+    """Commit what `derive` makes of the table's spans, derived again whenever another commit came first."""
     handle = open_or_create(tables, release, source)
     known: dict[str, Span] = {}
     while True:

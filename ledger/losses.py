@@ -1,7 +1,7 @@
 """What a source's log lost before it was archived: found by what was recorded of it, also where the archive never saw it.
 
 Every offset that was ever counted, or that the log had when somebody looked at it, is in the archive or lost. What a topic had
-deleted before anybody looked is no part of the log.
+deleted before anybody looked is not part of the log.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,8 +19,8 @@ def first_offsets(
     """The first offset that the log ever had of each partition that it has now.
 
     `starts` are the first offsets that the topics, ids by name, have now; `known` are those that were recorded, and `names` the
-    recorded names of topics by id. A recorded one stays. A partition that was added to a known topic, or is of a topic made
-    anew under a known name, began at 0 and may have lost records unseen. Else the log begins where it starts now.
+    recorded names of topics by id. A recorded one stays. A partition that was added to a known topic, or is of a topic created
+    again under a known name, began at 0 and may have lost records unseen. Else the log begins where it starts now.
     """
     looked_at = {topic for topic, _ in known}
     anew = {topic for name, topic in topics.items() if any(other != topic and names[other] == name for other in names)}

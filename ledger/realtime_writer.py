@@ -28,7 +28,7 @@ _CHECKPOINT_EVERY = 200
 """Versions between two checkpoints: reading one costs a new reader less than that many log entries."""
 
 _READ_HOURS = 1
-"""How long a reader may take over one version before its files are deleted under it; it then reads the table anew."""
+"""How long a reader may take over one version before its files are deleted under it; it then reads the table again."""
 
 
 class Fenced(TandemError):

@@ -33,7 +33,7 @@ def stored(view: View, place: Place, path: str, later: Sequence[Part], names: It
 
 
 def by_bucket(states: pa.Table, columns: Sequence[str], buckets: int) -> Iterator[tuple[int, bytes]]:
-    """The states as Arrow IPC by bucket: those that agree in these columns go to the same of so many buckets."""
+    """The states as Arrow IPC by bucket: those that agree in these columns go to the same of N buckets."""
     if not states.num_rows:
         return
     shared = ", ".join(map(engine.quoted, columns)) or "NULL"

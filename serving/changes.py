@@ -27,7 +27,7 @@ from views.view import View
 
 
 class TokenGone(TandemError):
-    """A token from which nobody can tell any more what has changed; `scan` anew, and go on from the token of that snapshot."""
+    """A token from which nobody can tell any more what has changed; `scan` again, and go on from the token of that snapshot."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Token:
 
     @classmethod
     def parse(cls, text: str) -> "Token":
-        """Inverse of `str`. Raises TandemError for a text that is no token."""
+        """Inverse of `str`. Raises TandemError for a text that is not a token."""
         try:
             release, fingerprint, version, cut, end = json.loads(urlsafe_b64decode(text.encode()))
             return cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))

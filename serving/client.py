@@ -104,7 +104,7 @@ class Client:
         return found
 
     def rows(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> Rows:
-        """All rows of a question, from one snapshot: pages of so many rows are asked for one after another."""
+        """All rows of a question, from one snapshot: pages of N rows are asked for one after another."""
         pages = [got.json() for got in self._pages(view, _parameters(keys, asked), page, JSON)]
         found = [row for one in pages for row in one["rows"]]
         return Rows(found, pages[0]["total"], pages[0]["provenance"])

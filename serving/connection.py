@@ -49,7 +49,7 @@ class Connection:
     _asked: tuple[Pinned, dict[str, ViewAt]] | None = field(default=None, init=False, repr=False)
 
     def follow(self, every_s: float) -> Self:
-        """Look for what is new about each so many seconds, until it is closed."""
+        """Look for what is new about each N seconds, until it is closed."""
         weakref.finalize(self, self._over.set)
         how = (self.store, every_s, self._over, self._broken)
         self._thread = threading.Thread(target=_follow, args=how, name="tandem-connection", daemon=True)
@@ -70,7 +70,7 @@ class Connection:
         return self.store.pinned()
 
     def snapshot(self) -> "AtOneSnapshot":
-        """All views as they are now: whatever is asked of it counts the log up to the same position. Raises ReadFailed."""
+        """All views at one moment: every answer of it counts the log up to the same position. Raises ReadFailed."""
         return AtOneSnapshot(self.store, self.pinned())
 
     def view(self, name: str) -> "PublishedView":
@@ -83,7 +83,7 @@ class Connection:
         pinned = self.pinned()
         asked = self._asked
         if asked is None or asked[0] is not pinned:
-            # What memory had no room for, or is of an earlier snapshot, is let go.
+            # What memory had no room for, or is of an earlier snapshot, is released.
             asked = self._asked = pinned, {}
         if (known := asked[1].get(name)) is not None:
             self.store.use(name)
@@ -119,7 +119,7 @@ def _follow(store: Store, every_s: float, over: threading.Event, broken: list[Ba
 class AtOneSnapshot:
     """The views of a project at one snapshot.
 
-    A view that is first asked for when the connection has gone on is read from its files, at each question anew: then its
+    A view that is first asked for when the connection has gone on is read from its files, at each question again: then its
     quantiles, which every merge estimates otherwise, may differ from question to question.
     """
 
@@ -136,7 +136,7 @@ class AtOneSnapshot:
         def files(selection: Selection, layer: Layer, limit: int | None) -> Outcome:
             return self.store.from_files(self.pinned, view, selection, layer, limit)
 
-        # What memory lets go of later stays with this snapshot.
+        # What memory releases later stays with this snapshot.
         return self._views.setdefault(name, ViewAt(view, self.store.in_memory(self.pinned, view), files))
 
 

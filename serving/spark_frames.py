@@ -105,7 +105,7 @@ class Frames:
         return self._below(known, address, events_schema(known), _EVENT_PLACE)
 
     def quarantine(self, source: str) -> DataFrame:
-        """The records of a source that are no events, below `position(source)`: place, timestamp, reason, first bytes.
+        """The records of a source that are not events, below `position(source)`: place, timestamp, reason, first bytes.
 
         Raises as `events`.
         """
@@ -120,7 +120,7 @@ class Frames:
     def register(self) -> dict[str, ReadFailed | None]:
         """Make all of them temporary views of the session, for `session.sql`; gives their names, each with why it cannot be read.
 
-        The names are the views' own, `SOURCE_events` and `SOURCE_quarantine`; one that a view has is the view's.
+        The names are the views' own, `SOURCE_events` and `SOURCE_quarantine`; a name that a view has is the view's.
         """
         named: dict[str, tuple[str, Callable[[], DataFrame]]] = {}
         for view in self.views:

@@ -20,7 +20,7 @@ from speed.identity_runs import SECOND, Numbers, Run, merged, run_of
 BYTES: Final = 96
 """What an identity takes at most, while runs are filtered and merged."""
 _ROOM: Final = 8
-"""Eviction frees one part in so many, so that not every commit has to evict."""
+"""Eviction frees one part in N, so that not every commit has to evict."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Following one source's log under one release: claim its realtime table, catch up, then a query, begun anew as needed."""
+"""Following one source's log under one release: claim its realtime table, catch up, then a query, restarted as needed."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -109,7 +109,7 @@ class Follow:
         around.recorder.follows(self._streaming.id, self.release.number, self.source.name)
 
     def check(self) -> None:
-        """Begin anew where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence.
+        """Start again where the query has ended for a reason that allows it; raises what ended it otherwise, in a sentence.
 
         NoBroker is raised for what a later `begin` may find healed, BrokerRefused for what it will not.
         """

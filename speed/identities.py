@@ -57,7 +57,7 @@ def identities(source: Source, events: pa.Table, generations: Sequence[str] = ()
     over the fields that are neither. It is the same in every process. Nobody finds two identities that share their part, not
     even on purpose; two contents of one identity share theirs once in 2^64, and then a conflict is not counted.
 
-    `first` says that the row is the first of its identity too: the one that `unique` keeps. No rows for a source without
+    `first` says that the row is the first of its identity too: the row that `unique` keeps. No rows for a source without
     identity. Events of a `many` source have their index too.
     """
     columns, schema = identity_columns(source), _schema(source)

@@ -1,6 +1,6 @@
 """The speed layer: every source of the live release followed by a query of its own, all in one process.
 
-Releases that stand beside the live one are followed, too: so one that was applied is ready to go live, and one that was live is
+Releases that stand beside the live one are followed, too: so an applied release is ready to go live, and a formerly live one is
 ready to come back. What ends one of those does not end the layer; that the release is kept up no longer is in the ledger then.
 """
 
@@ -41,7 +41,7 @@ _LOOKS_PER_PUBLICATION = 5
 _LOOKS_UNTIL_ALONE = 25
 _TELL_S = 60.0
 _OF_THE_LAYER = (Fenced, Unwritable, kafka.NoBroker)
-"""What is no fault of one release: another layer runs, or storage or broker fail."""
+"""What is not a fault of one release: another layer runs, or storage or broker fail."""
 
 
 def run(

@@ -32,7 +32,7 @@ class MicroBatches(msgspec.Struct):
 
 
 class Folded(NamedTuple):
-    """One micro-batch: so many records in so many seconds."""
+    """One micro-batch: its records and its seconds."""
 
     release: int
     source: str
@@ -50,7 +50,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Of all that a process has followed; `began` tells it from another one that has its pid."""
+    """Of all that a process has followed; `began` tells it from another process with its pid."""
 
     pid: int
     began: str
@@ -73,7 +73,7 @@ def read(state: Path) -> Progress | None:
 
 
 def query_name(release: int, source: str, unique: str) -> str:
-    """What a query is called: by a word of its own, since Spark knows one that has ended for a moment longer."""
+    """What a query is called: by a word of its own, since Spark knows a query that has ended for a moment longer."""
     return f"{release} {source} {unique}"
 
 

@@ -25,7 +25,7 @@ from views.view import View
 
 @dataclass(frozen=True)
 class Replayed:
-    """So many micro-batches, what they counted, and what views rejected by fingerprint and reason."""
+    """This many micro-batches, what they counted, and what views rejected by fingerprint and reason."""
 
     batches: int
     counts: Counts

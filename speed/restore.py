@@ -34,7 +34,7 @@ def unseen(source: Source, identities_mb: int) -> Horizon:
 
 
 def most(identities_mb: int) -> int:
-    """How many identities so many megabytes hold."""
+    """How many identities N megabytes hold."""
     return identities_mb * 1_000_000 // BYTES
 
 

@@ -68,7 +68,7 @@ class Worker:
     def _work(self, around: Surroundings) -> None:
         around.recorder.heart.begins(self.release.number, self.source)
         try:
-            # Releases share the executors evenly, so that one that catches up does not hold up the live one.
+            # Releases share the executors evenly, so that a release that catches up does not hold up the live one.
             around.spark.sparkContext.setLocalProperty(_POOL, f"release {self.release.number}")
             project = load_files(self.release.files)
             views = {name: view for name, view in project.views.items() if view.source.name == self.source}

@@ -86,7 +86,7 @@ def fold(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def identify(task: Task, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Like `fold`, for the identities alone, as Arrow IPC streams: one for every so many records, however many there are."""
+    """Like `fold`, for the identities alone, as Arrow IPC streams: one for every N records, however many there are."""
     source, _ = task.definitions()
     for records in _pieces(batches, _PIECE_ROWS // (source.many or 1)):
         yield _row(to_ipc(identities(source, decode(source, records).events, task.generations)))

@@ -11,5 +11,5 @@ LAST: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 def instant(microseconds: int) -> datetime:
-    """The time so many microseconds after 1970; the nearest one that there is, of a clock that has left the calendar."""
+    """The time this many microseconds after 1970; the nearest possible time, of a clock that has left the calendar."""
     return _EPOCH + timedelta(microseconds=min(max(microseconds, FIRST), LAST))

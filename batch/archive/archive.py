@@ -73,7 +73,7 @@ class _Log:
         return cls(source, connection, kafka.topics(connection, source.topics), may_be_new)
 
     def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
-        """Raise LogChanged if a topic is not the one that was read up to here, unless it may be another."""
+        """Raise LogChanged if a topic differs from the topic that was read up to here, unless it may be another."""
         if not self.may_be_new:
             now = kafka.topics(self.connection, self.source.topics)
             refuse_new_topic({topic.name: topic.id for topic in now}, reached, known)
@@ -94,13 +94,13 @@ def run(
 
     What is archived is decoded for releases that stand beside it, too.
 
-    A topic that was deleted and made anew is refused, unless `new_topic` says to go on with it, also while it is still empty.
+    A topic that was deleted and created again is refused, unless `new_topic` says to go on with it, also while it is still empty.
     Waits for another run that holds one of the locks, which are taken in order. Raises TandemError.
     """
     live = first_publication.live(batch.tables, working_tree, by=batch.by, at=batch.now())
     release = releases.load(batch.tables, live.release)
-    # Before Spark is started: a broker that is not there is told at once.
-    # A broker that is frozen for a while is waited for; one that refuses connections is told at once.
+    # Before Spark is started: a broker that is not there is told at once. A broker that is frozen for a while is waited for; a
+    # broker that refuses connections is told at once.
     address = broker.address(batch.settings)
     connection = kafka.connect(replace(address, timeout_s=max(address.timeout_s, _BROKER_WAIT_S)))
     sources = project.load_files(release.files).sources

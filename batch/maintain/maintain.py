@@ -75,7 +75,7 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
         return Maintained((), (), (), scratch.clear(tables))
     recent = [*kept, *(record.state for record in records if record.state.at > since)]
     named = {state.release for state in recent}
-    # One that is young may be on its way to be applied.
+    # A young version may be on its way to be applied.
     needed = [release for release in stored if release.number in named or release.at > since]
     states = [*history, *(record.state for record in records)]
     discarded = expire.discard_unneeded(tables, stored, states, needed=needed, kept=recent)

@@ -41,8 +41,8 @@ def told_apart(view: View, found: Counts, *, beyond: int | None) -> int:
     """How many events, at most, only one of two computations of a view over a range counts, because of the copies `found` there.
 
     `beyond` is how many more events one of them counted; None where nobody knows. Of copies that differ each may count another
-    one, of equal ones too where a view sees which it is; then there is an event that only one counts, and another one that only
-    the other does.
+    one, of equal ones too where a view sees which it is; then there is an event that only one side counts, and another that only
+    the other side counts.
     """
     if beyond is None:
         return 2 * found.duplicates

@@ -62,9 +62,8 @@ class Work:
 
 @dataclass(frozen=True)
 class Done:
-    """What was done for a source: so many events of `[start, cut)` folded into views, in so many seconds.
-
-    `ahead` is what was expected before, `written` the bytes of view data.
+    """What was done for a source: the number of events of `[start, cut)` folded into views, and the seconds that took. `ahead` is
+    what was expected before, `written` the bytes of view data.
     """
 
     source: str

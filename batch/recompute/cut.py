@@ -11,7 +11,7 @@ from ledger.publish.standing import cut_of
 from ledger.realtime.commit_files import spans_of
 from ledger.realtime.tiling import chain
 
-# A speed layer that is alive commits several times a second; one that has not moved for so long is taken for absent.
+# A speed layer that is alive commits several times a second; one without a commit for this long is taken for absent.
 _STILL_S: Final = 3.0
 _PATIENCE_S: Final = 30.0
 _EVERY_S: Final = 0.1
@@ -22,8 +22,8 @@ def take_cut(
 ) -> Position:
     """Reserve the cut: once taken, all below it may be folded.
 
-    Waits a bounded time for a speed layer that is on its way to the archive's end. One that is absent or too far behind is
-    bridged; it then goes on from the cut.
+    Waits a bounded time for a speed layer that is on its way to the archive's end. A speed layer that is absent or too far behind
+    is bridged; it then goes on from the cut.
     """
     _wait_for_speed(batch, release, source, archive_end, sleep)
     return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=batch.by, at=batch.now())

@@ -21,7 +21,7 @@ RAW: Final = "raw"
 
 @dataclass(frozen=True)
 class Expected:
-    """What is folded of a source into so many `views`: about so many `rows`, of so many `bytes` as they are stored."""
+    """What is folded of a source into N `views`: about how many `rows`, and their `bytes` as they are stored."""
 
     source: str
     kind: str

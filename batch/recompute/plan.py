@@ -114,7 +114,7 @@ def _step(source: str, views: Sequence[str], state: Publication, request: Reques
 
 
 def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
-    """The newest of the parts, which are merged with what is folded of so many new offsets.
+    """The newest of the parts, which are merged with what is folded of N new offsets.
 
     Each part that is left covers more than twice what the next one does, so that their number grows with the logarithm of
     the history and a state is written about as often. What order makes of all events is one part.
@@ -134,7 +134,7 @@ def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
 def _buildable(views: Mapping[str, View], windows: Windows, *, named: bool) -> dict[str, View]:
     """The views whose windows within the bounds can be built alone.
 
-    Raises BadRequest for a named one that has no such windows, and for bounds that cut one.
+    Raises BadRequest for a named view that has no such windows, and for bounds that cut one.
     """
     found = {}
     for name, view in views.items():

@@ -109,7 +109,7 @@ def _published(work: Work, live: Publication, steps: Sequence[Step], done: dict[
 
 
 def _move(batch: Run, state: Publication, request: Request) -> None:
-    """Bring the batch views of a release that is not live up to a new cut. One that cannot be is not kept up any longer."""
+    """Bring the batch views of a release that is not live up to a new cut. A release that cannot be is no longer kept up."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
     record = standing.newest(tables, state.release)
     if record is not None and record.stage == "applied":

@@ -151,7 +151,7 @@ def _beginning(batch: Run, live: Publication, before: Release, release: Release)
     # Records become other events: what was counted of them below the cut says nothing.
     anew = {name for name in release.sources if name not in same and live.cut(name).offsets}
     old, new = (project.load_files(one.files).sources for one in (before, release))
-    # By another bound other events are ahead: how far event time has come is found out anew.
+    # By another bound other events are ahead: how far event time has come is found out again.
     timed = {name: name for name in same if old[name].clock_skew == new[name].clock_skew}
     shared = continued({name: view.fingerprint for name, view in live.views.items()}, release.views)
     views = {name: _batch_view(live, release, name, shared.get(name)) for name in release.views}

@@ -18,7 +18,7 @@ def keep_unread(batch: Run, base: Publication, live: Publication, before: Releas
     These are the views that read none of the fields that their source's event gained, if no archived record below the live cut
     is rejected for the fields (views.fingerprint.unread_fields). The archive is decoded for both releases.
 
-    What is counted of the source is counted anew all the same: conflicts, which compare duplicates by content, may be more.
+    What is counted of the source is counted again all the same: conflicts, which compare duplicates by content, may be more.
     """
     definitions = project.load_files(release.files)
     changed = compare(project.load_files(before.files), definitions, Fingerprints(before.sources, before.views)).views

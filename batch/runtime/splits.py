@@ -56,7 +56,7 @@ def _pieces(files: Sequence[Span], partition: Partition, interval: Interval, row
 
 
 def _even(partition: Partition, interval: Interval, held: list[tuple[Span, int]], rows: int) -> Iterator[Slice]:
-    """The interval in so many equal parts that each has about `rows` rows."""
+    """The interval in this many equal parts that each has about `rows` rows."""
     start, end = interval
     count = sum(number for _, number in held)
     parts = max(1, min(end - start, round(count / rows)))

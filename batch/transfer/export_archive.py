@@ -1,7 +1,7 @@
 """Export: a source's archive as a folder of Parquet files and a manifest, to be imported by another installation. Needs no Spark.
 
 The manifest is written last, so that a folder that has one is whole. Runs and decoded tables stay behind: which records the
-archive has and which it lacks says everything, and an import decodes them anew.
+archive has and which it lacks says everything, and an import decodes them again.
 """
 
 import hashlib

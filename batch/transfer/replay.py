@@ -131,7 +131,7 @@ def _there(connection: kafka.Connection, topic: kafka.Topic) -> dict[int, int]:
 
 
 def _refuse_others(connection: kafka.Connection, topic: kafka.Topic, number: int, records: int, log: _Log) -> None:
-    """Raise NotReplayed unless the partition's last record is the one that a replay that was killed there had sent last."""
+    """Raise NotReplayed unless the partition's last record is the record that a replay that was killed there had sent last."""
     last = kafka.records(connection, [topic], {(topic.id, number): records - 1}, most=1)[topic.id, number]
     ours = (
         (record for place, record in enumerate(log.records(number), 1) if place == records) if number in log.parts else iter(())

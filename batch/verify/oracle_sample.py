@@ -56,7 +56,7 @@ _KEY: Final = "_key"
 
 @dataclass(frozen=True)
 class Sampled:
-    """What the plain oracle says of so many `keys` of a view, measure by measure, against what is published.
+    """What the plain oracle says of N `keys` of a view, measure by measure, against what is published.
 
     `too_large` are keys that were drawn but have more than MOST_EVENTS events, so nothing is said of them. `left_out` are the
     measures that have no plain meaning.
@@ -106,7 +106,7 @@ class _Log:
 def sampled(
     tables: Tables, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
 ) -> tuple[Sampled, ...]:
-    """Hold what is published of at most so many keys of each of the source's views against the oracle. Raises Unreadable."""
+    """Hold what is published of at most N keys of each of the source's views against the oracle. Raises Unreadable."""
     log = _log(tables, live, release, source)
     drawn = [_drawn(tables, live, view, keys) for view in views.values()]
     needed = {*position_columns(source), *oracle.identity_columns(source)}.union(*map(columns, views.values()))
@@ -119,7 +119,7 @@ def sampled(
 
 
 def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) -> pa.Table:
-    """At most so many of the keys that the states have, as a table of the keys' columns and a number for each, from 0 on."""
+    """At most this many of the keys that the states have, as a table of the keys' columns and a number for each, from 0 on."""
     schema = pa.schema([*(state_schema(view).field(name) for name in view.keys), (_KEY, pa.int64())])
     names = [quoted(name) for name in view.keys]
     hashed = ", ".join([f"'{publication}'", *(f"coalesce(md5(CAST({name} AS VARCHAR)), 'NULL')" for name in names)])

@@ -55,7 +55,7 @@ def beside(
     replayed: Tables,
     counted: Counts,
 ) -> Beside:
-    """Fold the archive below the live cut anew, into nothing that stays, and compare it with what is published and replayed.
+    """Fold the archive below the live cut again, into nothing that stays, and compare it with what is published and replayed.
 
     `views` are the source's by name; `replayed` holds a realtime table that reaches the cut, whose micro-batches `counted`
     so much. The caller holds the lock of the views' tables. Raises what `below_cut.build` raises.
@@ -70,7 +70,7 @@ def beside(
         Compared(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
-        # What is published and what is folded anew choose among copies alike.
+        # What is published and what is folded again choose among copies alike.
         for copies in [0 if pair == SERVED else audit.told_apart(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]

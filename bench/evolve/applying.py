@@ -156,7 +156,7 @@ class _Sender:
         self._sender = kafka.sender(self.place.connection.address)
 
     def send(self, events: int) -> None:
-        """Send so many, and wait until they are in the log."""
+        """Send this many, and wait until they are in the log."""
         for n in range(self.sent, self.sent + events):
             at = _START + timedelta(milliseconds=10 * n)
             self._sender.send(TOPIC, f'{{"n":{n},"at":"{at.isoformat()}"}}'.encode())
@@ -166,7 +166,7 @@ class _Sender:
 
 @contextmanager
 def _flow(sender: _Sender, rate: int) -> Iterator[None]:
-    """So many events a second, until the block ends."""
+    """This many events a second, until the block ends."""
     over, begun, before = Event(), time.monotonic(), sender.sent
 
     def flow() -> None:

@@ -52,7 +52,7 @@ VIEWS: Final = (3, 20)
 
 @dataclass(frozen=True)
 class Triggers:
-    """The median seconds from commit to commit of a speed layer with so many views, and the shortest and longest."""
+    """The median seconds from commit to commit of a speed layer with N views, and the shortest and longest."""
 
     views: int
     round: int
@@ -63,7 +63,7 @@ class Triggers:
 
 @dataclass(frozen=True)
 class Keys:
-    """A recompute of so many keys with a distinct and a quantiles sketch each: its seconds, and its peak of memory in bytes.
+    """A recompute of N keys with a distinct and a quantiles sketch each: its seconds, and its peak of memory in bytes.
 
     Memory is that of all its processes together, shared pages counted once.
     """
@@ -90,7 +90,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Iterator[
 
 
 def send(place: Place, events: int, *, users: int) -> None:
-    """Events of so many users, each as often as any other, a thousand a second by their own clock."""
+    """Events of N users, each as often as any other, a thousand a second by their own clock."""
     dice = Random(7)  # noqa: S311  made-up events, the same in every run
     with kafka.sender(place.connection.address) as sender:
         for number in range(events):

@@ -17,7 +17,7 @@ from bench.serving.questions import questions
 from bench.serving.served import Client, server, tandem_serve
 
 CONNECTIONS: Final = (1, 8)
-"""So many ask at once, each over a connection that is kept."""
+"""This many ask at once, each over a connection that is kept."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ QUICK: Final = Scale(10_000, 4, 1.0)
 
 @dataclass(frozen=True)
 class Rates:
-    """Look-ups of one row a second over so many connections, turn by turn: both servers are there all the time."""
+    """Look-ups of one row a second over N connections, turn by turn: both servers are there all the time."""
 
     connections: int
     with_bounds: tuple[float, ...]

@@ -104,7 +104,7 @@ def opened(folder: Path) -> Connection:
 
 
 def questions_to(view: PublishedView, keys: int, scale: Scale) -> Questions:
-    """What a view of so many keys is asked in process."""
+    """What a view of N keys is asked in process."""
     rows = [partial(view.get, page=name) for name in questions(keys, scale.rows)]
     return rows, [partial(view.lookup, names) for names in many(keys, scale.lookups)]
 

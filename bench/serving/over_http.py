@@ -71,7 +71,7 @@ def over_http(folder: Path, keys: int, scale: Scale) -> OverHTTP:
 
 
 def questions_to(client: Client, keys: int, scale: Scale) -> Questions:
-    """What a client asks of a view of so many keys."""
+    """What a client asks of a view of N keys."""
     rows = [partial(client.ask, _row(name)) for name in questions(keys, scale.rows)]
     return rows, [partial(client.ask, f"/views/{VIEW}/lookup", _keys(names)) for names in many(keys, scale.lookups)]
 
@@ -100,7 +100,7 @@ def _range(number: int) -> str:
 
 
 def _statement(number: int) -> dict[str, str]:
-    """One that is another each time."""
+    """A different one each time."""
     start = AT + timedelta(minutes=number)
     time = f"TIMESTAMPTZ '{start.isoformat()}'"
     where = f"window_start >= {time} AND window_start < {time} + INTERVAL 1 HOUR"

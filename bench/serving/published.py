@@ -1,4 +1,4 @@
-"""A project of a view with so many keys and a small one: published as a recompute leaves it, in files that no Spark wrote."""
+"""A project of a view with N keys and a small one: published as a recompute leaves it, in files that no Spark wrote."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def page(number: int) -> str:
 
 
 def states(view: View, numbers: Numbers, times: Numbers | None = None) -> pa.Table:
-    """What requests of these pages, each different, fold into: one of each, or so many; number n's is of n % 1000 bytes."""
+    """What requests of these pages, each different, fold into: one of each, or this many; number n's is of n % 1000 bytes."""
     schema = state_schema(view)
     largest, hits = numbers % 1000, np.ones(len(numbers), np.int64) if times is None else times
     values = {"hits": hits, "mean__count": hits, "largest": largest, "bytes": hits * largest, "mean__sum": hits * largest}
@@ -70,8 +70,8 @@ def by_minute(view: View, numbers: Numbers, times: Numbers | None = None) -> pa.
 
 
 def publish(folder: Path, keys: int) -> Tables:
-    """Write the project and its tables into a folder: the batch view of so many keys, in no order, the small one of the same
-    requests, and a realtime table.
+    """Write the project and its tables into a folder: the batch view of N keys, in no order, the small one of the same requests,
+    and a realtime table.
     """
     folder.mkdir(parents=True)
     (folder / "tandem.toml").touch()
@@ -99,7 +99,7 @@ def write_version(tables: Tables, name: str, fingerprint: str, version: int, of:
 
 
 def publish_version(tables: Tables, version: int, rows: Mapping[str, int], cut: Position) -> None:
-    """Publish batch versions that count everything below a cut, each of so many rows."""
+    """Publish batch versions that count everything below a cut, each of N rows."""
 
     def derive(parent: Publication | None) -> Publication | None:
         if parent is None:

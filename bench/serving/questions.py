@@ -45,12 +45,12 @@ class Asked:
 
 
 def questions(keys: int, number: int) -> list[str]:
-    """So many pages at random, the same each time."""
+    """This many pages at random, the same each time."""
     return [page(one) for one in np.random.default_rng(number + keys).integers(0, keys, number).tolist()]
 
 
 def many(keys: int, number: int) -> list[list[str]]:
-    """For so many look-ups their pages, each once: about MANY of so many keys, each time others."""
+    """For this many look-ups their pages, each once: about MANY of N keys, each time others."""
     dice = np.random.default_rng(keys)
     return [[page(one) for one in np.unique(dice.integers(0, keys, MANY)).tolist()] for _ in range(number)]
 

@@ -10,8 +10,9 @@ import numpy as np
 MOST: Final = 1.1
 """How many times as much the last quarter may have as the second."""
 _POOL: Final = 100
-"""How many threads more are no leak: delta-rs reads each entry of a log since its last checkpoint in a thread of its own, and
-keeps it while there is work. There are about so many entries at most."""
+"""How many threads more are not a leak: delta-rs reads each entry of a log since its last checkpoint in a thread of its own, and
+keeps it while there is work. There are about N entries at most.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Sample:
 class Flatness:
     """Of one figure the medians of the second and the last quarter, and its slope a minute after the first quarter.
 
-    `slack` is by how much it may grow in any case: pools fill up, and a few more are no leak.
+    `slack` is by how much it may grow in any case: pools fill up, and a few more are not a leak.
     """
 
     what: str

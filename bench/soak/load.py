@@ -29,7 +29,7 @@ PAGES: Final = 200
 ANSWERS: Final = (200, 410, 429, 504)
 """What a question may be answered with: 429 and 504 come of load, 410 where a publication has gone past what is asked for."""
 _HELD_MB: Final = 16
-"""Of answers that are kept (`serving.held_mb`): so few that some are let go before the warm-up ends, however short it is."""
+"""Of answers that are kept (`serving.held_mb`): so few that some are released before the warm-up ends, however short it is."""
 _SAMPLES: Final = 120
 _SAID: Final = 2000
 _STREAM_S: Final = 5.0
@@ -55,7 +55,7 @@ class Soaked:
     """What was seen: samples of the server's process, answers by kind and status, commits.
 
     Status 0 is a connection that broke, or a stream that was ended. `broken` has the kind and the error of each, and what was
-    said where it was no answer.
+    said where it was not an answer.
     """
 
     samples: tuple[Sample, ...]

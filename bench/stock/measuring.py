@@ -149,7 +149,7 @@ def _steady(watch: Watch, plan: Plan, at: datetime, found: dict[str, object]) ->
         def seen_enough() -> bool:
             return time.monotonic() > over and shown.commits - start >= plan.triggers
 
-        # One that is too slow is measured by what it did show.
+        # A system that is too slow is measured by what it did show.
         with suppress(TooSlow):
             watch.until(seen_enough, plan.window_limit_s, "")
         found["triggers"] = shown.commits - start

@@ -80,7 +80,7 @@ def tandem_environ(place: Place) -> dict[str, str]:
 
 
 def project(folder: Path, views: int) -> Path:
-    """A project with the first so many of the benchmark's views."""
+    """A project with the first N of the benchmark's views."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("tandem.toml", "definitions.py"):
         shutil.copy(PROJECT / name, folder)

@@ -40,7 +40,7 @@ class Check:
 def compare(
     name: str, views: Mapping[str, View], truth: Mapping[str, Sequence[Row]], found: Mapping[str, Sequence[Row]]
 ) -> Check:
-    """Compare all rows of all views, on both sides: a row that only one side has differs, and so does one that comes twice.
+    """Compare all rows of all views, on both sides: a row that only one side has differs, and so does a row that comes twice.
 
     Raises NoTruth if the truth lacks a view or an exact measure.
     """

@@ -38,7 +38,7 @@ class Child:
     log: Path
 
     def document(self) -> dict[str, Any]:
-        """What the command printed. Raises ChildEnded if that is no document."""
+        """What the command printed. Raises ChildEnded if that is not a document."""
         try:
             document: dict[str, Any] = json.loads(self.output.read_text("utf-8"))
         except ValueError:

@@ -17,7 +17,7 @@ class TimedOut(TandemError):
 def wait_for(what: str, look: Callable[[], _T | None], *, seconds: float, meanwhile: Callable[[], None]) -> _T:
     """Look until there is something to give back; `meanwhile` is called between looks and may raise.
 
-    Raises TimedOut, saying what was waited for, after so many seconds.
+    Raises TimedOut, saying what was waited for, after this many seconds.
     """
     deadline = time.monotonic() + seconds
     while (found := look()) is None:

@@ -22,7 +22,7 @@ loopback only:
 `infra/prometheus` has this as a file, and alert rules, each with a section in [runbook.md](runbook.md); `infra/grafana` has
 dashboards ([monitor.md](monitor.md)).
 
-Each scrape reads the tables anew and asks the broker where the log ends; nothing is kept between two of them, so the figures
+Each scrape reads the tables again and asks the broker where the log ends; nothing is kept between two of them, so the figures
 are right after any crash. Only what no table holds, how long the speed layer's micro-batches take, is its own process's to
 tell: it leaves that in `run/speed.progress` of the state folder, and it starts at 0 with the process. What cannot be known at
 the moment is missing, never 0. If the tables or the project cannot be read at all `tandem_scrape_success` is 0 and alone.

@@ -89,7 +89,7 @@ class Command:
 
 
 def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of this environment that nobody may read, the longest first."""
+    """The values of this environment that must stay secret, the longest first."""
     found = {value for name, value in environ.items() if value and _SECRET.search(name)}
     return tuple(sorted(found, key=len, reverse=True))
 

@@ -45,7 +45,7 @@ class GateCheck(Tandem):
     """Whether the release passes the gate; whether a human is to be asked."""
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Fail if the gate is shut and nobody may open it."""
+        """Fail if the gate is closed and no person can open it."""
         release, gate, approval = _release(context), context["params"]["gate"], context["params"]["approval"]
         if release is None:
             return {"open": True, "why": "these definitions are live already", "ask": False}
@@ -58,7 +58,7 @@ class GateCheck(Tandem):
 
 
 class Approve(ApprovalOperator):
-    """Ask a human, if the gate asks for one; a rejection fails, so that what was built is let go."""
+    """Ask a human, if the gate asks for one; a rejection fails, so that what was built is released."""
 
     def execute(self, context: Context) -> Any:
         """Wait for the answer without holding a slot."""

@@ -2,7 +2,7 @@
 
 | exit code | the task |
 | --- | --- |
-| 0, or one that is expected | succeeds; what `keep` names of the document is its result |
+| 0, or an expected code | succeeds; what `keep` names of the document is its result |
 | 2, wrong usage | fails and is not tried again |
 | any other, or a signal | fails and is tried again |
 

@@ -6,7 +6,7 @@ from tandem import Event, Source, View, all_time, count, distinct, maximum, mini
 
 
 class Access(Event):
-    """One line; the fields that the log leaves at `-`, and the parts of a request that is no HTTP, are null."""
+    """One line; the fields that the log leaves at `-`, and the parts of a request that is not HTTP, are null."""
 
     host: str
     time: datetime

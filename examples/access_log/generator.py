@@ -20,7 +20,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 RECENT = 500
 
 HOSTS = tuple(f"198.51.{number // 250}.{number % 250}" for number in range(3_000))
-# A request line and the target that it names: None where it is no HTTP.
+# A request line and the target that it names: None where it is not HTTP.
 REQUESTS = (
     *((f"GET /articles/{number} HTTP/1.1", f"/articles/{number}") for number in range(150)),
     ("-", None),
@@ -119,7 +119,7 @@ def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, dup
 
 
 def _half_hour(seconds: int, zone: str) -> tuple[str, int]:
-    """The day and hour, as the log writes them, and the first minute of the half hour so many seconds after 1970."""
+    """The day and hour, as the log writes them, and the first minute of the half hour this many seconds after 1970."""
     sign = -1 if zone[0] == "-" else 1
     offset = timezone(sign * timedelta(hours=int(zone[1:3]), minutes=int(zone[3:])))
     when = (EPOCH + timedelta(seconds=seconds)).astimezone(offset)

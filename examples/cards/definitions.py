@@ -48,7 +48,8 @@ class Payment(Event):
 
 @dataclass(frozen=True)
 class FraudScore(CustomMeasure):
-    """0 to 100 points: so many for each different hour of the day in which something happened, and for each time a flag was set.
+    """0 to 100 points: a fixed number for each different hour of the day in which something happened, and for each time a flag
+    was set.
 
     A person sleeps and does not try again and again; a stolen number is tried around the clock.
     """

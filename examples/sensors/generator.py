@@ -121,7 +121,7 @@ def _messages(seed: int, times: Iterator[int]) -> Iterator[Message]:
 
 
 def _shuffled(random: Random, items: Iterator[Item]) -> Iterator[Item]:
-    """The endless items, so many of them at a time in any order."""
+    """The endless items, this many of them at a time in any order."""
     while True:
         block = list(islice(items, SHUFFLED))
         random.shuffle(block)

@@ -111,7 +111,7 @@ class BulkAppender:
             self._heard(batch, number, NotAppended(str(error.str()), sure=error.code() in _REFUSALS))
 
     def _heard(self, batch: _Batch, number: int, outcome: Outcome) -> None:
-        # Callbacks come to whoever polls: the thread that hears, and the one that flushes at the end.
+        # Callbacks come to whoever polls: the thread that hears, and the thread that flushes at the end.
         with self._lock:
             batch.heard(number, outcome)
 

@@ -9,7 +9,7 @@ from views.errors import TandemError
 
 
 class NoBroker(TandemError):
-    """No Kafka broker answers at the address, in time: one that comes back answers the next question."""
+    """No Kafka broker answers at the address, in time: a broker that comes back answers the next question."""
 
 
 class BrokerRefused(NoBroker):

@@ -51,6 +51,6 @@ _SPARK_WAITED: Final = re.compile(r"java\.util\.concurrent\.TimeoutException: Ca
 
 
 def heals(text: str) -> bool:
-    """Whether the innermost error of Kafka's that a stack names is one that the client marks as retriable."""
+    """Whether the innermost error of Kafka's that a stack names is marked by the client as retriable."""
     named = _NAMED.findall(text)
     return named[-1] in RETRIABLE if named else _SPARK_WAITED.search(text) is not None

@@ -78,7 +78,7 @@ def connect(address: Address) -> Connection:
 
 @contextmanager
 def opening(address: Address) -> Iterator[dict[str, Any]]:
-    """The options of any client of this address, which the body makes; one that cannot be made leaves nothing behind.
+    """The options of any client of this address, which the body makes; a client that cannot be made leaves nothing behind.
 
     Raises NoBroker, or BrokerRefused.
     """

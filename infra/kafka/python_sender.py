@@ -21,7 +21,7 @@ _LINGER_S: Final = 0.02
 
 
 class PythonSender:
-    """A `kafka.Sender` by kafka-python: at most one chunk is under way, and after one that was not acknowledged none is sent.
+    """A `kafka.Sender` by kafka-python: at most one chunk is under way, and after an unacknowledged chunk none is sent.
 
     A record waits for others as long as they come within a fiftieth of a second; `poll` and `finish` send what waits.
     """

@@ -61,7 +61,7 @@ def topic(bootstrap: str, name: str, schema: pa.Schema, positions: Ranges | None
 
 
 def table(address: str, schema: pa.Schema, version: int | None, positions: Ranges | None = None) -> DataSet:
-    """A Delta table in a folder or at a URI; without a version, one that is not there yet."""
+    """A Delta table in a folder or at a URI; without a version, a table that does not exist yet."""
     at = urlparse(address)
     known = (fields(schema), None if version is None else str(version), positions)
     if len(at.scheme) < 2:

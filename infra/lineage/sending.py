@@ -18,7 +18,7 @@ _WAITING: Final = 200
 
 @dataclass
 class Sending:
-    """Takes events, in order, to a server and a file. What is not taken is told by `warn` and dropped: it is no data."""
+    """Takes events, in order, to a server and a file. What is not taken is told by `warn` and dropped: it is not data."""
 
     settings: Settings
     warn: Callable[[str], object]

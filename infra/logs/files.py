@@ -19,7 +19,7 @@ _MB: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Bounds:
-    """A file begins anew before it has more than so many `bytes`; `kept` are the earlier ones that stay."""
+    """A file is started over before it has more than N `bytes`; `kept` are the earlier ones that stay."""
 
     bytes: int
     kept: int
@@ -53,7 +53,7 @@ def empty(path: Path, bounds: Bounds) -> None:
 
     What is written between the two is lost, so this is for output that says nothing which is not said elsewhere.
     """
-    with suppress(OSError):  # a full disk or a file that is gone is no reason to stop
+    with suppress(OSError):  # a full disk or a file that is gone is not a reason to stop
         if path.stat().st_size >= bounds.bytes:
             _make_room(path, bounds)
             shutil.copyfile(path, _numbered(path, 1))
@@ -64,7 +64,7 @@ def empty(path: Path, bounds: Bounds) -> None:
 class LogFile:
     """A file that lines are appended to, each with one write, by any number of threads and processes.
 
-    With `standard` the file is what this process's stdout and stderr go to, and they follow it when it begins anew.
+    With `standard` the file is what this process's stdout and stderr go to, and they follow it when it is started over.
     """
 
     path: Path

@@ -39,9 +39,9 @@ class Line:
 
 
 def parse(written: bytes, part: str, *, at: datetime) -> Line | None:
-    """The line; `at` is when it was written, for one that does not say. None of a blank one.
+    """The line; `at` is when it was written, for a line that does not say. None of a blank line.
 
-    What no logger wrote, such as the last words of a JVM, is its own text; its level is the one that it names.
+    What no logger wrote, such as the last words of a JVM, is its own text; its level is the level that it names.
     """
     text = written.decode("utf-8", "replace").rstrip()
     if not text.strip():

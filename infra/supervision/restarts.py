@@ -79,7 +79,7 @@ def failed(standing: Standing, terms: Terms, *, now: float) -> Standing:
 
 
 def asked(standing: Standing, *, at: float, now: float) -> Standing:
-    """Somebody asked at that time: a part that was given up before is started again, one that waits at once."""
+    """Somebody asked at that time: a part that was given up before is started again, a waiting part at once."""
     if standing.state in ("given up", "waiting") and standing.failures and standing.since < at:
         return Standing("waiting", now, now)
     return standing

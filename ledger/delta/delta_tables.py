@@ -78,7 +78,7 @@ class Unwritable(TandemError):
 
 @dataclass(frozen=True)
 class Freed:
-    """So many files, and their bytes, are off the disk."""
+    """This many files, and their bytes, are off the disk."""
 
     files: int = 0
     bytes: int = 0
@@ -203,7 +203,7 @@ def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[A
 def checkpoint(handle: DeltaTable) -> None:
     """Sum the log up in a checkpoint and delete entries before it that are older than the table's retention.
 
-    For the table's owner: a reader who was away for longer opens the table anew.
+    For the table's owner: a reader who was away for longer opens the table again.
     """
     try:
         handle.create_checkpoint()
@@ -292,8 +292,8 @@ def _options(handle: DeltaTable) -> dict[str, str] | None:
 def _listed(look: Callable[[], T]) -> T:
     """What a look at a log finds.
 
-    A folder that is listed while entries come into it may lack one that is older than others it has (POSIX leaves open whether
-    readdir gives what was added meanwhile): to delta-rs that log is damaged. The next look has it.
+    A folder that is listed while entries come into it may lack an entry that is older than others it has (POSIX leaves open
+    whether readdir gives what was added meanwhile): to delta-rs that log is damaged. The next look has it.
     """
     for _ in range(_LOOKS - 1):
         try:

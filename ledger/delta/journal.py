@@ -1,8 +1,8 @@
 """Small append-only control tables: numbered rows, each derived from those before it.
 
-A row's number is one more than the newest's and is put only if absent: the row is derived from what a handle saw and
-committed on the condition that nothing came in between, else derived anew. So two processes never write one number, and
-what a row promises about its predecessors holds.
+A row's number is one more than the newest's and is put only if absent: the row is derived from what a handle saw and committed on
+the condition that nothing came in between, else derived again. So two processes never write one number, and what a row promises
+about its predecessors holds.
 """
 
 import time
@@ -100,7 +100,7 @@ class Journal:
                     return row
                 if isinstance(error, delta_tables.Unwritable):
                     raise
-                time.sleep(0.001 * attempt)  # with many writers at once, the one that lost most often waits longest
+                time.sleep(0.001 * attempt)  # with many writers at once, the writer that lost most often waits longest
             else:
                 self._tidy(handle)
                 return row

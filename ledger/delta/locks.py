@@ -51,7 +51,7 @@ def hold(
     every: float = 0.2,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return once `acquire(path)` has said True, trying `every` so many seconds for `patience` seconds.
+    """Return once `acquire(path)` has said True, trying `every` this many seconds for `patience` seconds.
 
     `say` is called once if there is anyone to wait for, with a sentence that names them. The owner is written beside the
     lock, for others to name; the lock itself is the operating system's alone. Raises Held.

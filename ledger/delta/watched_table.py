@@ -22,7 +22,7 @@ class _Entry(NamedTuple):
 
 @dataclass
 class Watched(Generic[T]):
-    """What is made of the table at `address`, which need not be there yet: made anew only where it has something new."""
+    """What is made of the table at `address`, which need not be there yet: built again only where it has something new."""
 
     tables: Tables
     address: str

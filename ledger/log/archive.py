@@ -281,7 +281,7 @@ def firsts(tables: Tables, source: str) -> dict[Partition, int]:
 def generations(tables: Tables, source: str) -> tuple[str, ...]:
     """The ids of the source's topics in the order of the log, which is that of `name_topics`: what it has never moves.
 
-    A topic made anew is archived after all of the one before it.
+    A topic created again is archived after all of the one before it.
     """
     return tuple(topic_names(tables, source))
 

@@ -17,7 +17,7 @@ class Unclosed(TandemError):
 
 
 class LogChanged(TandemError):
-    """The log is not the one that the ledger's positions speak of."""
+    """The log is not the log that the ledger's positions speak of."""
 
 
 def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
@@ -34,8 +34,8 @@ def refuse_changed_log(planned: Offsets, *, firsts: Offsets, ends: Offsets) -> N
     """Raise LogChanged unless the log still is what was planned on.
 
     `planned` is where the fetch began on every partition, offset 0 included. `firsts` and `ends` are the log's first and next
-    offsets now, by partition with the topic's id. A partition that is gone is another topic's under the old name; one that
-    begins past `planned` lost records while they were read; one that ends below it gives offsets a second time.
+    offsets now, by partition with the topic's id. A partition that is gone is another topic's under the old name; a partition
+    that begins past `planned` lost records while they were read; a partition that ends below it gives offsets a second time.
     """
     for partition, offset in planned.items():
         if partition not in firsts or partition not in ends:

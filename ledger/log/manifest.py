@@ -1,7 +1,7 @@
 """What an export says of itself: `manifest.json`, from which an import knows every file before it opens one.
 
-    TandemError
-    └── BadManifest    a manifest that is no one's, of another format, or that contradicts itself
+TandemError
+    └── BadManifest    a manifest that belongs to no export, of another format, or that contradicts itself
 
 A source's log is `covered`, one interval of each partition of its `topics`, which are in the order of the log. Its `stretches`
 tile that: each is a part of one partition, whose records are one Parquet file, in order, or no file where it has none.
@@ -44,7 +44,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The records of `[start, end)` of a partition: so many `rows`, in `file`, which is null where there are none."""
+    """The records of `[start, end)` of a partition: the number of `rows`, in `file`, which is null where there are none."""
 
     topic: str
     partition: _Count

@@ -16,7 +16,7 @@ _EVER_MS = 1000 * 365 * 86_400_000
 
 @dataclass(frozen=True)
 class Retention:
-    """What a topic keeps: for how long, and how many bytes of a partition; None of either is no limit."""
+    """What a topic keeps: for how long, and how many bytes of a partition; None of either means unlimited."""
 
     time: timedelta | None = None
     bytes: int | None = None

@@ -1,4 +1,4 @@
-"""Whether the log is complete enough to build views from it anew: else they would count less than the live ones did."""
+"""Whether the log is complete enough to build views from it again: else they would count less than the live ones did."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class ShorterHistory(TandemError):
 
 
 def accepted_gaps(tables: Tables, state: Publication, sources: Iterable[str], accepted: Iterable[str]) -> tuple[Gap, ...]:
-    """All gaps of the sources. Raises gaps.GapNotAccepted for one that is neither accepted now nor by the state before."""
+    """All gaps of the sources. Raises gaps.GapNotAccepted for a gap that is neither accepted now nor by the state before."""
     found = tuple(gap for source in sources for gap in gaps.gaps(tables, source))
     gaps.refuse_unaccepted(list(found), (*accepted, *(gap.name for gap in found if gap.name in state.gaps)))
     return found

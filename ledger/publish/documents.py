@@ -11,7 +11,7 @@ SCHEMA: Final = pa.schema([("release", pa.int64()), ("document", pa.binary())])
 
 
 def record(tables: Tables, release: int, document: bytes) -> None:
-    """Keep the document of a release, unless the one that is kept is the same."""
+    """Keep the document of a release, unless the stored one is the same."""
 
     def row(snapshot: Snapshot) -> Row | None:
         return None if _newest(snapshot, release) == document else {"release": release, "document": document}

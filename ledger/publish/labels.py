@@ -38,9 +38,9 @@ def labels_below(
 ) -> Labels:
     """What the parent, a state of the same release, says, and what the commits from its cut up to this one add.
 
-    `views` are the fingerprints of the source's views by name; one that the parent does not have starts at 0. `maxima` are
-    those of all events below the cut: they tell the watermark where no commits lead up to it, and where these and the parent
-    have none. It is never less than the parent's. Raises Unreadable.
+    `views` are the fingerprints of the source's views by name; a view that the parent does not have starts at 0. `maxima` are
+    those of all events below the cut: they tell the watermark where no commits lead up to it, and where these and the parent have
+    none. It is never less than the parent's. Raises Unreadable.
     """
     reached = watermark(maxima, idle)
     if parent is None or source not in parent.cuts:

@@ -147,7 +147,7 @@ def _standing(tables: Tables, release: int, days: float, at: datetime) -> Public
 
 
 def _held(tables: Tables, state: Publication, kind: Kind, *, by: str, at: datetime) -> Publication:
-    """The state, said anew: from here on upkeep leaves what it needs, and a recompute that had begun with it comes too late."""
+    """The state, said again: from here on upkeep leaves what it needs, and a recompute that had begun with it comes too late."""
     return standing.record(tables, "built", replace(state, kind=kind, by=by, at=at), after=state).state
 
 
@@ -157,5 +157,5 @@ def _reached(tables: Tables, state: Publication, source: str) -> Position:
 
 def _published(tables: Tables, following: Callable[[Publication | None], Publication]) -> Publication:
     published = publications.publish(tables, following)
-    assert published is not None  # there is always one that follows
+    assert published is not None  # another always follows
     return published

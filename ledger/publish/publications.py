@@ -1,6 +1,6 @@
 """Publications: which release, batch versions and cuts are live, one numbered record after another.
 
-A publication is derived from its parent, the one that was live when it was made, and is put only if no other came first.
+A publication is derived from its parent, the publication that was live when it was made, and is put only if no other came first.
 That, and the three checks of `publish`, is what keeps a reader from ever counting an event twice or not at all.
 """
 
@@ -176,7 +176,7 @@ def initial(
 def retained(publications: Iterable[Publication], *, keep: int, since: datetime) -> list[Publication]:
     """Those that can still be asked: the newest `keep`, and all that were live at `since` or later.
 
-    One that is not retained never is again, unless the policy changes; see `whole` for what is left then, and
+    A publication that is not retained never is again, unless the policy changes; see `whole` for what is left then, and
     standing.retained.
     """
     ordered = sorted(publications, key=lambda publication: publication.number)
@@ -200,7 +200,7 @@ def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publicati
 
 
 def live_at(publications: Iterable[Publication], time: datetime) -> Publication | None:
-    """The one that was live at a time; None before the first."""
+    """The publication that was live at a time; None before the first."""
     return max((each for each in publications if each.at <= time), key=lambda each: each.number, default=None)
 
 

@@ -37,7 +37,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """About how many `seconds` a run takes, from so many `runs` before it, the largest of which read `largest` rows."""
+    """About how many `seconds` a run takes, from this many `runs` before it, the largest of which read `largest` rows."""
 
     seconds: float
     runs: int

@@ -66,7 +66,7 @@ def record(tables: Tables, stage: Stage, state: Publication, *, after: Publicati
 
 
 def newest(tables: Tables, release: int) -> Record | None:
-    """The newest record of a release; None of one that has none. Raises Unreadable."""
+    """The newest record of a release; None without a record. Raises Unreadable."""
     return next((one for one in reversed(records(tables)) if one.state.release == release), None)
 
 

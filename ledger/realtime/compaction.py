@@ -99,7 +99,7 @@ def in_order(spans: Iterable[SpanT]) -> list[SpanT]:
 
 
 def _older(ordered: Sequence[Span], recent: int) -> int:
-    """How many spans there are before the so many last ones that are no marks."""
+    """How many spans there are before the last N ones that are not marks."""
     if not recent:
         return len(ordered)
     commits = [place for place, span in enumerate(ordered) if not span.mark]

@@ -45,7 +45,7 @@ class FairQueue(Generic[T]):
         return following, ticket
 
     def withdraw(self, principal: str, ticket: T) -> None:
-        """Wait no longer with a ticket that has no place; one that does not wait stays as it is."""
+        """Wait no longer with a ticket that has no place; a ticket that does not wait stays as it is."""
         tickets = self._waiting.get(principal, deque())
         if ticket in tickets:
             tickets.remove(ticket)

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 MOST: Final = 10_000
-"""Networks that are remembered; of more the one that failed longest ago is forgotten."""
+"""Networks that are remembered; beyond that the network that failed longest ago is forgotten."""
 
 _HOST_BITS: Final = 64
 

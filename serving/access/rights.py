@@ -59,7 +59,7 @@ class Rights:
         return {"may": sorted(self.verbs), "views": views, "rows": list(self.rows)}
 
     def may_send(self, views: Iterable[View]) -> bool:
-        """Whether events of a source may be written, of which these are all the views: of any, or of one that is named."""
+        """Whether events of a source may be written, of which these are all the views: of any, or of a named one."""
         return "ingest" in self.verbs and (self.views is None or any(view.name in self.views for view in views))
 
     def bound(self, view: View) -> dict[str, pa.Scalar] | None:

@@ -27,7 +27,7 @@ _BEFORE: Final = "sealed."
 class Seal:
     """Encrypts with a key in a file that its owner alone may read; the first use makes it, and all servers of a project share it.
 
-    `random` gives so many bytes that nobody can foresee. A text that is sealed is padded, so its length tells nothing.
+    `random` gives this many bytes that nobody can foresee. A text that is sealed is padded, so its length tells nothing.
     """
 
     file: Path

@@ -1,4 +1,4 @@
-"""A bounded amount that principals share: nobody may hold more than is left over, so that there is room for the next one."""
+"""A bounded amount that principals share: each holds at most as much as is left over, so that there is room for the next one."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -57,7 +57,7 @@ def file_of(state: Path) -> Path:
 
 
 def secret(random: Callable[[int], bytes]) -> str:
-    """A new secret of 256 bits; `random` gives so many bytes that nobody can foresee."""
+    """A new secret of 256 bits; `random` gives this many bytes that nobody can foresee."""
     return PREFIX + urlsafe_b64encode(random(_BYTES)).decode().rstrip("=")
 
 
@@ -119,7 +119,7 @@ class Tokens:
     _seen: tuple[tuple[int, int, int] | None, tuple[Token, ...]] = field(default=(None, ()), init=False, repr=False)
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """Who shows this secret; None if it is no valid token's. Raises TokenError: then nobody is anybody."""
+        """Who shows this secret; None if it is not a valid token's. Raises TokenError: then nobody is anybody."""
         known, found = digest(shown), None
         for token in self._look():  # all of them, so that the time it takes says nothing of which
             if hmac.compare_digest(token.digest, known):

@@ -1,4 +1,4 @@
-"""The code of one release, in a process of its own that is started when it is first needed, and anew where it ended."""
+"""The code of one release, in a process of its own that is started when it is first needed, and again where it ended."""
 
 import threading
 import time
@@ -51,7 +51,7 @@ class ReleaseCode:
         return self.nursery.limits
 
     def document(self) -> bytes:
-        """The document of the definitions, which the process has imported anew. Raises CodeFailed."""
+        """The document of the definitions, which the process has imported again. Raises CodeFailed."""
         with self._only_one("definitions"):
             self._end()
             return self._started()

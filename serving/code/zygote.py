@@ -1,4 +1,4 @@
-"""What the processes of releases' code are forked from: one that has imported the kernel, started when it is first needed."""
+"""What the processes of releases' code are forked from: a process that has imported the kernel, started on first use."""
 
 import threading
 from contextlib import suppress
@@ -41,7 +41,7 @@ class Nursery:
                 self._zygote.kill(child)
 
     def buried(self, child: Child) -> None:
-        """End the process, and let go of its socket."""
+        """End the process, and release its socket."""
         child.end.close()
         self.kill(child)
 

@@ -128,7 +128,7 @@ def serve(
 
 
 def _fitting(connections: int) -> int:
-    """At most so many connections, as the process may have open files; that bound is raised as far as it goes."""
+    """At most this many connections, as the process may have open files; that bound is raised as far as it goes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

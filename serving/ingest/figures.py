@@ -52,5 +52,5 @@ class Figures:
         self._refused.labels(reason).inc()
 
     def under_way(self, size: int) -> None:
-        """So many bytes are under way now."""
+        """This many bytes are under way now."""
         self._under_way.set(size)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _RECORD_BYTES: Final = 512
 """What a record that is under way takes beside its bytes, about."""
 _KNOWN_S: Final = 1.0
-"""For how long a topic is taken to be the one that it was: a topic that is made anew has another id."""
+"""For how long a topic is taken to be the same: a topic that is created again has another id."""
 _SHARE: Final = 0.4
 """How much of a request's time each question to the broker may take: which topic it is, and whether it has the records."""
 
@@ -46,7 +46,7 @@ class Room:
 
 @dataclass
 class Gateway:
-    """Takes in at most so many bytes at a time as `serving.ingest_mb` says, while it is `open`; for one event loop.
+    """Takes in at most N bytes at a time as `serving.ingest_mb` says, while it is `open`; for one event loop.
 
     Principals share these bytes (see Shares) and take turns for the thread that makes records of bodies, so none keeps another
     one out. `clock` gives seconds that never step back.
@@ -78,7 +78,8 @@ class Gateway:
 
     @contextmanager
     def room(self, by: str, size: int) -> Iterator[Room]:
-        """Room for so many bytes, until the context ends or, once records are handed over, until these are known. Raises NoRoom.
+        """Room for this many bytes, until the context ends or, once records are handed over, until these are known. Raises
+        NoRoom.
 
         A request that is alone is taken whatever its size.
         """
@@ -95,7 +96,8 @@ class Gateway:
                 self._leave(room)
 
     async def work(self, by: str, function: Callable[[], T], *, coded: bool = False) -> T:
-        """What a function gives, in the one thread that makes records of bodies, or the one that waits for code of the project.
+        """What a function gives, in the one thread that makes records of bodies, or the thread that waits for code of the
+        project.
 
         It begins once it is the principal's turn. Raises its errors.
         """

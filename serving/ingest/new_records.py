@@ -31,7 +31,7 @@ class TooLarge(TandemError):
 
 
 class NoEvents(TandemError):
-    """Records that are no events of the source; `faults` are the first hundred, in their order."""
+    """Records that are not events of the source; `faults` are the first hundred, in their order."""
 
     def __init__(self, source: Source, faults: Sequence[Fault], records: int) -> None:
         first = faults[0]
@@ -39,7 +39,7 @@ class NoEvents(TandemError):
         fields = ", ".join(field.key for field in event_fields(source.event))
         super().__init__(
             f"record {first.record} of {records} is not an event of source {source.name!r}{others}: {first.reason}: "
-            f"{first.detail}; nothing is written; a {source.event.__name__} has {fields}, see /sources/{source.name}"
+            f"{first.detail}; nothing is written; a {source.event.__name__} has {fields}; see /sources/{source.name}"
         )
         self.faults = tuple(faults[:_SHOWN])
 
@@ -60,7 +60,7 @@ class Target:
 
 
 def target(source: Source, *, topic: str | None, kind: str | None, idempotency_key: str | None) -> Target:
-    """Where records of a source go: to its only topic, or the one that is named, as of a kind and with a key.
+    """Where records of a source go: to its only topic, or the named one, as of a kind and with a key.
 
     Raises CannotMean: for what the source does not have or needs to be told, and for a key that its identity does not hold.
     """

@@ -1,4 +1,4 @@
-"""Values as readers of the log will decode them: their keys, and which of them are no events."""
+"""Values as readers of the log will decode them: their keys, and which of them are not events."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from views.source.source import Source
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why a record of a request, counted from 0, is no event of the source: the decoder's reason, and what it found."""
+    """Why a record of a request, counted from 0, is not an event of the source: the decoder's reason, and what it found."""
 
     record: int
     reason: str
@@ -21,7 +21,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The keys of records, in their order, and the faults of those that are no events, likewise."""
+    """The keys of records, in their order, and the faults of those that are not events, likewise."""
 
     keys: list[bytes | None]
     faults: list[Fault]

@@ -273,7 +273,7 @@ def _keys(rows: Rows, names: Sequence[str], places: Numbers) -> list[Key]:
 
 
 def _with_columns(table: pa.Table, other: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """A table with columns of another one that has the same rows, under other names."""
+    """A table with columns of another table that has the same rows, under other names."""
     for name, column in names.items():
         table = table.append_column(name, other[column])
     return table

@@ -1,7 +1,7 @@
 """What an answer says otherwise at one snapshot than at an earlier one: rows that changed, and rows that are no more.
 
 Every change of a view makes a new layer, so only units of layers that one snapshot has and the other has not are looked at.
-Labels of windows move with time and are no changes; a quantile that another merge estimates otherwise is one.
+Labels of windows move with time and are not changes; a quantile that another merge estimates otherwise is one.
 """
 
 from collections.abc import Iterator, Sequence

@@ -76,7 +76,7 @@ def followed(place: Place, held: Held, batch: BatchView, tail: Tail) -> Held:
     """What was held of the same definition, brought to another batch view and tail. Raises Unreadable, OutgrowsMemory.
 
     New commits and parts are added to what there is. Where that cannot be, since a commit holds old and new together or a part
-    was replaced, the layers over the cut, or all, are made anew; what was held stays as it is for those who read it.
+    was replaced, the layers over the cut, or all, are rebuilt; what was held stays as it is for those who read it.
     """
     if held.stands_at(place.release, batch, tail):
         return held
@@ -91,7 +91,7 @@ def followed(place: Place, held: Held, batch: BatchView, tail: Tail) -> Held:
 
 
 def _followed(place: Place, held: Held, tail: Tail) -> Held:
-    """With the commits from where it ends on; all of the tail anew if none begins there."""
+    """With the commits from where it ends on; all of the tail rebuilt if none begins there."""
     if held.end != tail.end:
         after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.end), None)
         if after is None:

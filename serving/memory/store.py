@@ -59,8 +59,8 @@ class Pinned:
 class Store:
     """Follows a project's tables with at most `memory` bytes of views; `seed` is the key of the hashes by which rows are found.
 
-    A view that alone needs more is read from its files at each question. While a view is built anew beside the one that is held,
-    both are there.
+    A view that alone needs more is read from its files at each question. While a view is rebuilt beside the cached one, both are
+    there.
     """
 
     tables: Tables
@@ -158,7 +158,7 @@ class Store:
             return self._files.arranged_at(pinned.snapshot, view)
 
     def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
-        """The views that are held, at a new snapshot. One that cannot be read is tried again by who asks for it."""
+        """The views that are held, at a new snapshot. A view that cannot be read is tried again by who asks for it."""
         brought: dict[str, InMemory] = {}
         live = pinned.snapshot.publication.views
         self._held = {name: one for name, one in self._held.items() if name in live and name in pinned.project.views}
@@ -175,7 +175,7 @@ class Store:
         return self._within(brought, None)
 
     def _brought(self, pinned: Pinned, view: View) -> InMemory | None:
-        """The view at a snapshot, from what is held of it or anew; None where it has no answer or outgrows memory."""
+        """The view at a snapshot, from what is held of it or again; None where it has no answer or outgrows memory."""
         snapshot, source = pinned.snapshot, view.source.name
         if refusal(snapshot, view) is not None:
             return None

@@ -49,7 +49,7 @@ function signedIn(me) {
     const address = read();
     const found = PAGES[address.path[0] ?? ""] ?? null;
     frame.mark(address.path);
-    // The same page at other parameters draws itself anew: focus and what is typed stay.
+    // The same page at other parameters is drawn again: focus and what is typed stay.
     if (page !== null && found !== null && page.module === found && page.place === address.path.join("/") && page.moved) {
       page.moved(address);
       return;

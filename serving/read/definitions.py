@@ -15,7 +15,7 @@ class Definitions(Protocol):
         ...
 
     def live(self, release: int) -> None:
-        """Let go of what only other releases need."""
+        """Release what only other releases need."""
         ...
 
 

@@ -20,7 +20,7 @@ UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tande
 
 @dataclass
 class Following:
-    """Follows the publications and, of the one that it stands on, every source's realtime table.
+    """Follows the publications and, of the current one, every source's realtime table.
 
     It stays on a publication while the newest one lies behind what was reached, as after a promotion whose realtime views are
     still catching up; then it goes on along the old one's tables.
@@ -51,7 +51,7 @@ class Following:
                     return Failed(self._stepped_back(found))
                 found = self._at(self._held.publication)
         except TandemError as error:
-            self._begin()  # a table that was damaged or replaced under a follower is read anew once it is well
+            self._begin()  # a table that was damaged or replaced under a follower is read again once it is well
             return Failed(str(error))
         self._hold(found, live)
         return found
@@ -93,7 +93,7 @@ class Following:
 
 @dataclass
 class _Realtime:
-    """A source's realtime table as it grows; its tail is made anew only where the commits or the cut are others."""
+    """A source's realtime table as it grows; its tail is rebuilt only where the commits or the cut are others."""
 
     follower: Follower
     _made: tuple[Sequence[Commit], Tail] | None = field(default=None, init=False, repr=False)

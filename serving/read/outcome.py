@@ -4,7 +4,7 @@
     Absent    everything up to the answer's position was looked at, and nothing of it was asked for
     Failed    what the answer needs could not be read, so nothing is claimed
 
-An empty answer is therefore never mistaken for one that could not be given.
+An empty answer is therefore never mistaken for an unavailable answer.
 """
 
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ class Reader:
         return self._pinned
 
     def _forget(self, live: Publication) -> None:
-        """Let go of what this publication does not need."""
+        """Release what this publication does not need."""
         self._projects = {release: project for release, project in self._projects.items() if release == live.release}
         addresses = {batch.address(self.tables, name) for name, batch in live.views.items()}
         self._batches = {address: states for address, states in self._batches.items() if address in addresses}

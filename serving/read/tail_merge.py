@@ -1,8 +1,8 @@
 """The realtime partial that a reader holds for one view: merged runs of commits, from the cut on.
 
-A run is more than twice as large as the next, so that taking in one more commit merges few states however long the tail
-is, and a look-up of one key filters a handful of tables. A merged partial cannot be taken apart: a run that no longer
-starts at the cut, or no longer ends where a commit ends, is folded anew from the commits.
+A run is more than twice as large as the next, so that taking in one more commit merges few states however long the tail is, and a
+look-up of one key filters a handful of tables. A merged partial cannot be taken apart: a run that no longer starts at the cut, or
+no longer ends where a commit ends, is folded again from the commits.
 """
 
 from collections.abc import Callable, Sequence

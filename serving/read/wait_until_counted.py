@@ -27,7 +27,7 @@ def until_counted(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], object] = time.sleep,
 ) -> int:
-    """Return 0 once answers count the wanted position of each source, else how many offsets they lack after so many seconds."""
+    """Return 0 once answers count the wanted position of each source, else how many offsets they lack after this many seconds."""
     following, deadline = Following(tables), clock() + seconds
     while (left := uncounted(following.refresh(), wanted)) and clock() < deadline:
         pause(_LOOK_S)

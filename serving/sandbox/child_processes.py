@@ -1,4 +1,4 @@
-"""A server's side of confined processes: the one that they are forked from, and each of them."""
+"""A server's side of confined processes: the process that they are forked from, and each of them."""
 
 import json
 import socket
@@ -29,7 +29,7 @@ _ENVIRONMENT: Final = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 _NUMBERS: Final = count(1)
-"""Of children of all zygotes: one that is asked to end another's child has none of its number."""
+"""Of children of all zygotes: a zygote that is asked to end another's child has none of its number."""
 
 
 class CannotStart(Exception):

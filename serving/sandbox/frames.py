@@ -13,7 +13,7 @@ _PIECE: Final = 1 << 20
 
 
 class Broken(Exception):
-    """The other side has ended, or said what is no message; its text says which."""
+    """The other side has ended, or said what is not a message; its text says which."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def send(to: socket.socket, body: bytes, payload: bytes | memoryview = b"", file
 
 
 def receive(of: socket.socket, *, most: int = 0, files: bool = False) -> Frame:
-    """The next message, with at most so many bytes beside its body, and with descriptors only if `files`.
+    """The next message, with at most N bytes beside its body, and with descriptors only if `files`.
 
     Raises Broken, and TimeoutError after the socket's own time.
     """

@@ -13,7 +13,7 @@ _BEYOND_DUCKDB: Final = 128 * MIB
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of one statement. One that is reached ends the statement with a sentence, and its process.
+    """The bounds of one statement. A bound that is reached ends the statement with a sentence, and its process.
 
     `seconds` of wall clock, and of CPU, from the moment at which a statement has its views; the same again for reading it.
     `memory` in bytes beside the views, which are shared and cost nothing. `rows` and `bytes` of the result, `characters` of the
@@ -38,7 +38,7 @@ def arm(limits: Limits) -> None:
 
 
 def start_clock(limits: Limits) -> None:
-    """From now on the process has so many seconds: the kernel ends it by SIGALRM, whoever else may have gone by then."""
+    """From now on the process has this many seconds: the kernel ends it by SIGALRM, whoever else may have gone by then."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits.seconds * 1.25 + 0.25)  # the parent, which has a sentence to say, comes first
 
@@ -49,7 +49,7 @@ def stop_clock() -> None:
 
 
 def make_room(size: int) -> None:
-    """The views that are about to be mapped are so many bytes, which count against nothing that the statement may use."""
+    """The views that are about to be mapped are this many bytes, which count against nothing that the statement may use."""
     most, hard = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_AS, (most + size, hard))

@@ -6,7 +6,8 @@ from views.errors import TandemError
 
 Reason = Literal["statement", "view", "limit", "failed"]
 """statement: it is not one SELECT that DuckDB can run. view: it names none that there is. limit: it needs more than it may.
-failed: what it needs could not be read or started, which is no fault of the statement."""
+failed: what it needs could not be read or started, which is not a fault of the statement.
+"""
 
 
 class Refused(TandemError):

@@ -139,7 +139,7 @@ class Sandbox:
                     self._fill(at_least=self.ready)
 
     def _fill(self, *, at_least: int) -> None:
-        """Have so many children that wait, of a zygote that lives. Raises Refused."""
+        """Have this many children that wait, of a zygote that lives. Raises Refused."""
         try:
             self._grow(at_least)
         except frames.Broken:

@@ -48,7 +48,7 @@ def _committed(snapshot: Snapshot | None) -> datetime | None:
 def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
     state, own = settings.folder, () if settings.kafka.bootstrap else (BROKER,)
     supervisor = supervision.read(state)
-    # What a supervisor that was ended wrote last is over; one that died leaves the records of what it had started.
+    # What a supervisor that was ended wrote last is over; a killed one leaves the records of what it had started.
     living = supervisor if supervisor is not None and supervisor.lives else None
     supervised = [part.name for part in living.parts] if living is not None else []
     return [
@@ -68,7 +68,7 @@ def signs(
     """What the state folder, the kernel and a living supervisor's report tell of one part."""
     supervised = None if supervisor is None else supervisor.part(part)
     known, written = processes.recorded(state, part), pulse.read(state, part)
-    # One that somebody started by hand has no record, or that of an earlier one.
+    # A part that somebody started by hand has no record, or that of an earlier one.
     own = written is not None and (known is None or written.pid == known.pid or written.lives)
     process = Process(part, written.pid, written.began, "") if written is not None and own else known
     alive = None if process is None else processes.alive(process)
@@ -117,7 +117,7 @@ def _answered(supervisor: Supervision, part: str, *, now: datetime) -> datetime 
 
 
 def _failure(part: Part) -> Failure | None:
-    """Why a part does not run, or did not until it was restarted; None of one that runs."""
+    """Why a part does not run, or did not until it was restarted; None of a running part."""
     if part.failed is None or part.state == "running":
         return None
     return Failure(datetime.fromisoformat(part.failed), part.why, part.fix, over=part.state == "given up")

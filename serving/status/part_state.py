@@ -179,7 +179,7 @@ def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
         return "given_up", True, failure.at, failure.why, failure.advice or _AGAIN
     silent = timedelta.max if beat is None else now - beat.at
     if not signs.alive and (signs.part != SPEED or silent > GONE):
-        killed = beat is not None and bool(beat.loops)  # one that ends in order ends its loops first
+        killed = beat is not None and bool(beat.loops)  # a part that ends in order ends its loops first
         if signs.recorded or (signs.alive is False and killed):
             since = failure.at if failure is not None else last
             why = failure.why if failure is not None else "its process has ended"

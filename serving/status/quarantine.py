@@ -1,4 +1,4 @@
-"""The records that are no events, as the archive has filed them: with their position and a reason."""
+"""The records that are not events, as the archive has filed them: with their position and a reason."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def rejects(
 ) -> pa.Table:
     """Rejects of a source under a decoder's fingerprint, the newest append first, as REJECTS_SCHEMA says; at most `limit`.
 
-    None before the first archive run. With a limit no more than a few times so many rows, and a row group, are in memory.
+    None before the first archive run. With a limit no more than a few times this many rows, and a row group, are in memory.
     Raises Unreadable.
     """
     held = pa.Table.from_batches([], REJECTS_SCHEMA)

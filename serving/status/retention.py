@@ -17,7 +17,7 @@ from views.instant import instant
 from views.source.offset_ranges import Partition
 from views.source.source import Source
 
-# So many records tell how large the others are.
+# This many records tell how large the others are.
 _SAMPLE = 20
 
 

@@ -28,7 +28,7 @@ class Beside:
 
 
 def beside(tables: Tables, live: Publication, *, days: int, now: datetime) -> Iterator[Beside]:
-    """The releases beside that of the live publication, kept up for so many days after they were live. Raises Unreadable."""
+    """The releases beside that of the live publication, kept up for this many days after they were live. Raises Unreadable."""
     newest = {one.state.release: one for one in standing.records(tables)}
     published = {each.release for each in publications.history(tables)}
     ready = promotion.ready(tables, days=days, at=now)

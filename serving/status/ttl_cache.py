@@ -26,7 +26,7 @@ class Recent(Generic[T]):
         looked = self._looked
         if looked is None or self._is_over(looked):
             looked = self._looked = Future()
-            # One that hangs holds up neither a request nor the process's end.
+            # A call that hangs holds up neither a request nor the process's end.
             threading.Thread(target=self._find, args=(looked, look), name="recent", daemon=True).start()
         # Who leaves takes nobody else's answer along.
         return (await asyncio.shield(asyncio.wrap_future(looked)))[1]

@@ -104,7 +104,7 @@ def test_what_means_the_same_computes_nothing_and_says_why(world: World, capsys:
 def test_other_events_come_from_the_archive(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, document, shown = planned(capsys, world.folder, DEFINITIONS.replace(PRICE, f"{PRICE}    note: str = ''\n"))
     assert code == 3
-    assert document["sources"]["hits"]["work"] == "build its events table anew, from the archive"
+    assert document["sources"]["hits"]["work"] == "build its events table again, from the archive"
     assert {view["kind"] for view in document["views"].values()} == {"source"}
     assert "      source: event type Hit: field 'note' added: str = ''\n" in shown
     assert {name: view["unread_fields"] for name, view in document["views"].items()} == {

@@ -61,7 +61,7 @@ def test_query_asks_a_publication_of_the_past(world: World, capsys: pytest.Captu
         assert (found["provenance"]["publication"], found["provenance"]["layer"]) == (2, "batch")
     refused = {
         ("--publication", "9"): "it does not exist; retained: 1, 2",
-        ("--publication", "2", "--layer", "merged"): "which is the layer batch, not merged",
+        ("--publication", "2", "--layer", "merged"): "has only the layer batch, not merged",
         (
             "--as-of",
             "2020-01-01",

@@ -62,6 +62,9 @@ def test_changes_come_once_and_go_on_in_another_process(tmp_path: Path) -> None:
 
 def test_what_cannot_be_watched_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = forty_hits(tmp_path)
-    for arguments, words in ((("nothing",), "no view 'nothing' is published"), (("per_page", "--since", "x"), "'x' is no token")):
+    for arguments, words in (
+        (("nothing",), "no view 'nothing' is published"),
+        (("per_page", "--since", "x"), "invalid token 'x'"),
+    ):
         assert main(["watch", *arguments, "--project", str(world.folder)]) == 1
         assert words in capsys.readouterr().err

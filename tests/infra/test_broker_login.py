@@ -60,7 +60,7 @@ def test_a_replaced_password_is_told_and_is_that_of_the_next_start(tmp_path: Pat
     with pytest.raises(kafka.BrokerRefused) as refused:
         broker_login.address(settings, AT)
     assert str(refused.value) == (
-        f"the password in {file} differs from the one that the broker was started with; "
+        f"the password in {file} differs from the password of the running broker; "
         "restart the broker with `tandem down` and `tandem up`"
     )
     assert OTHER not in str(refused.value)

@@ -129,7 +129,9 @@ def test_what_is_not_there_is_said(spark: SparkSession, tmp_path: Path) -> None:
     at = snapshot(tmp_path, session=spark)
     problems = at.register()
     assert [name for name, problem in problems.items() if problem] == ["hits_events", "hits_quarantine"]
-    with pytest.raises(ReadFailed, match=r"publication 2 counts source 'hits' up to .* archive is decoded up to the log's start"):
+    with pytest.raises(
+        ReadFailed, match=r"publication 2 counts source 'hits' up to .*, but the archive is decoded up to the log's start"
+    ):
         at.quarantine(SOURCE)
 
 

@@ -9,7 +9,7 @@ from views.source.source import Source
 
 @dataclass(frozen=True)
 class Layout:
-    """A record holds at most so many `lines` of a file, after the file's first line if that is a `header`."""
+    """A record holds at most N `lines` of a file, after the file's first line if that is a `header`."""
 
     header: bool
     lines: int

@@ -70,10 +70,10 @@ def decode(source: Source, records: pa.Table) -> Decoded:
     The outcome of a record of a `many` source is all of its events, or one reject. A third outcome, where the source says which
     records are its own, is to be none of them, which is counted.
 
-    `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several
-    faults has the reason of the first: as text, then by field, then its event time, then its idempotency key. One that
-    the event type rejects is read as each older version in turn; the first that takes it has it upgraded, and if none does, the
-    event type's reject counts. A timestamp beyond the years 1 to 9999 is taken for the nearest time within.
+    `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several faults
+    has the reason of the first: as text, then by field, then its event time, then its idempotency key. A record that the event
+    type rejects is read as each older version in turn; the first that takes it has it upgraded, and if none does, the event
+    type's reject counts. A timestamp beyond the years 1 to 9999 is taken for the nearest time within.
     """
     schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
@@ -236,7 +236,7 @@ def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
 
 
 def _typed(fields: Sequence[Field], found: _Found, rejected: dict[int, Reject]) -> pa.RecordBatch:
-    """The structs as columns, after their place; records with one that does not fit a column go to `rejected`."""
+    """The structs as columns, after their place; records with a struct that does not fit a column go to `rejected`."""
     while True:
         columns = found.place
         misfit: dict[int, Reject] = {}

@@ -49,14 +49,14 @@ def is_current(document: bytes) -> bool:
     try:
         known = json.loads(document)["meaning"]
         return bool(known == meaning(known["packages"]))
-    except Exception:  # noqa: BLE001  whatever it is, it is no document of this platform
+    except Exception:  # noqa: BLE001  whatever it is, it is not a document of this platform
         return False
 
 
 def rebuilt(document: bytes, files: Mapping[str, bytes], run: Run) -> Project:
     """The project of a document and the files that it was made of; `run` runs code that is the project's own.
 
-    Raises DefinitionError for what is no document of a project.
+    Raises DefinitionError for what is not a document of a project.
     """
     try:
         told = json.loads(document)

@@ -1,9 +1,9 @@
 """The code that an event type or a measure reaches in its project, found in syntax trees without running anything.
 
 From the methods that decoding or folding calls it follows names through modules of the project: functions, classes, constants and
-the statements that fill them. Of what is not the project's, only the package's version counts. Where a name could mean
-more than one thing, all of them are taken: a fingerprint that changes too often costs a recompute, one that does not
-change when a number does would be wrong.
+the statements that fill them. Of what is not the project's, only the package's version counts. Where a name could mean more than
+one thing, all of them are taken: a fingerprint that changes too often costs a recompute, a fingerprint that does not change when
+a number does would be wrong.
 """
 
 import ast

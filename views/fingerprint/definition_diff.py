@@ -137,7 +137,7 @@ def compare(published: Project, wanted: Project, computed: Fingerprints | None =
 def continued(published: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     """The views that mean what a published view means, by fingerprints, with the name that this has.
 
-    That is the view of the same name, or else one that is not there any more: a view that was renamed.
+    That is the view of the same name, or else a view that no longer exists: a view that was renamed.
     """
     same = {name: name for name, meaning in wanted.items() if published.get(name) == meaning}
     gone: dict[str, list[str]] = {}

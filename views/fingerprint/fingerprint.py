@@ -1,8 +1,8 @@
 """What gives a source's events and a view's numbers their meaning: a tree of named parts, and its short hash.
 
-Equal fingerprints mean equal numbers, so a batch table is named by one and is built anew only when it changes. What
-changes no number does not count: the order of fields and measures, names of event types without methods, labels such as
-lateness, comments, formatting, docstrings and local names, and in which of the project's modules code stands.
+Equal fingerprints mean equal numbers, so a batch table is named by one and is rebuilt only when it changes. What changes no
+number does not count: the order of fields and measures, names of event types without methods, labels such as lateness, comments,
+formatting, docstrings and local names, and in which of the project's modules code stands.
 """
 
 import dataclasses

@@ -8,10 +8,10 @@
 | the same inside structs and lists                            | are read                 |
 | anything else                                                | are not, by rule         |
 
-A record of the published shape is what the rules speak of: one that held an unknown field, which was ignored, is read by that
-field's type once there is one. Code is no shape: what a decoder that is a function of the project, or `__post_init__`, makes of
-an old record is the project's own word. What a rule forbids is allowed with a Version of the published shape, or one that reads
-it by these rules.
+A record of the published shape is what the rules speak of: a record that held an unknown field, which was ignored, is read by
+that field's type once there is one. Code is not a shape: what a decoder that is a function of the project, or `__post_init__`,
+makes of an old record is the project's own word. What a rule forbids is allowed with a Version of the published shape, or a
+version that reads it by these rules.
 """
 
 import ast
@@ -160,7 +160,7 @@ def _value(old: Field, new: Field, place: str) -> Iterator[str]:
 
 
 def _takes(old: Field, new: Field) -> bool:
-    """Whether every value of a type that is no list or struct is one of another's."""
+    """Whether every value of a type that is not a list or struct is one of another's."""
     if old.items is not None or new.items is not None or old.fields or new.fields:
         return False
     before, after = _choices(old), _choices(new)

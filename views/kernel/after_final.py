@@ -16,9 +16,9 @@ _BEHIND = "_behind"
 def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
     """How many of the events, as the source prepares them, came into a window that was final at the watermark.
 
-    `watermark` is that of the position at which the events begin, in microseconds since 1970; None: nothing was labelled.
-    Counted are events that the view counts too. The window of an event is the one that it makes by itself: of a hopping
-    window its slice, of a session what the event alone would be. No event in any other window changes a row that was final.
+    `watermark` is that of the position at which the events begin, in microseconds since 1970; None: nothing was labelled. Counted
+    are events that the view counts too. The window of an event is the window that it makes by itself: of a hopping window its
+    slice, of a session what the event alone would be. No event in any other window changes a row that was final.
     """
     placement = bind(view).placement
     if watermark is None or placement.ends is None or not events.num_rows:

@@ -34,7 +34,7 @@ class Unique:
 def identity_columns(source: Source) -> list[str]:
     """The columns that tell an event from its copies: identity and event time; none for a source without identity.
 
-    When the log received a copy is no part of what it is a copy of. A record's idempotency key is that of all the events of its
+    When the log received a copy is not part of what it is a copy of. A record's idempotency key is that of all the events of its
     value: which of them an event is tells it from the others.
     """
     columns = dict.fromkeys((*source.identity, source.event_time)) if source.identity else {}

@@ -138,7 +138,7 @@ def _structs(column: pa.StructArray, arrow: pa.StructType) -> Values:
 
 
 def written(column: pa.Array, field: pa.Field) -> Values:
-    """The values of a column, or of a part of one, as the field's kind says; a part may be of one that its type tells."""
+    """The values of a column, or of a part of one, as the field's kind says; a part may be of a column that its type tells."""
     if pa.types.is_list(field.type):
         return _lists(column, field.type)
     if pa.types.is_struct(field.type):

@@ -4,9 +4,9 @@
     on_time   it has, and events that are at most `lateness` behind it may still come
     final     no such event can change the window any more
 
-A label is no promise: an event that comes after it counts all the same, and is counted as having come (views.kernel.after_final).
-Windows in the order of the log are over where the log says so, whatever the time: they are final once they are complete and
-open before. What has no end is open for ever.
+A label is not a promise: an event that comes after it counts all the same, and is counted as having come
+(views.kernel.after_final). Windows in the order of the log are over where the log says so, whatever the time: they are final once
+they are complete and open before. What has no end is open for ever.
 """
 
 from typing import Final, Literal, get_args

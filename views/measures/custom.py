@@ -121,7 +121,7 @@ class CustomMeasure:
         )
 
     def _called(self, method: Callable[[Any], Any], column: pa.Array, expected: pa.DataType) -> pa.Array:
-        """What a method gives for the values that are no nulls, among nulls where they were. Raises MethodFailed."""
+        """What a method gives for the values that are not nulls, among nulls where they were. Raises MethodFailed."""
         python_values.do_without_pandas()
         valid, name = arrays.validity(column), f"{type(self).__name__}.{method.__name__}"
         if not valid.any():

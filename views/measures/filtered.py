@@ -18,7 +18,7 @@ class Filtered:
 
     def __str__(self) -> str:
         inner, condition = str(self.measure), literal(self.filter)
-        if hasattr(self.measure, "filtered"):  # a project's own is no call with such an option
+        if hasattr(self.measure, "filtered"):  # a project's own is not a call with such an option
             return f"{inner}.filtered({condition})"
         return f"{inner[:-1]}{'' if inner.endswith('()') else ', '}filter={condition})"
 

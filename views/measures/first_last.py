@@ -1,7 +1,7 @@
 """Values of the events that come first or last: by event time, or by another expression.
 
-Order is total: events of one time come in the order of the log, by topic generation, partition, offset and index. So there is
-one answer, the same for every split and order of the events, in every layer. A topic that was made anew is another generation,
+Order is total: events of one time come in the order of the log, by topic generation, partition, offset and index. So there is one
+answer, the same for every split and order of the events, in every layer. A topic that was created again is another generation,
 whose events come after those of the one before it.
 """
 

@@ -50,10 +50,10 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
 class Frequent:
     """The `k` most frequent values, nulls left out: by falling estimate, equal ones by rising value; empty without a value.
 
-    Each comes with an estimate of how often it occurred, and a lower and an upper bound that always hold. Up to 768
-    different values all three are equal, exact, and the same for every split of the events. Beyond, no frequent value is
-    missing: one that is not listed occurred no more often than the upper bound of the last that is, or than the stated
-    error, a fraction of the number of all values; but a listed one may occur less often than one that is not.
+    Each comes with an estimate of how often it occurred, and a lower and an upper bound that always hold. Up to 768 different
+    values all three are equal, exact, and the same for every split of the events. Beyond, no frequent value is missing: an
+    unlisted value occurred no more often than the upper bound of the last that is, or than the stated error, a fraction of the
+    number of all values; but a listed one may occur less often than an unlisted one.
     """
 
     facts: ClassVar = Facts(

@@ -89,7 +89,7 @@ def theta(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A0
 
 
 def theta_union(states: Sequence[bytes | None]) -> Different:
-    """The values in any of the states; None is the state without a value. Raises TandemError for bytes that are no sketch."""
+    """The values in any of the states; None is the state without a value. Raises TandemError for bytes that are not a sketch."""
     return _different(_united([_opened(state) for state in states]))
 
 
@@ -115,7 +115,7 @@ def _opened(state: bytes | None) -> Any:
     try:
         return datasketches.compact_theta_sketch.deserialize(state)
     except Exception as error:  # the binding raises what C++ throws, of several types
-        raise TandemError(f"{state[:16]!r}... ({len(state)} bytes) is no theta sketch: {error}") from error
+        raise TandemError(f"{state[:16]!r}... ({len(state)} bytes) is not a theta sketch: {error}") from error
 
 
 def _different(sketch: Any) -> Different:

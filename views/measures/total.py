@@ -51,7 +51,7 @@ class Total:
 
 
 def number(types: Sequence[ValueType]) -> ValueType:
-    """The one input's type. Raises DefinitionError if it is no number."""
+    """The one input's type. Raises DefinitionError if it is not a number."""
     (value,) = types
     if not value.number:
         raise DefinitionError(f"is of type {value.sql}; this measure takes numbers")

@@ -62,7 +62,7 @@ def seen(rows: Sequence[Row], measure: str) -> list[Seen]:
 
 
 def derived(view: View, of: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """What each derived measure is of so many answers to the others, None where it fails or is no number."""
+    """What each derived measure is of N answers to the others, None where it fails or is not a number."""
     bound, without = {one.name: one for one in bind(view).measures}, left_out(view)
     found: dict[str, list[Any]] = {}
     for name, measure in view.measures.items():

@@ -54,7 +54,7 @@ class Meaning:
 
 
 def meaning(measure: Measure, *, indexed: bool = False) -> Meaning | None:
-    """The measure said plainly; None of one that the project made itself. `indexed`: the source's values hold several events."""
+    """The measure said plainly; None of a measure of the project's own. `indexed`: the source's values hold several events."""
     match measure:
         case Filtered():
             return meaning(measure.measure, indexed=indexed)

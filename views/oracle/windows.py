@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_YEAR: Final = 3
 _LAST_YEAR: Final = 9997
 _AROUND: Final = 33
-"""So many days before and after a day, and of any unit one begins."""
+"""This many days before and after a day, and of any unit one begins."""
 
 
 def leaves_calendar(window: Window, at: datetime) -> bool:

@@ -74,7 +74,7 @@ def _load_stored(files: tuple[tuple[str, bytes], ...]) -> Project:
 
 
 def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
-    """The Python files beside definitions.py and in packages below; tests are no part of a project's meaning."""
+    """The Python files beside definitions.py and in packages below; tests are not part of a project's meaning."""
     found = {}
     for entry in sorted(folder.iterdir()):
         if entry.suffix == ".py" and entry.is_file() and not (entry.stem.startswith("test_") or entry.stem == "conftest"):

@@ -20,7 +20,7 @@ Parse = Callable[..., Any]
 class Listed:
     """How a value that holds several events is read: `split` takes it apart, `parse` makes an event of each part.
 
-    `split` takes what a Parse takes, and raises Reject for what is no list at all; `parse` takes a part, and raises Reject.
+    `split` takes what a Parse takes, and raises Reject for what is not a list at all; `parse` takes a part, and raises Reject.
     """
 
     split: Callable[..., Sequence[Any]]

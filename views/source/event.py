@@ -77,7 +77,7 @@ class Unit:
     name: str
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for what is no text of one line."""
+        """Raises DefinitionError for what is not a text of one line."""
         if not is_label(self.name):
             raise DefinitionError(f'Unit({self.name!r}): a unit is a text of one line, such as "ms" or "EUR"')
 

@@ -11,7 +11,7 @@ from typing import Final, Self
 from views.errors import TandemError
 
 Partition = tuple[str, int]
-"""Topic id and partition number. The id, not the name: a topic made anew under an old name is another log."""
+"""Topic id and partition number. The id, not the name: a topic created again under an old name is another log."""
 
 Offsets = Mapping[Partition, int]
 """One offset per partition."""

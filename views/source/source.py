@@ -82,8 +82,8 @@ class Source:
     """What flows through a topic, or several: `topics` are their names, whichever way `topic` gives them.
 
     `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
-    with parameters such as csv(...), or a function of the project, which takes the value's bytes, and by name whatever it
-    needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`, and returns an event or raises.
+    with parameters such as csv(...), or a function of the project. A function takes the value's bytes, and by name whatever
+    it needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`; it returns an event or raises.
     `event_time` names the datetime field that says when an event happened, or is APPEND_TIME, "_append_time", for when the
     log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
     half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
@@ -159,7 +159,9 @@ class Source:
 
     def _check_topics(self) -> None:
         if not isinstance(self.topic, str | tuple) or not self.topics or len(set(self.topics)) < len(self.topics):
-            raise DefinitionError(f"topic {self.topic!r} is no name, and no tuple of different ones, such as ('web', 'shop')")
+            raise DefinitionError(
+                f"topic {self.topic!r} must be a topic name or a tuple of distinct topic names, such as ('web', 'shop')"
+            )
         for topic in self.topics:
             if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
                 raise DefinitionError(

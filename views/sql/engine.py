@@ -28,14 +28,14 @@ _LOCKED_DOWN: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 _ALL_ROWS: Final = 1 << 20
 _COPIED: Final = "Arrow output on a DB-API result"
-"""DuckDB warns that this copies rows once more than a relation would, whose plan would be made anew each time."""
+"""DuckDB warns that this copies rows once more than a relation would, whose plan would be made again each time."""
 PLANNED: Final = 1 << 18
 """Characters of the statements whose plans are kept: a plan takes some 240 bytes for each, so all of a thread's some 60 MB."""
 SCHEMAS: Final = 512
 
 
 class _Lent:
-    """What a name stands for while a statement runs: DuckDB asks it for the rows anew each time."""
+    """What a name stands for while a statement runs: DuckDB asks it for the rows again each time."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._nothing = pa.Table.from_batches([], schema=schema)  # empty_table() imports pandas
@@ -62,7 +62,7 @@ class _Engine:
     names: int = 0
 
     def name(self) -> str:
-        """One that nothing in this engine has had."""
+        """A name that nothing in this engine has had."""
         self.names += 1
         return f"_{self.names}"
 

@@ -54,7 +54,7 @@ def _of(view: View, name: str, approximation: Approximation) -> Literal["sketch"
 
 
 def _made(view: View, difference: MeasureDifference, copies: int) -> bool:
-    """Whether so many events can have made the difference: each changes its own answers, and a count by one."""
+    """Whether this many events can have made the difference: each changes its own answers, and a count by one."""
     most = _answers_of_an_event(view)
     if most is None or not copies:
         return copies > 0

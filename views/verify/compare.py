@@ -1,9 +1,9 @@
 """What two computations of a view over the same events say, measure by measure: how many answers differ, and by how much.
 
 Two numbers s and f are |s - f| apart, and by 2 |s - f| / (|s| + |f|) relative to both, 0 where both are 0: the symmetric
-percentage error (Makridakis 1993, Accuracy measures: theoretical and practical concerns, International Journal of Forecasting
-9, 527-529, with absolute values below the line), from 0 to 2. A number that is missing counts as 0 there. What is no number
-is 2 where it differs, and has no absolute error. A list or a struct is as wrong as its worst element.
+percentage error (Makridakis 1993, Accuracy measures: theoretical and practical concerns, International Journal of Forecasting 9,
+527-529, with absolute values below the line), from 0 to 2. A number that is missing counts as 0 there. What is not a number is 2
+where it differs, and has no absolute error. A list or a struct is as wrong as its worst element.
 
 Whether two answers differ is seen from them, but of quantiles from their sketches: the error that these state is of the rank.
 """

@@ -126,8 +126,8 @@ LAWS: Final[Mapping[str, Law]] = {
 def counterexample(measure: CustomMeasure, types: Sequence[ValueType], *, examples: int = 100) -> str | None:
     """The law that the measure breaks and the smallest rows found by which it does, in one sentence; None if none was found.
 
-    `types` are those of its inputs. Answers are compared, doubles to within one part in 10^9. The rows are the same at
-    every call. Raises TandemError if the measure has no strategy, or one that gives rows of other types.
+    `types` are those of its inputs. Answers are compared, doubles to within one part in 10^9. The rows are the same at every
+    call. Raises TandemError if the measure has no strategy, or a strategy that gives rows of other types.
     """
     row = _strategy(measure, len(types))
     some, rows = st.lists(row, min_size=1, max_size=_LONGEST), st.lists(row, max_size=_LONGEST)

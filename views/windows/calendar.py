@@ -83,7 +83,7 @@ class Calendar:
         times = arrays.integers(arrays.whole(events[event_time]))
         years = times.astype("datetime64[us]").astype("datetime64[Y]").astype(np.int64) + 1970
         inside = (years >= _FIRST_YEAR) & (years <= _LAST_YEAR)
-        # Only years that have events, with their neighbours: one that is far off costs no more than another.
+        # Only years that have events, with their neighbours: a far one costs no more than another.
         there = np.unique(years[inside]) if inside.any() else np.array([1970])
         needed = np.unique(np.concatenate([there - 1, there, there + 1])).tolist()
         starts = np.concatenate([_starts(self.unit, self.zone, year) for year in needed])
@@ -103,8 +103,8 @@ def calendar(unit: Unit, *, zone: str) -> Calendar:
 def _starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
     """When the windows whose first day is in the year start, in microseconds since 1970."""
     clocks = _zone(zone)
-    # A midnight that clocks skip is taken at the offset before: the instant at which they do. Of one that they show
-    # twice the first is taken. Where they skip a whole day, it and the next start at once, and the later one counts.
+    # A midnight that clocks skip is taken at the offset before: the instant at which they do. Of an instant that they show twice
+    # the first is taken. Where they skip a whole day, it and the next start at once, and the later one counts.
     return np.array([since_1970(datetime(d.year, d.month, d.day, tzinfo=clocks).astimezone(UTC)) for d in _days(unit, year)])
 
 

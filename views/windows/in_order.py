@@ -49,8 +49,11 @@ _BETWEEN: Final = {WINDOW_COLUMNS[0]: f"min({WINDOW_COLUMNS[0]})", WINDOW_COLUMN
 
 Numbers = npt.NDArray[np.int64]
 Number = Callable[[pa.Table, Numbers], tuple[Numbers, Numbers]]
-"""From runs in order, and where each key's begin (with their end at the end), to the number of each run's window, and for each
-key that of the window in which its next event will be, or the last one's where that depends on the event."""
+"""The windows of runs in order, given where each key's runs begin, with their end at the end.
+
+The first is the number of each run's window. The second is by key the number of the window in which its next event will be, or
+the last one's where that depends on the event.
+"""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Delta:
         return (self.expression,)
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
-        """Runs with their first value. Raises DefinitionError for a value that is no number."""
+        """Runs with their first value. Raises DefinitionError for a value that is not a number."""
         (value,) = types
         if not value.number:
             raise DefinitionError(f"is of type {value.sql}; a value that moves is a number")
@@ -195,7 +198,7 @@ class Punctuation:
         return (self.condition,)
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
-        """Runs that know whether they end a window. Raises DefinitionError for what is no condition."""
+        """Runs that know whether they end a window. Raises DefinitionError for what is not a condition."""
         (value,) = types
         if value.kind != "boolean":
             raise DefinitionError(f"is of type {value.sql}; what closes a window is a condition")
@@ -207,12 +210,12 @@ class Punctuation:
 
 
 def every_events(size: int) -> EveryN:
-    """Windows of so many events of a key: `every_events(100)`."""
+    """Windows of N events of a key: `every_events(100)`."""
     return EveryN(size)
 
 
 def last_events(size: int) -> LastN:
-    """The last so many events of a key: `last_events(10)`."""
+    """The last N events of a key: `last_events(10)`."""
     return LastN(size)
 
 

@@ -133,7 +133,7 @@ def microseconds(event_time: str) -> str:
 
 
 def timestamp(number: str) -> str:
-    """SQL for the time that is so many microseconds after 1970."""
+    """SQL for the time that is this many microseconds after 1970."""
     return f"make_timestamptz({number})"
 
 

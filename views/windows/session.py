@@ -39,7 +39,7 @@ class Session:
     gap: timedelta
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for a gap that is no timedelta from a microsecond to a year."""
+        """Raises DefinitionError for a gap that is not a timedelta from a microsecond to a year."""
         if not isinstance(self.gap, timedelta) or not MICROSECOND <= self.gap <= _LONGEST:
             raise DefinitionError(
                 f"a session's gap of {self.gap} is not possible: at most {_LONGEST.days} days are, as a timedelta"

@@ -1,7 +1,7 @@
 """Answers that are held: what one snapshot says to a question is worked out once, and stays as it is for whoever pages on.
 
-Sketches that throw dice, and floats, are merged once per snapshot and view: a view in memory has been; of one that is read from
-its files, and has any, the answer to all is taken and rows are picked from it. For one thread at a time.
+Sketches that throw dice, and floats, are merged once per snapshot and view: a view in memory has been; of a view that is read
+from its files, and has any, the answer to all is taken and rows are picked from it. For one thread at a time.
 """
 
 import secrets
@@ -68,7 +68,7 @@ class Answer:
 @dataclass(frozen=True)
 class Common:
     """What all answers have in common that a view in memory gives: where they come from, the snapshot, and what tells estimates
-    apart that were made anew, since a view that was let go and read again has others; nothing without estimates.
+    apart that were computed again, since a view that was released and read again has others; nothing without estimates.
     """
 
     provenance: Provenance
@@ -131,7 +131,7 @@ class Answers:
             raise NeedsCode(f"view {view.name!r} is answered by code of the project")
 
     def answer(self, question: Question, *, stand: str | None = None) -> Answer:
-        """What is known at the pinned snapshot, or at the one that `stand` names. Raises ReadFailed; Gone for the latter."""
+        """What is known at the pinned snapshot, or at the snapshot that `stand` names. Raises ReadFailed; Gone for the latter."""
         self.refuse_other_lane(question.view)
         now = self._stand(question)
         if held := self._found(question, stand or now):

@@ -1,5 +1,5 @@
-"""Two threads: one that asks, so that answers are worked out one at a time, in turn for all principals, and one that looks for
-what is new meanwhile.
+"""Two threads: one asks, so that answers are worked out one at a time, in turn for all principals, and the other polls for news
+meanwhile.
 
 All that the routes know of reading is here and in `answers`.
 """

@@ -32,7 +32,7 @@ class Admission(Generic[C]):
     _count: int = field(default=0, init=False, repr=False)
 
     def enter(self, address: str, connection: C) -> Admitted[C]:
-        """Count one more connection, if it is let in; the one that is ended for it no longer counts."""
+        """Count one more connection, if it is let in; the connection that is ended for it no longer counts."""
         own, ended = len(self._by.get(address, ())), None
         if own >= self.each:
             if not self.replace:
@@ -55,7 +55,7 @@ class Admission(Generic[C]):
             connections[connection] = None
 
     def leave(self, address: str, connection: C) -> None:
-        """Count a connection no longer; one that does not count stays as it is."""
+        """Count a connection no longer; a connection that does not count stays as it is."""
         connections = self._by.get(address, {})
         if connection in connections:
             del connections[connection]

@@ -19,7 +19,7 @@ PIPELINED: Final = 16
 """Requests of a connection that may wait for the answer to one before them."""
 _HEALTH: Final = frozenset({b"/healthz", b"/readyz"})
 _PIECE: Final = 16 << 10
-"""So many bytes are parsed before it is asked whether there are too many."""
+"""This many bytes are parsed before it is asked whether there are too many."""
 _LINGER_S: Final = 1.0
 _SPARE_S: Final = 2.0
 """Within which who has a spare place has to ask."""

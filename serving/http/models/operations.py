@@ -81,7 +81,7 @@ class Audits(BaseModel):
 
 
 class Quarantined(BaseModel):
-    """A record that is no event, and why."""
+    """A record that is not an event, and why."""
 
     topic: str = Field(description="The topic's name, else its id.")
     topic_id: str
@@ -152,7 +152,7 @@ class WouldFail(BaseModel):
 class Retried(BaseModel):
     """What the decoder of the project's folder makes of records in quarantine.
 
-    `decoder_changed` says whether it is another one than the published: only then will `apply` read them anew.
+    `decoder_changed` says whether it is another one than the published: only then will `apply` read them again.
     """
 
     source: str

@@ -110,7 +110,7 @@ class Resume(_Options):
 
 
 def _given(**options: Any) -> list[str]:
-    # One word each: a value that begins with a dash is no option.
+    # One word each: a value that begins with a dash is not an option.
     return [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
 
 

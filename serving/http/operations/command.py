@@ -34,7 +34,7 @@ class Tandem:
 
 
 def document_of(printed: bytes) -> Any:
-    """The JSON document that a command printed; None if it printed none, as one that was killed."""
+    """The JSON document that a command printed; None if it printed none, for example when it was killed."""
     try:
         return json.loads(printed)
     except ValueError:

@@ -1,6 +1,6 @@
 """Where a page goes on: the snapshot, the question and how many rows have been given.
 
-It says nothing that its holder was not told, and gives nothing: every page asks its question anew, with the rights of who asks.
+It says nothing that its holder was not told, and gives nothing: every page asks its question again, with the rights of who asks.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode

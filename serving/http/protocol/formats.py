@@ -138,7 +138,7 @@ def _ndjson(page: Page) -> bytes:
 def _csv(page: Page) -> bytes:
     """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's knows no lists."""
     names = page.table.schema.names
-    # Decimals are texts in JSON and numbers in a spreadsheet; other numbers are no texts at all.
+    # Decimals are texts in JSON and numbers in a spreadsheet; other numbers are not texts at all.
     texts = [page.escaped and not pa.types.is_decimal(of) for of in page.table.schema.types]
     lines = [",".join(_cell(name, escaped=page.escaped) for name in names)]
     lines += (

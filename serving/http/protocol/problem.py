@@ -1,12 +1,9 @@
 """Problem documents (RFC 9457): what went wrong as one sentence that says what would be valid.
 
-400  a question without a meaning       410  the snapshot of a cursor is gone
-401  nobody known                       413, 414, 431  too much was sent
-403  not among what the token may       429  too many requests; Retry-After says when
-404  no such view or page               503  no answer can be given, and why
-406  no such format                     504  not as fresh as was asked, or not in time
-409  another run is under way           415  a body that is not taken
-422  records that are no events of their source
+400  a question without a meaning       410  the snapshot of a cursor is gone 401  nobody known                       413, 414,
+431  too much was sent 403  not among what the token may       429  too many requests; Retry-After says when 404  no such view or
+page               503  no answer can be given, and why 406  no such format                     504  not as fresh as was asked, or
+not in time 409  another run is under way           415  a body that is not taken 422  records that are not events of their source
 """
 
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ from views.errors import listed
 from views.view import View, bind
 
 _AT_ONCE: Final = 100
-"""Up to so many rows are written in the server's own thread: to hand them to another takes longer."""
+"""Up to this many rows are written in the server's own thread: to hand them to another takes longer."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def readable(views: Mapping[str, View], principal: Principal) -> dict[str, View]
 
 
 def view_for(views: Mapping[str, View], name: str, principal: Principal) -> View:
-    """A view that the principal may read. Raises Problem 404, the same for one that is forbidden and one that there is not."""
+    """A view that the principal may read. Raises Problem 404, the same for a forbidden view and an absent one."""
     found = views.get(name)
     if found is None or principal.rights.bound(found) is None:
         raise Problem(404, f"no view {name!r}; views: {listed(name, readable(views, principal))}")
@@ -116,7 +116,7 @@ async def find(request: Request, asked: Asked) -> Found:
         )
     try:
         return await lane.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
-    except NeedsCode:  # of a release of the past, or of one that has come meanwhile
+    except NeedsCode:  # of a release of the past, or of a release that was published meanwhile
         lane = await server.coded.opened()
         return await lane.ask(lambda answers: _answered(answers, principal, asked), by=str(principal))
 

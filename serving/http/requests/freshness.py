@@ -70,7 +70,7 @@ async def wait_for_all(server: Server, sources: Collection[str], min_position: s
 
 
 def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -> int:
-    """How many offsets below a position answers about these sources lack; one that has no answer says so itself."""
+    """How many offsets below a position answers about these sources lack; a source that has no answer says so itself."""
     ends = [snapshot.tails[name].end for name in sources if name in snapshot.tails and snapshot.tails[name].problem is None]
     lacking = 0
     for topic in {topic for topic, _ in position}:

@@ -1,7 +1,7 @@
 """The gate that stands before every route: who asks, whether they may, and whether it is not too much.
 
-A route says what it needs as `x-verb` in its OpenAPI entry: a verb, `known` for anybody who has a token, or `open`. One that
-says nothing cannot be made.
+A route says what it needs as `x-verb` in its OpenAPI entry: a verb, `known` for anybody who has a token, or `open`. A route
+without either cannot be made.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_to
 
 
 class Gated(APIRoute):
-    """A route behind the gate; one that `asks` for rows has its questions in the audit log."""
+    """A route behind the gate; a route that `asks` for rows has its questions in the audit log."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         extra: dict[str, Any] = dict(given.pop("openapi_extra", None) or {})

@@ -135,7 +135,7 @@ def _not_text(scope: Scope) -> Problem | None:
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """The body as it comes, until it is too large: the framework's own bound is no problem document."""
+    """The body as it comes, until it is too large: the framework's own bound is not a problem document."""
     got = 0
 
     async def received() -> Message:

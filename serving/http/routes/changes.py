@@ -50,11 +50,11 @@ async def changes(
     since: Since = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
-    """Rows that are other than before, as they are now, at every commit and publication: server-sent events `rows`.
+    """Rows that changed since the last update, at every commit and publication: server-sent events `rows`.
 
     The id of an event is a token: from it `since`, or the header Last-Event-ID, goes on without loss or repeat, as long as the
     tables tell; 410 then. `gone` has the keys and windows of rows that are no more. An event `over` says why a stream ends: ask
-    for all rows anew. The stream ends with the token's rights.
+    for all rows again. The stream ends with the token's rights.
     """
     server, principal = server_of(request), principal_of(request)
     who, text = str(principal), since or last_event_id

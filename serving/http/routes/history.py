@@ -23,8 +23,8 @@ router = APIRouter(route_class=Gated, tags=["releases"])
 async def history(request: Request, limit: Limit = 100) -> History:
     """List the publications, the newest first: who, when, why, release, cuts, batch versions, code, what a promotion changed.
 
-    A token that is narrowed sees of each only the views that it may read, and their sources;
-    one that is bound to rows no cuts, gaps and changes, which are of all rows.
+    A token that is narrowed sees of each only the views that it may read, and their sources; a token that is narrowed to rows
+    sees no cuts, gaps and changes, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     server.asking.snapshot()

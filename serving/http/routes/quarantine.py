@@ -1,4 +1,4 @@
-"""The records that are no events: why, what they hold, and what the project's folder would make of them."""
+"""The records that are not events: why, what they hold, and what the project's folder would make of them."""
 
 from typing import Annotated, Any, Final
 
@@ -41,7 +41,7 @@ async def quarantine(
 async def retry(request: Request, source: Source, body: Retry) -> Retried:
     """Decode records of the quarantine again, by the definitions in the project's folder, and say what they would be.
 
-    It runs in a process of its own and writes nothing: `apply` reads all records anew where the decoder has changed.
+    It runs in a process of its own and writes nothing: `apply` reads all records again where the decoder has changed.
     """
     server, principal = server_of(request), principal_of(request)
     await server.work(principal, lambda: _decoder(server.tables, source))

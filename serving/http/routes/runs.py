@@ -94,7 +94,7 @@ async def run(request: Request, id: Id) -> RunState:  # noqa: A002 - the paramet
 
 @router.delete("/runs/{id:uuid}", openapi_extra=_ADMIN, responses=problems(404))
 async def stop(request: Request, id: Id) -> RunState:  # noqa: A002 - likewise
-    """Stop a run: it is asked to end, and killed ten seconds later. One that is over stays as it is.
+    """Stop a run: it is asked to end, and killed ten seconds later. A run that is over stays as it is.
 
     What the command did by then stands; it can be run again.
     """

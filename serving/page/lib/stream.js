@@ -9,7 +9,7 @@ const GONE = 410;
 
 /**
  * Follows a view until the signal ends it, and comes back by itself where it left off.
- * `opened` is called whenever the stream stands anew, `changed` with each event's document, `closed` while there is none.
+ * `opened` is called whenever the stream is connected again, `changed` with each event's document, `closed` while there is none.
  */
 export async function follow(view, { opened, changed, closed, signal }) {
   let since = null;

@@ -31,7 +31,7 @@ export function show(place, address, app, signal) {
   fill(
     place,
     heading("Accuracy"),
-    h("p", { class: "doc" }, "Every recompute folds the log anew and compares what was served until then. sMAPE is the mean of the differences relative to both sides, from 0 to 200 %."),
+    h("p", { class: "doc" }, "Every recompute folds the log again and compares what was served until then. sMAPE is the mean of the differences relative to both sides, from 0 to 200 %."),
     wrong,
     content,
   );

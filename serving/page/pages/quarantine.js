@@ -1,4 +1,4 @@
-// Records that are no events: how many for which reason, which ones, and what the project's definitions would make of them now.
+// Records that are not events: how many for which reason, which ones, and what the project's definitions would make of them now.
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
@@ -29,7 +29,7 @@ export function show(place, address, app, signal) {
     {},
     h("div", { class: "controls" }, field("source", select), reasons),
     list,
-    h("div", { class: "retry" }, again, h("span", { class: "note" }, "By the definitions in the project's folder. It writes nothing: where the decoder has changed, applying it reads all of them anew.")),
+    h("div", { class: "retry" }, again, h("span", { class: "note" }, "By the definitions in the project's folder. It writes nothing: where the decoder has changed, applying it reads all of them again.")),
     outcome,
   );
   fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records that did not decode, or do not fit their event type, stay here with their place in the log; no answer counts them."), content);

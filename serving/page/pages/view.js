@@ -95,7 +95,7 @@ async function one(place, name, app, signal) {
     } catch (error) {
       if (own.aborted) return;
       if (error.status === 410 && cursors.length) {
-        // The snapshot of these pages is not held any more: begin anew, at what is so now.
+        // The snapshot of these pages is not held any more: start again at the newest snapshot.
         cursors.length = 0;
         await load();
         return;

@@ -6,7 +6,7 @@ import { total } from "../lib/positions.js";
 import { badge } from "./section.js";
 import { table } from "./table.js";
 
-/** The table, the newest first; `live` is the number of the one that is, `actions` gives a node at each row's end. */
+/** The table, the newest first; `live` is the number of the live publication, `actions` gives a node at each row's end. */
 export function publications(list, { live = null, actions = null } = {}) {
   const columns = [
     { name: "publication", head: true, cell: (one) => h("span", {}, number(one.publication), one.publication === live ? [" ", badge("live", "good")] : null) },

@@ -202,7 +202,7 @@ def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
     with processes.starting(tmp_path):
         child = processes.spawn(tmp_path, embedded.NAME, command, environ=environ(), folder=folder, bounds=bounds(settings.logs))
         processes.wait(child, answers, seconds=120)
-    with pytest.raises(kafka.NoBroker, match=r"asks for no login; restart it with `tandem down` and `tandem up`$"):
+    with pytest.raises(kafka.NoBroker, match=r"without a login; restart it with `tandem down` and `tandem up`$"):
         embedded.address(settings)
     kept = kafka.create(kafka.connect(before), ["kept"], settings)["kept"]
     with kafka.sender(before) as sender:

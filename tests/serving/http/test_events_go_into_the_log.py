@@ -117,7 +117,7 @@ def test_values_of_several_events_and_topics(asker: Asker, log: Log, server: Ser
 
 def test_records_get_the_header_that_tells_them(asker: Asker, log: Log, server: Served) -> None:
     assert (
-        "of several kinds: choose one by kind=; kinds: order, refund"
+        "of several kinds: choose one with kind=; kinds: order, refund"
         in asker.post("/sources/told/events", **ndjson([hit("/", 1)])).text
     )
     assert "kind='ordr' is not its own" in asker.post("/sources/told/events?kind=ordr", **ndjson([hit("/", 1)])).text
@@ -146,7 +146,7 @@ def test_all_or_nothing_where_one_is_no_event(asker: Asker, log: Log) -> None:
     assert told["detail"].startswith(
         "record 1 of 4 is not an event of source 'hits', nor are 2 others: wrong_type: Expected `int`, got `str`"
     )
-    assert "nothing is written; a Hit has moment, page, bytes, price, as /sources/hits says" in told["detail"]
+    assert "nothing is written; a Hit has moment, page, bytes, price; see /sources/hits" in told["detail"]
     many = asker.post("/sources/hits/events", **ndjson([b"{"] * 300)).json()
     assert [one["record"] for one in many["records"]] == list(range(100))
     assert log.ends() == before
@@ -169,12 +169,12 @@ def test_what_cannot_be_meant_is_one_sentence(asker: Asker, log: Log) -> None:
     assert "the request has 10001 records" in refused(400, "/sources/hits/events", b"x\n" * 10_001, Content_Type="text/plain")
     assert "unknown parameter 'topc'" in refused(400, "/sources/hits/events?topc=x")
     assert "does not select records by a header" in refused(400, "/sources/hits/events?kind=x")
-    assert "takes no idempotency keys: every record counts;" in refused(400, "/sources/hits/events", Idempotency_Key="k")
-    assert "takes no idempotency keys: its identity is bytes;" in refused(
+    assert "does not use idempotency keys: every record counts;" in refused(400, "/sources/hits/events", Idempotency_Key="k")
+    assert "does not use idempotency keys: its identity is bytes;" in refused(
         400, "/sources/told/events?kind=order", Idempotency_Key="k"
     )
     for key in ("two words", "x" * 201, b"\xe9"):
-        assert "it is 1 to 200 visible ASCII characters" in refused(400, "/sources/keyed/events", Idempotency_Key=key)
+        assert "expected 1 to 200 visible ASCII characters" in refused(400, "/sources/keyed/events", Idempotency_Key=key)
     large = hit("x" * 500_000, 1)  # which is its key too
     assert "record 0 has 1000" in refused(413, "/sources/hits/events", large)
     assert "the limit is 1048576" in refused(413, "/sources/hits/events", b" " * (1025 << 10))
@@ -221,7 +221,7 @@ def test_the_client_sends_and_reads_what_it_wrote(server: Served, log: Log) -> N
         (alone,) = client.send("bundles", b"[" + hit("/a", 1) + b"]", topic=log.topics["bundles"].name).places
         assert log.records("bundles")[alone.partition, alone.offset].value == b"[" + hit("/a", 1) + b"]"
         assert [one["name"] for one in client.sources() if one["idempotency_key"]] == ["keyed", "bundles"]
-        with pytest.raises(Refused, match="record 1 of 2 is no event") as refused:
+        with pytest.raises(Refused, match="record 1 of 2 is not an event") as refused:
             client.send("keyed", [events[0], {}])
         assert (refused.value.status, [one["reason"] for one in refused.value.records]) == (422, ["missing_field"])
         with pytest.raises(Refused, match="not as fresh as asked"):  # no speed layer counts it

@@ -123,7 +123,7 @@ def test_the_union_is_what_merge_gives() -> None:
 
 
 def test_bytes_that_are_no_sketch_are_refused_in_one_sentence() -> None:
-    with pytest.raises(TandemError, match=r"b'junk'\.\.\. \(4 bytes\) is no theta sketch"):
+    with pytest.raises(TandemError, match=r"b'junk'\.\.\. \(4 bytes\) is not a theta sketch"):
         theta_union([b"junk"])
 
 

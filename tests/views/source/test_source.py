@@ -50,9 +50,9 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"idle": timedelta(seconds=-1)}, "idle .* negative"),
         ({"lateness": 10}, "lateness 10 is not a timedelta"),
         ({"event": int}, "not an event type"),
-        ({"topic": ()}, "no name, and no tuple of different ones"),
-        ({"topic": ["a"]}, "no name, and no tuple"),
-        ({"topic": ("a", "a")}, "no name, and no tuple of different ones"),
+        ({"topic": ()}, "must be a topic name or a tuple of distinct topic names"),
+        ({"topic": ["a"]}, "must be a topic name or a tuple"),
+        ({"topic": ("a", "a")}, "must be a topic name or a tuple of distinct topic names"),
         ({"topic": ("a", "b c")}, "topic 'b c' is not a name that Kafka takes"),
     ],
 )

@@ -53,7 +53,7 @@ def named_fields(event: type[Event], what: str) -> tuple[Field, ...]:
 
 
 def takes(field: Field, kind: Kind | None) -> bool:
-    """Whether a field that is no list or struct takes values of this kind; None is a kind that no field takes."""
+    """Whether a field that is not a list or struct takes values of this kind; None is a kind that no field takes."""
     by_value = _TAKES[int] if field.arrow == pa.int64() else _TAKES[str]
     return kind in _TAKES.get(field.type, by_value)
 

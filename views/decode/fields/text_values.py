@@ -41,7 +41,7 @@ def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
     fields = named_fields(event, what)
     for field in fields:
         if field.items is not None or field.fields:
-            raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are no lists or structs")
+            raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are not lists or structs")
     return fields
 
 

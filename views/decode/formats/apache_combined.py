@@ -19,10 +19,10 @@ The event type takes what it needs by name:
 | `referer`  | str      | the page that linked here                                                |
 | `agent`    | str      | the client's software                                                    |
 
-Text stays as logged, escapes (`\"`, `\\`, `\xhh`) included. A field declared Optional is null where the log has `-`. A
-request line that is not METHOD TARGET PROTOCOL (a probe that is no HTTP, a connection that timed out) has no method,
-path or protocol: null in an Optional field; an event type that needs one refuses the line. A line that lacks one of the
-nine fields or a closing quote is refused. Spaces in `user` are refused too: which field they belong to is a guess.
+Text stays as logged, escapes (`\"`, `\\`, `\xhh`) included. A field declared Optional is null where the log has `-`. A request
+line that is not METHOD TARGET PROTOCOL (a probe that is not HTTP, a connection that timed out) has no method, path or protocol:
+null in an Optional field; an event type that needs one refuses the line. A line that lacks one of the nine fields or a closing
+quote is refused. Spaces in `user` are refused too: which field they belong to is a guess.
 """
 
 import re

@@ -70,7 +70,7 @@ class Avro:
         return lambda value: built(event, read(value))
 
     def listed(self, event: type[Event]) -> Listed:
-        """Values that are an array of records; raises DefinitionError also if a schema is no array."""
+        """Values that are an array of records; raises DefinitionError also if a schema is not an array."""
         return Listed(self._reader(event, listed=True), partial(built, event))
 
     def _reader(self, event: type[Event], *, listed: bool) -> Callable[[bytes], Any]:

@@ -40,7 +40,7 @@ Take = Callable[[Row], dict[str, Any]]
 class Csv:
     """A decoder of rows: of `columns`, or of those that a value's first row names, which is a `header` then.
 
-    Raises DefinitionError if it is both or neither, a column has no name or another's, or the delimiter is no delimiter.
+    Raises DefinitionError if it is both or neither, a column has no name or another's, or the delimiter is not a delimiter.
     """
 
     columns: tuple[str, ...] = ()

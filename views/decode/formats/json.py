@@ -1,7 +1,7 @@
-"""Strict JSON: one value is one object of the event type, or it is no event; of a `many` source, an array of such objects.
+"""Strict JSON: one value is one object of the event type, or it is not an event; of a `many` source, an array of such objects.
 
 msgspec refuses trailing characters, wrong types, NaN, missing fields and numbers that no double holds. Added here:
-the whole value must be UTF-8, a declared key may stand only once in an object, and nesting has a fixed bound (msgspec's
+the whole value must be UTF-8; a declared key may stand only once in an object; nesting has a fixed bound (msgspec's
 own depends on how deep the caller's stack is, so one record could be an event here and a reject there). A decimal in a
 string is what Python's Decimal reads in it.
 """

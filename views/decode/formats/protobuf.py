@@ -202,8 +202,10 @@ def _name(key: str, number: int, names: dict[int, str]) -> str:
 
 def _time(key: str, timestamp: Any) -> datetime:
     if not 0 <= timestamp.nanos < 1_000_000_000:
-        raise Reject("invalid_value", f"field {key}: {timestamp.nanos} nanoseconds are no part of a second")
+        raise Reject("invalid_value", f"field {key}: {timestamp.nanos} nanoseconds are not part of a second")
     try:
         return _EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
     except OverflowError:
-        raise Reject("out_of_range", f"field {key}: {timestamp.seconds} seconds since 1970 are no year from 1 to 9999") from None
+        raise Reject(
+            "out_of_range", f"field {key}: {timestamp.seconds} seconds since 1970 are not in a year from 1 to 9999"
+        ) from None

@@ -57,7 +57,7 @@ def numbers(column: pa.Array, width: int) -> Doubles:
 
 
 def answers(values: Doubles, present: npt.NDArray[np.bool_]) -> pa.Array:
-    """Doubles; null where none is present, and where the result is no double."""
+    """Doubles; null where none is present, and where the result is not a double."""
     return arrays.from_numpy(values, pa.float64(), present & np.isfinite(values))
 
 

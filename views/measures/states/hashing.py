@@ -4,10 +4,9 @@ Spark hashes integers as 64-bit integers, texts as their UTF-8 bytes, bytes as t
 for the other types; here booleans are hashed as 0 and 1, times as microseconds since 1970, dates and decimals as the text
 that SQL gives them. The empty text and empty bytes, which sketches would leave out, are hashed as the integer -1.
 
-The Python binding of DataSketches cannot hash bytes that are no text. A sketch of one such value is written here as the
-sketch itself would write it: hashed with MurmurHash3 x64 128 and DataSketches' seed.
-Formulas: github.com/apache/datasketches-cpp, common/include/MurmurHash3.h, hll/include/HllUtil.hpp and
-theta/include/theta_sketch_impl.hpp.
+The Python binding of DataSketches cannot hash bytes that are not text. A sketch of one such value is written here as the sketch
+itself would write it: hashed with MurmurHash3 x64 128 and DataSketches' seed. Formulas: github.com/apache/datasketches-cpp,
+common/include/MurmurHash3.h, hll/include/HllUtil.hpp and theta/include/theta_sketch_impl.hpp.
 """
 
 import struct

@@ -81,7 +81,7 @@ def exact_sums(columns: Sequence[pa.Array]) -> list[int | None]:
 
 
 def float_sums(columns: Sequence[pa.Array], divisor: npt.NDArray[np.float64] | None = None) -> pa.Array:
-    """The sums of doubles, divided if asked for, from their states; null for no addend and where the result is no double."""
+    """The sums of doubles, divided if asked for, from their states; null for no addend and where the result is not a double."""
     plain, excess = map(arrays.doubles, columns)
     some, large = arrays.validity(columns[0]), arrays.validity(columns[1])
     by = np.ones(len(plain)) if divisor is None else divisor
