@@ -30,7 +30,7 @@ from views.source.source import events_schema
 MILLION: Final = 1_000_000
 _PIECE: Final = 10_000
 _COPIES: Final = 20
-"""Every so-manieth event of a made-up history is a copy."""
+"""Every n-th event of a sample history is a copy."""
 _DEFINITIONS: Final = b"""
 from datetime import datetime
 from views import Event, Source

@@ -91,7 +91,7 @@ def _code(found: Mapping[str, Any]) -> int:
 
 
 def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
-    """What there is to say of what runs and of what is published, which the reader reads; without one nothing is."""
+    """What runs, and what is published as the reader reads it; without a reader nothing is."""
     running = progress.read(settings.folder)
     waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
     states = part_states(settings, now=now, snapshot=None if reader is None else reader.snapshot())

@@ -58,7 +58,7 @@ with DAG(
 
 with DAG(
     dag_id="published_days",
-    doc_md="Tell of each day all of whose hours were published.",
+    doc_md="Report each day whose hours are all published.",
     schedule=PartitionedAssetTimetable(
         assets=assets.hours(CONFIGURED.called),
         default_partition_mapper=RollupMapper(

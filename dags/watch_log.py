@@ -23,7 +23,7 @@ class WatchLog(Tandem):
         """Seconds and offsets that are left, by source."""
         told = {name: source["until_loss"] for name, source in done.document["sources"].items()}
         unknown = [
-            f"{name}: {done.document['sources'][name]['log_end_problem'] or 'the broker does not tell'}"
+            f"{name}: {done.document['sources'][name]['log_end_problem'] or 'the broker does not report it'}"
             for name, one in told.items()
             if one is None
         ]

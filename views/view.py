@@ -153,7 +153,7 @@ def bind(view: View) -> BoundView:
                 raise DefinitionError(f"{place}, {part}: {error}") from error
         written = [text for text in inner.inputs if text not in (EVENT_TIME, *POSITION, *LOG_ORDER)]
         if inner is not measure:
-            # Its inputs hold the filter; what there is to say about them is said of what was written.
+            # Its inputs hold the filter; errors quote the expressions as they were written.
             for text in written:
                 expression(part, text)
         if getattr(inner, "draws_events", False) and view.source.prepare is not None:

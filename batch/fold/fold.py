@@ -147,7 +147,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Unlike:
-    """A view whose new measures have other rows than what there is of the others: no file has been made of these."""
+    """A view whose new measures have other rows than the other measures: no file has been made of these."""
 
     view: str
 

@@ -85,9 +85,9 @@ class Below:
 class BatchViews:
     """The files of the views' batch version, and what was counted on the way.
 
-    `newest` is the append time of the newest event: what its record's timestamp says, or when the archive had it, whichever
-    is earlier. `differences` are by what was compared, then by view. Of the views that are `unlike`, new measures have
-    other rows than what there is of the others: of these nothing was built.
+    `newest` is the append time of the newest event: what its record's timestamp says, or when the archive had it, whichever is
+    earlier. `differences` are by what was compared, then by view. Of the views that are `unlike`, new measures have other rows
+    than the other measures: nothing was built of these.
     """
 
     files: tuple[fold.Built, ...]

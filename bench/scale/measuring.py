@@ -91,7 +91,7 @@ def measure(place: Place, scale: Scale, say: Callable[[str], None]) -> Iterator[
 
 def send(place: Place, events: int, *, users: int) -> None:
     """Events of N users, each as often as any other, a thousand a second by their own clock."""
-    dice = Random(7)  # noqa: S311  made-up events, the same in every run
+    dice = Random(7)  # noqa: S311  sample events, the same in every run
     with kafka.sender(place.connection.address) as sender:
         for number in range(events):
             at = (_START + timedelta(milliseconds=number)).isoformat()

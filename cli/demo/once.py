@@ -86,7 +86,7 @@ class Play:
             self.stage.finish(self.stage.start("recompute", "--archive"), seconds=_JOB_S, meanwhile=self.sample)
 
     def sample_and_check(self) -> None:
-        """Note what there is, and that all parts still live."""
+        """Note the state, and that all parts still live."""
         self.stage.check()
         self.sample()
 

@@ -27,7 +27,7 @@ class Published(BaseSensorOperator):
         self, *, view: str, time: str | None = None, position: Mapping[str, Mapping[str, int]] | str | None = None, **given: Any
     ) -> None:
         if (time is None) == (position is None):
-            raise ValueError("Published waits for a time or for a position: give one of them")
+            raise ValueError("Published waits for a time or for a position; give exactly one")
         # A waiting sensor gives its slot back between two looks.
         super().__init__(**{"mode": "reschedule", "poke_interval": 60, **given})
         self.view = view

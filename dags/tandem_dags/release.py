@@ -85,7 +85,7 @@ class Promote(Tandem):
 
 
 class Retire(Tandem):
-    """Let the release go that this run has built; none, if it built none or it is live or gone."""
+    """Retire the release that this run has built; does nothing if it built none, or it is live or retired."""
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run `retire` for what stands and did not before, or what `apply` has named."""

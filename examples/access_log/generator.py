@@ -1,4 +1,4 @@
-"""Made-up lines of an access log and, beside them, what every view of this example must answer.
+"""Sample lines of an access log and, beside them, what every view of this example must answer.
 
 `generate` gives samples (key, value, facts): a record's key (none here) and value, and what a well-formed line says,
 None where the line is malformed. `Truth` adds facts up in plain Python and imports nothing of the platform.

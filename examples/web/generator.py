@@ -1,4 +1,4 @@
-"""A shop's made-up requests and, beside them, what every view of this example must answer.
+"""A shop's sample requests and, beside them, what every view of this example must answer.
 
 `generate` gives samples (key, value, facts): a record's key and value, and what a well-formed one says, None where the
 record is malformed. `Truth` adds facts up in plain Python, one dictionary for each view: it is the independent count

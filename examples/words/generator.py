@@ -1,4 +1,4 @@
-"""Made-up lines of text and, beside them, what every view of this example must answer.
+"""Sample lines of text and, beside them, what every view of this example must answer.
 
 `generate` gives samples (key, value, facts): a record's key (none here) and value, and what a well-formed one says, None
 where the record is malformed. `Truth` adds facts up in plain Python and imports nothing of the platform.

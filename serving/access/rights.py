@@ -50,7 +50,7 @@ class Rights:
 
     @property
     def narrowed(self) -> bool:
-        """Whether they are about a part of what there is."""
+        """Whether they are about a part of the project."""
         return self.views is not None or bool(self.rows)
 
     def to_json(self) -> dict[str, Any]:

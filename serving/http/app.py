@@ -62,7 +62,7 @@ def application(server: Server) -> FastAPI:
 
     @app.router.get("/openapi.json", openapi_extra={"x-verb": "known"}, include_in_schema=False)
     def openapi() -> dict[str, Any]:  # in a thread: to make the document takes longer than others should wait
-        """What there is, as an OpenAPI document."""
+        """The API as an OpenAPI document."""
         return document()
 
     app.add_exception_handler(BadSelection, _of(400))

@@ -75,7 +75,7 @@ def loaded(place: Place, layout: Layout, batch: BatchView, tail: Tail) -> Held:
 def followed(place: Place, held: Held, batch: BatchView, tail: Tail) -> Held:
     """What was held of the same definition, brought to another batch view and tail. Raises Unreadable, OutgrowsMemory.
 
-    New commits and parts are added to what there is. Where that cannot be, since a commit holds old and new together or a part
+    New commits and parts are added to what is cached. Where that cannot be, since a commit holds old and new together or a part
     was replaced, the layers over the cut, or all, are rebuilt; what was held stays as it is for those who read it.
     """
     if held.stands_at(place.release, batch, tail):

@@ -73,7 +73,7 @@ def live_states(layout: Layout, stack: Stack) -> pa.Table:
 
 
 def _merged(layout: Layout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:
-    """The layer of some whole units: what comes, merged with what there is."""
+    """The layer of some whole units: what comes, merged with what is stored."""
     known = [*_states_of(stack, *units)]
     if layout.by_window and not known and len(units[0]) == states.num_rows:
         return layer_of(layout, states)

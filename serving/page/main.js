@@ -26,7 +26,7 @@ async function start(why = "") {
   try {
     running = signedIn(await ask("/me"));
   } catch (error) {
-    // A token that nobody knows has been let go by now, which has asked for another one.
+    // A token that nobody knows is already forgotten, and the page has asked for another one.
     if (token() !== null) signedOut(error.message);
   }
 }

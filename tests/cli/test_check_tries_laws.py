@@ -157,7 +157,7 @@ def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Pa
     code, found = run(capsys, "check", "--laws", "--project", place)
     assert code == 1
     broken = found["prepare"]["lines"]
-    assert broken.startswith("numbered does not look at each event by itself: of Line(")
+    assert broken.startswith("numbered does not treat each event independently: of Line(")
     assert broken.count("text=''") == 3  # two events, and the one that is looked at
     assert "'number': 1" in broken
     assert broken.endswith("'number': 0}] for that event alone")
@@ -166,7 +166,7 @@ def test_a_source_that_looks_at_many_events_fails_with_the_smallest(tmp_path: Pa
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [
-        ("next(CALLS)", "numbered does not look at each event by itself: of "),
+        ("next(CALLS)", "numbered does not treat each event independently: of "),
         ("min(next(CALLS), 20)", "numbered makes now these and now"),
     ],
 )

@@ -91,7 +91,7 @@ def _disappeared(part: Meaning) -> str:
 
 
 def _arrow(before: str, after: str) -> str:
-    """What there was and what there is; nothing where both read alike."""
+    """The old and the new meaning; nothing where both read alike."""
     old, new = _short(before), _short(after)
     return f": {old} -> {new}" if old != new else ""
 

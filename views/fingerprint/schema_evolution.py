@@ -59,7 +59,7 @@ def breaks(published: Source, source: Source) -> list[str]:
     if not any(_reads(newest, reading) for reading in readings):
         found += [*_decoder_breaks(newest[1], source.decoder), *differences(newest[0], source.event)]
     found += [
-        f"version {event.__name__} of what is published is not among its versions any more"
+        f"version {event.__name__} of the published source is no longer among its versions"
         for event, decoder in older
         if not any(_reads((event, decoder), reading) for reading in readings)
     ]
@@ -140,14 +140,14 @@ def _field(old: Field | None, new: Field | None, place: str) -> Iterator[str]:
         yield f"{place}: {new.key} stands where {old.key} stood"
     else:
         if new.required and not old.required:
-            yield f"{place}.{new.name} has no default any more, and published records may lack it"
+            yield f"{place}.{new.name} no longer has a default, and published records may lack it"
         yield from _value(old, new, f"{place}.{new.name}")
 
 
 def _value(old: Field, new: Field, place: str) -> Iterator[str]:
     """What a field or an element of a list may hold."""
     if old.optional and not new.optional:
-        yield f"{place} may not be null any more"
+        yield f"{place} may no longer be null"
     if old.items is not None and new.items is not None:
         yield from _value(old.items, new.items, f"{place}[]")
     elif old.fields and new.fields:

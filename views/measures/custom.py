@@ -87,7 +87,7 @@ class CustomMeasure:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The expressions that it looks at, at least one."""
-        raise NotImplementedError("a measure says which expressions it looks at")
+        raise NotImplementedError("a measure must name the expressions that it reads")
 
     def partial(self, groups: pa.ListArray) -> pa.Array:
         """The state of each group of events: structs of the inputs' values, in fields v0, v1, ..., in no order."""
@@ -138,7 +138,7 @@ class CustomMeasure:
         if result.type != expected:
             raise MethodFailed(f"{name} gave an array of type {result.type}; {expected} is wanted")
         if len(result) != len(given):
-            raise MethodFailed(f"{name} gave {len(result)} values for {len(given)}; one for each is wanted")
+            raise MethodFailed(f"{name} returned {len(result)} values for {len(given)}; expected one for each")
         try:
             result.validate(full=True)
         except pa.ArrowInvalid as error:

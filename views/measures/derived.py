@@ -45,7 +45,7 @@ class Derived:
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:  # noqa: ARG002  there are none
         """Raises DefinitionError: it is bound to a view's answers, by `bind_derived`."""
-        raise DefinitionError("is derived, which cannot be filtered; filter the measures that it is made of")
+        raise DefinitionError("is derived, which cannot be filtered; filter the measures that it reads")
 
 
 def derived(expression: str) -> Derived:

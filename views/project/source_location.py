@@ -48,7 +48,7 @@ def check_imports(loader: ProjectLoader) -> None:
                 for statement in ast.walk(function):
                     if isinstance(statement, ast.Import | ast.ImportFrom) and _imports(statement) & roots:
                         raise DefinitionError(
-                            f"{loader.path_of(module)}:{statement.lineno}: {ast.unparse(statement)!r} stands in a function; "
+                            f"{loader.path_of(module)}:{statement.lineno}: {ast.unparse(statement)!r} is inside a function; "
                             "import the project's own modules at the top of the file"
                         )
 

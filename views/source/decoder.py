@@ -51,9 +51,9 @@ def defined_by_name(function: Any) -> bool:
 
 
 def check_function(role: str, function: FunctionType) -> None:
-    """Raise DefinitionError unless a module defines it by its name, and it takes of a record what there is."""
+    """Raise DefinitionError unless a module defines it by its name, and each of its parameters is a part of a record."""
     if not defined_by_name(function):
-        raise DefinitionError(f"{role} {function.__qualname__} is not a function that a module defines by its name")
+        raise DefinitionError(f"{role} {function.__qualname__} must be a module-level, named function")
     first, *others = [*signature(function).parameters] or [""]
     if not first or (unknown := [name for name in others if name not in RECORD_PARAMETERS]):
         wrong = f"takes {unknown[0]!r}" if first else "takes nothing"

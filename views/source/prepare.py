@@ -83,7 +83,7 @@ def prepared_schema(source: Source) -> pa.Schema:
     if not isinstance(made, pa.Table):
         raise DefinitionError(f"{name} gave a {type(made).__name__} for a table without events; it gives a pyarrow.Table")
     if made.num_rows:
-        raise DefinitionError(f"{name} gave {made.num_rows} rows for a table without events; an event is what rows are made of")
+        raise DefinitionError(f"{name} returned {made.num_rows} rows for a table without events; expected no rows")
     kept = list(dict.fromkeys((*position_schema(source).names, source.event_time)))
     if lost := [column for column in kept if column not in made.column_names]:
         raise DefinitionError(f"{name} gives no column {lost[0]!r}; every row has its event's {', '.join(map(repr, kept))}")

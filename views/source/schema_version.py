@@ -30,7 +30,7 @@ class Version:
         event_fields(self.event)
         check_decoder(self.decoder)
         if not defined_by_name(self.upgrade):
-            raise DefinitionError(f"upgrade {self.upgrade!r} is not a function that a module defines by its name")
+            raise DefinitionError(f"upgrade {self.upgrade!r} must be a module-level, named function")
         if len(signature(self.upgrade).parameters) != 1:
             name = self.event.__name__
             raise DefinitionError(f"upgrade {self.upgrade.__name__} takes {signature(self.upgrade)}; it takes one {name}")

@@ -189,8 +189,8 @@ class Source:
             if field.optional or field.type is float or field.items is not None or field.fields:
                 # A null would make strangers copies of one another; floats, lists and structs have no safe equality.
                 raise DefinitionError(
-                    f"identity: field {field.name!r} of {self.event.__name__} cannot tell events apart; an identity is made "
-                    f"of fields that are always there, of the types {_IDENTITY_TYPES}"
+                    f"identity: field {field.name!r} of {self.event.__name__} cannot identify events; an identity needs fields "
+                    f"that are always present, of the types {_IDENTITY_TYPES}"
                 )
 
     def _check_times(self) -> None:
@@ -206,7 +206,7 @@ class Source:
 
 def _check_prepare(function: Prepare) -> None:
     if not defined_by_name(function):
-        raise DefinitionError(f"prepare {function!r} is not a function that a module defines by its name")
+        raise DefinitionError(f"prepare {function!r} must be a module-level, named function")
     if len(signature(function).parameters) != 1:
         raise DefinitionError(f"prepare {function.__name__} takes {signature(function)}; it takes one table of events")
 

@@ -31,7 +31,7 @@ _REFUSED: Final = {
     "POSITIONAL_REFERENCE": "fields have names here, not numbers",
     "STAR": "a star is many columns, and an expression has one value",
     "SUBQUERY": "a subquery reads tables: an expression reads only its event",
-    "WINDOW": "a window function looks at other events: an expression is about one",
+    "WINDOW": "a window function reads other events; an expression reads only its own event",
 }
 _ALLOWED: Final = frozenset(
     (

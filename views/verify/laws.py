@@ -162,7 +162,7 @@ def dependent_rows(source: Source, *, examples: int = 100) -> str | None:
                 if not _same(together, rows.get(offset)):
                     events = ", ".join(repr(log[each][0]) for each in offsets)
                     raise _Broken(
-                        f"{name} does not look at each event by itself: of {events} it makes {_said(together)} for "
+                        f"{name} does not treat each event independently: of {events} it makes {_said(together)} for "
                         f"{log[offset][0]!r}, and {_said(rows.get(offset))} for that event alone"
                     )
 

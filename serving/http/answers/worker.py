@@ -44,7 +44,7 @@ class Asking:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Read what there is, then follow until the context ends; once at a time."""
+        """Read the newest state, then follow until the context ends; once at a time."""
         with self._questions.open():
             self._looks, self._changed = ThreadPoolExecutor(1, "looking"), asyncio.Condition()
             try:

@@ -152,7 +152,7 @@ class WouldFail(BaseModel):
 class Retried(BaseModel):
     """What the decoder of the project's folder makes of records in quarantine.
 
-    `decoder_changed` says whether it is another one than the published: only then will `apply` read them again.
+    `decoder_changed` says whether it differs from the published one: only then will `apply` read them again.
     """
 
     source: str

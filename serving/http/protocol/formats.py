@@ -45,7 +45,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Page:
-    """Rows of an answer that go out together; `said` is what there is to say of them, by name, for the document.
+    """Rows of an answer that go out together; `said` has what describes them, by name, for the document.
 
     `headers` say the same beside formats that have no room for it. Of a `single` row the document has `row`, null without one.
     `rows_of` makes of the table what JSON has; `touched` are the rows that say `marks`.

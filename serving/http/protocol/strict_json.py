@@ -20,7 +20,7 @@ class StrictRequest(Request):
         """The body's value. Raises Problem 400."""
         encoding = self.headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
-            raise Problem(400, f"Content-Encoding {encoding!r} is not taken; send the body as it is")
+            raise Problem(400, f"Content-Encoding {encoding!r} is not supported; send the body without encoding")
         return parsed(await self.body())
 
 
@@ -43,20 +43,20 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"key {twice[:100]!r} is given twice in one object; it has one value")
+        raise ValueError(f"key {twice[:100]!r} occurs twice in one object; send it once")
     return found
 
 
 def _float(text: str) -> float:
     found = float(text)
     if not isfinite(found):
-        raise ValueError(f"{text[:100]} is larger than any number that is taken")
+        raise ValueError(f"{text[:100]} is larger than any accepted number")
     return found
 
 
 def _int(text: str) -> int:
     if len(text) > _DIGITS:
-        raise ValueError(f"a number of {len(text)} digits is larger than any that is taken")
+        raise ValueError(f"a number of {len(text)} digits is larger than any accepted number")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""What there is to say of views and sources themselves: definition, columns, how far they have come."""
+"""Views and sources themselves: definition, columns, how far they have come."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace

@@ -112,7 +112,7 @@ function parts(rows, keys, measure, xs, place) {
 }
 
 function sentence({ xs, keys, measure, cut, shownKeys }) {
-  if (!xs.length) return "There is nothing to draw.";
+  if (!xs.length) return "No data to draw.";
   const text = (x) => time(new Date(x * 1000).toISOString().replace(/\.\d+/, ""));
   const over = measure.adds
     ? keys.size > 1

@@ -20,7 +20,7 @@ export function forget(why) {
   for (const one of heard) one(why);
 }
 
-/** `told` is called with the reason whenever the token is let go. */
+/** `told` is called with the reason whenever the token is forgotten. */
 export function onForgotten(told) {
   heard.add(told);
 }

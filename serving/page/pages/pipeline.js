@@ -97,7 +97,7 @@ function source(name) {
       }),
     );
     const gaps = state.gaps.map((gap) => gap.warning);
-    const wrong = [state.problem, ...gaps, state.behind_bridge ? "A batch has bridged what the speed layer had not counted." : null].filter(Boolean);
+    const wrong = [state.problem, ...gaps, state.behind_bridge ? "A batch run advanced past events that the speed layer had not processed." : null].filter(Boolean);
     const unknown = state.log?.problem ?? null;
     const now = [...wrong, unknown].join("\n");
     if (now === said) return;

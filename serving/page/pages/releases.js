@@ -14,10 +14,10 @@ const NEWEST = 50;
 const TONES = { running: "warn", done: "good", changes: "warn", failed: "bad", stopped: "plain" };
 const ASKED = {
   apply: "Build the project's definitions as a release beside the live one?",
-  promote: "Make the release live that is ready?",
+  promote: "Promote the ready release?",
   rollback: "Make an earlier publication live again?",
-  retire: "Let the release go? It cannot be promoted any more.",
-  resume: "Let recomputes publish again?",
+  retire: "Retire this release? It can no longer be promoted.",
+  resume: "Allow recomputes to publish again?",
 };
 
 export function title() {
@@ -41,7 +41,7 @@ export function show(place, _, app, signal) {
   fill(
     place,
     heading("Releases"),
-    h("p", { class: "doc" }, "The project's definitions become a release beside the live one, all answers are compared, and one publication makes it live. Answers stay as they are until then."),
+    h("p", { class: "doc" }, "The project's definitions become a release beside the live one, all answers are compared, and one publication makes it live. Answers do not change until then."),
     h(
       "form",
       { class: "controls steer", "aria-label": "Commands", on: { submit: (event) => event.preventDefault() } },
@@ -64,7 +64,7 @@ export function show(place, _, app, signal) {
     fill(wrong);
     try {
       await ask(`/runs/${verb}`, { method: "POST", body: options, signal });
-      app.say(`${verb} has begun.`);
+      app.say(`${verb} has started.`);
       await look();
       runs.querySelector("details")?.setAttribute("open", "");
     } catch (error) {

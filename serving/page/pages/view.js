@@ -147,7 +147,7 @@ async function one(place, name, app, signal) {
     name,
     app,
     signal,
-    stands: (following) => fill(pulse, badge(following ? "live" : "looked at every second", following ? "good" : "plain")),
+    stands: (following) => fill(pulse, badge(following ? "live" : "polled every second", following ? "good" : "plain")),
     changed(documents) {
       const ids = documents.flatMap((document) => document.rows).map((row) => rowId(row, view.columns));
       fresh = new Set([...fresh, ...ids]);

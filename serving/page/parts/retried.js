@@ -11,7 +11,7 @@ import { plain } from "./value.js";
 export function retried(told) {
   const { tried, would_be: read, would_fail: failed } = told;
   const next = told.decoder_changed
-    ? ["The decoder is another one than the published: ", h("a", { href: to(["releases"]) }, "apply"), " reads all records again."]
+    ? ["The decoder differs from the published one: ", h("a", { href: to(["releases"]) }, "apply"), " reads all records again."]
     : "The decoder is the published one: nothing would change.";
   return h(
     "div",

@@ -23,7 +23,7 @@ export function tape() {
     const found = partitions({ cut: state.cut, realtime: state.realtime, archive: state.archive?.end, end: state.log.end });
     fill(lines, found.slice(0, MOST).map(line));
     const left = found.length - MOST;
-    fill(note, left > 0 ? `${several(left, "more partition")} ${left === 1 ? "is" : "are"} counted above and not drawn.` : found.length ? "Lengths are square roots of offsets." : "Nothing is counted yet.");
+    fill(note, left > 0 ? `${several(left, "more partition")} ${left === 1 ? "is" : "are"} counted above and not drawn.` : found.length ? "Square-root scale: lengths are square roots of offsets." : "Nothing is counted yet.");
   }
   return { node, tell };
 }

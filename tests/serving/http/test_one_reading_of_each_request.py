@@ -31,10 +31,10 @@ def test_what_is_json_has_its_value(value: object) -> None:
     ("body", "why"),
     [
         (b"", "Expecting value"),
-        (b'{"a": 1, "b": {"c": 1, "c": 1}}', "key 'c' is given twice in one object"),
+        (b'{"a": 1, "b": {"c": 1, "c": 1}}', "key 'c' occurs twice in one object"),
         (b'{"a": NaN}', "NaN is not a number of JSON"),
         (b"[-Infinity]", "-Infinity is not a number of JSON"),
-        (b"1e400", "1e400 is larger than any number that is taken"),
+        (b"1e400", "1e400 is larger than any accepted number"),
         (b"-" + b"9" * 5000, "a number of 5001 digits is larger"),
         (b'"\xff"', "byte 1 is not UTF-8"),
         (b"\xef\xbb\xbf1", "BOM"),

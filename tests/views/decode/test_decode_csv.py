@@ -221,7 +221,7 @@ def test_a_header_names_the_columns_in_any_order(value: bytes, expected: tuple[s
     [
         (b"at,a\n2026-11-01T00:00:00Z,1", "missing_field", "the header has no column b"),
         (b"at,A,b\n2026-11-01T00:00:00Z,1,2", "missing_field", "the header has no column a"),
-        (b"at,a,b,a\n2026-11-01T00:00:00Z,1,2,3", "repeated_key", "column a stands 2 times in the header"),
+        (b"at,a,b,a\n2026-11-01T00:00:00Z,1,2,3", "repeated_key", "column a occurs 2 times in the header"),
         (b"at,a,b\n2026-11-01T00:00:00Z,1", "format", "2 columns, not 3"),
         (b"at,a,b", "format", "0 rows after the header, not 1"),
         (b"at,a,b\n2026-11-01T00:00:00Z,1,2\n2026-11-01T00:00:00Z,1,2", "format", "2 rows after the header, not 1"),

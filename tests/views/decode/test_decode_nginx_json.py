@@ -159,7 +159,7 @@ class Nested(Event):
 
 
 @pytest.mark.parametrize(
-    ("event_type", "says"), [(Odd, "Odd.at: nginx logs no time 'at'; times: time_iso8601"), (Nested, "Nested.tags: .*no lists")]
+    ("event_type", "says"), [(Odd, "Odd.at: nginx logs no time 'at'; times: time_iso8601"), (Nested, "Nested.tags: .*not lists")]
 )
 def test_an_event_type_cannot_ask_for_what_nginx_does_not_log(event_type: type[Event], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):

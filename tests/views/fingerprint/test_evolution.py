@@ -160,8 +160,8 @@ def test_an_added_field_with_a_default_reads_every_old_record(default: tuple[Any
             Annotated[Decimal, Scale(4)],
             "Order.x is Decimal with Scale(4) and was Decimal with Scale(2)",
         ),
-        (int | None, int, "Order.x may not be null any more"),
-        (list[int | None], list[int], "Order.x[] may not be null any more"),
+        (int | None, int, "Order.x may no longer be null"),
+        (list[int | None], list[int], "Order.x[] may no longer be null"),
         (list[int], list[str], "Order.x[] is str and was int"),
         (int, list[int], "Order.x is list[int] and was int"),
         (Inner, int, "Order.x is int and was Inner"),
@@ -171,7 +171,7 @@ def test_an_added_field_with_a_default_reads_every_old_record(default: tuple[Any
         (Open, Large, "Order.x is one of 'a', 'b' and was one of 'a'"),
         (Open, str, "Order.x is str and was one of 'a'"),
         (Inner, Narrower, "Order.x.more is new and has no default, and published records lack it; give it one, such as = None"),
-        (Wider, Inner, "Order.x may not be null any more|Order.x.n may not be null any more|Order.x.more is removed"),
+        (Wider, Inner, "Order.x may no longer be null|Order.x.n may no longer be null|Order.x.more is removed"),
         (Inner, Closed, "Order.x forbids unknown fields, which it ignored"),
         (Inner, Listed, "Order.x is an array and was not"),
         (Listed, ListedOther, "Order.x: more stands where n stood"),
@@ -197,7 +197,7 @@ def test_fields_that_are_gone_or_new_are_named() -> None:
     assert differences(event(int), renamed) == []
     defaulted = msgspec.defstruct("Order", [("at", datetime), ("x", int, 1)], bases=(Event,), frozen=True)
     assert differences(event(int), defaulted) == []
-    assert differences(defaulted, event(int)) == ["Order.x has no default any more, and published records may lack it"]
+    assert differences(defaulted, event(int)) == ["Order.x no longer has a default, and published records may lack it"]
 
 
 def upgrade(old: Any) -> Any:
@@ -217,7 +217,7 @@ def test_a_version_that_reads_the_published_shape_makes_a_break_valid() -> None:
     assert breaks(published, replace(now, versions=(Version(event(bytes), upgrade),))) == ["Order.x is str and was int"]
     # A version that was published has records too.
     older = replace(published, versions=(Version(event(bytes), upgrade),))
-    gone = "version Order of what is published is not among its versions any more"
+    gone = "version Order of the published source is no longer among its versions"
     assert breaks(older, published) == [gone]
     assert breaks(older, replace(now, versions=(Version(event(int), upgrade),))) == [gone]
     assert breaks(older, replace(now, versions=(Version(event(int), upgrade), Version(event(bytes), upgrade)))) == []

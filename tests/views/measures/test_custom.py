@@ -146,7 +146,7 @@ def test_a_method_that_gives_something_else_is_one_sentence() -> None:
 
         return {"present": present}
 
-    fails("present gave 2 values for 1; one for each is wanted", **present_as(pa.array([1, 2])))
+    fails("present returned 2 values for 1; expected one for each", **present_as(pa.array([1, 2])))
     fails("present gave an array of type double; int64 is wanted", **present_as(pa.array([1.0])))
     fails("present gave a list; a pyarrow.Array of type int64 is wanted", **present_as([1]))
     fails("present gave a NoneType; a pyarrow.Array of type int64 is wanted", **present_as(None))

@@ -224,7 +224,7 @@ WRONG = [
     (
         "SOURCES =",
         "def late():\n    import definitions\nSOURCES =",
-        r"^definitions.py:23: 'import definitions' stands in a function",
+        r"^definitions.py:23: 'import definitions' is inside a function",
     ),
     ("SOURCES =", "__file__\nSOURCES =", r"^definitions.py:22: NameError: name '__file__'"),
 ]

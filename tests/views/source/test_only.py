@@ -116,7 +116,7 @@ def test_a_function_says_true_or_false() -> None:
         (lambda: by_field("", "order"), "takes a name"),
         (lambda: by_field("type", 1.5), "each str or int or bool"),  # type: ignore[arg-type]
         (lambda: source("order"), "only 'order' tells no records apart"),
-        (lambda: source(lambda value: True), "not a function that a module defines"),
+        (lambda: source(lambda value: True), "must be a module-level, named function"),
         (lambda: source(decode), "only decode takes 'records'; it takes the value's bytes first"),
     ],
 )

@@ -281,7 +281,7 @@ def _gives(table: Any) -> Any:
         ),
         (
             lambda lines: pa.Table.from_pylist([dict.fromkeys(lines.column_names)], schema=lines.schema),
-            "prepare made gave 1 rows for a table without events; an event is what rows are made of",
+            "prepare made returned 1 rows for a table without events; expected no rows",
         ),
     ],
 )
@@ -298,8 +298,8 @@ def two(lines: pa.Table, more: int) -> pa.Table:
 
 def test_what_is_no_function_of_a_table_is_refused() -> None:
     for wrong, sentence in (
-        ("words", "prepare 'words' is not a function that a module defines by its name"),
-        (lambda lines: lines, "is not a function that a module defines by its name"),
+        ("words", "prepare 'words' must be a module-level, named function"),
+        (lambda lines: lines, "must be a module-level, named function"),
         (two, "prepare two takes .*; it takes one table of events"),
     ):
         with pytest.raises(DefinitionError, match=sentence):

@@ -135,7 +135,7 @@ def test_a_versions_decoder_has_what_it_asks_for_of_a_record() -> None:
 
 @pytest.mark.parametrize(
     ("upgrade", "says"),
-    [(lambda old: old, "not a function that a module defines"), (keyed, r"upgrade keyed takes \(value.*it takes one InCents")],
+    [(lambda old: old, "must be a module-level, named function"), (keyed, r"upgrade keyed takes \(value.*it takes one InCents")],
 )
 def test_an_upgrade_is_a_function_of_one_event(upgrade: Any, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):

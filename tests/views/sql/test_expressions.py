@@ -223,9 +223,9 @@ REFUSED = {
     "approx_count_distinct(path)": "is an aggregate",
     "weighted_avg(ms, bytes)": "sum is an aggregate",
     "geomean(ms)": "avg is an aggregate",
-    "sum(bytes) OVER ()": "looks at other events",
-    "row_number() OVER ()": "looks at other events",
-    "lag(path) OVER (ORDER BY bytes)": "looks at other events",
+    "sum(bytes) OVER ()": "reads other events",
+    "row_number() OVER ()": "reads other events",
+    "lag(path) OVER (ORDER BY bytes)": "reads other events",
     "row_number()": "row_number is a window function",
     "grouping(path)": "has no meaning for one event",
     # what reads tables and files

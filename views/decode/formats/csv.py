@@ -100,7 +100,7 @@ def _take(fields: tuple[Field, ...], columns: tuple[str, ...]) -> Take:
         if field.required and field.key not in columns:
             raise Reject("missing_field", f"the header has no column {field.key}")
         if columns.count(field.key) > 1:
-            raise Reject("repeated_key", f"column {field.key} stands {columns.count(field.key)} times in the header")
+            raise Reject("repeated_key", f"column {field.key} occurs {columns.count(field.key)} times in the header")
     wanted = [(field.key, columns.index(field.key), reader(field)) for field in fields if field.key in columns]
 
     def take(row: Row) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
         names = [name for name, _ in items if name in keys]
         if len(names) > len(set(names)):
             name = next(name for name in names if names.count(name) > 1)
-            raise Reject("repeated_key", f"key {name!r} stands {names.count(name)} times in one object")
+            raise Reject("repeated_key", f"key {name!r} occurs {names.count(name)} times in one object")
 
     # Numbers stay text: an ignored integer of ten thousand digits is not worth parsing.
     json.loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)

@@ -124,7 +124,7 @@ def _structured(text: str) -> str:
     elements: dict[str, dict[str, list[str]]] = {}
     for name, parameters in _ELEMENT.findall(text):
         if name in elements:
-            raise Reject("repeated_key", f"structured data {name!r} stands twice in one message")
+            raise Reject("repeated_key", f"structured data {name!r} occurs twice in one message")
         elements[name] = {}
         for key, value in _PARAMETER.findall(parameters):
             elements[name].setdefault(key, []).append(_ESCAPED.sub(r"\1", value))
