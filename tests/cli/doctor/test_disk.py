@@ -31,7 +31,7 @@ def test_a_state_folder_that_cannot_be_made_is_told(folder: Path) -> None:
     assert fine(folder, "state") == f"{state}, not created yet"
     state.mkdir()
     assert fine(folder, "state") == str(state)
-    assert "holds a '%'" in wrong(folder, "state", environ={"TANDEM_STATE": str(folder / "50%25")}).what
+    assert "its path contains a '%'" in wrong(folder, "state", environ={"TANDEM_STATE": str(folder / "50%25")}).what
     state.rmdir()
     state.write_text("a file")
     assert wrong(folder, "state").what == f"cannot create {state}: {state} is not a folder"

@@ -124,7 +124,7 @@ def test_folders_with_blanks_and_umlauts_work(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_percent_sign_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TandemError, match="holds a '%'"):
+    with pytest.raises(TandemError, match="its path contains a '%'"):
         Tables(str(tmp_path / "50%25"))
 
 

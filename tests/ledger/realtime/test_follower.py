@@ -140,5 +140,5 @@ def test_a_file_that_is_gone_for_good_is_said(tables: Tables) -> None:
     assert handle is not None
     for path in delta_tables.files(handle):
         delta_tables.file_system(handle).delete_file(path)
-    with pytest.raises(delta_tables.Vanished, match=r"cannot read table .*realtime/1/numbers.*is gone"):
+    with pytest.raises(delta_tables.Vanished, match=r"cannot read table .*realtime/1/numbers.*was deleted; restore it"):
         follow(tables).poll()

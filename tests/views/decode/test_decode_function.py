@@ -127,7 +127,7 @@ def outer() -> Any:
 
 @pytest.mark.parametrize("function", [lambda value: value, outer()])
 def test_only_a_function_with_a_name_in_a_module_is_a_decoder(function: Any) -> None:
-    with pytest.raises(DefinitionError, match="is not a function that a module defines"):
+    with pytest.raises(DefinitionError, match="must be a module-level, named function"):
         Source(topic="t", event=Ping, event_time="at", decoder=function)
 
 
