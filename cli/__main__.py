@@ -1,6 +1,6 @@
 """The command line: finds the command, runs it, prints what it returns, and words what went wrong.
 
-Exit codes are those of cli/exit_codes.py. With `--json` stdout is one JSON document and nothing else, also on failure.
+Exit codes are those of cli/command/exit_codes.py. With `--json` stdout is one JSON document and nothing else, also on failure.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from cli import exit_codes
-from cli.call import Output, Told
-from cli.commands import COMMANDS, OF_CHECKOUT, application
-from cli.wording import worded
+from cli.command import exit_codes
+from cli.command.call import Output, Told
+from cli.command.error_sentence import worded
+from cli.registry import COMMANDS, OF_CHECKOUT, application
 from infra.folders import CHECKOUT, ROOT
 from views.errors import TandemError, nearest_first
 
@@ -79,7 +79,7 @@ def _print(name: str, returned: Any, *, as_json: bool) -> int:
         # A command that had nothing to tell, or the exit code of --help.
         return returned if isinstance(returned, int) else exit_codes.DONE
     if returned.code not in exit_codes.known(name):
-        raise LookupError(f"exit code {returned.code} of `tandem {name}` is not listed in cli/exit_codes.py")
+        raise LookupError(f"exit code {returned.code} of `tandem {name}` is not listed in cli/command/exit_codes.py")
     if as_json:
         sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
         sys.stdout.flush()

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import generate
-from cli.call import Call, Output
+from cli.command.call import Call, Output
+from cli.command.signals import interrupted
 from cli.demo import live, scheduler
 from cli.demo.once import AIRFLOW_S, UP_S, Play, Record, base, figures, play
 from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Stage, staged
-from cli.demo.watching import Watcher
-from cli.signals import interrupted
+from cli.demo.watcher import Watcher
+from cli.log import generate
 from views.errors import TandemError
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Child, Stage
-from cli.demo.watching import Look, Watcher
+from cli.demo.watcher import Look, Watcher
 from serving.read.provenance import Layer
 
 _TICK_S = 0.5

@@ -13,14 +13,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cli import truths
 from cli.demo import scheduler
 from cli.demo.checks import Check, compare
 from cli.demo.freshness import Freshness
 from cli.demo.scheduler import Scheduler
 from cli.demo.stage import Child, Stage
-from cli.demo.waiting import wait_for
-from cli.demo.watching import Look, Watcher
+from cli.demo.wait_for import wait_for
+from cli.demo.watcher import Look, Watcher
+from cli.records import expected_answers
 from views.errors import TandemError
 
 SPEED = "speed"
@@ -111,7 +111,7 @@ class Play:
     def check(self, name: str, until: int, look: Look) -> None:
         """Compare every exact answer with the truth of all samples so far."""
         with self.record.timed("check"):
-            truth = truths.read(self.truth_file(until))
+            truth = expected_answers.read(self.truth_file(until))
             check = compare(name, self.watcher.views, truth, self.watcher.answers())
         self.record.checks.append(check)
         self.record.positions[name] = look.to_json()

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cli import down
-from cli.call import Call
-from cli.demo.waiting import wait_for
-from cli.own_state import emptied, own_state
-from cli.signals import undisturbed
+from cli.command.call import Call
+from cli.command.exclusive_state import emptied, own_state
+from cli.command.signals import undisturbed
+from cli.demo.wait_for import wait_for
+from cli.run import down
 from infra import folders, processes
 from infra.processes import Process
 from views.errors import TandemError

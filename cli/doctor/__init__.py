@@ -7,7 +7,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from cli.call import Call, Output
+from cli.command.call import Call, Output
 from cli.doctor import disk, log, machine, state, tables
 from cli.doctor.check import Check, Finding, unknown
 from cli.doctor.subject import Subject

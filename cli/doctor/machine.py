@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
-from cli import parts
 from cli.doctor.check import Check, Finding, Problem, ok, unknown
 from cli.doctor.subject import Subject
+from cli.run import part_processes
 from infra import broker, jars, java, kafka, processes
 from infra.folders import CHECKOUT
 from infra.settings import FILE, keys
@@ -82,7 +82,7 @@ def _ports(subject: Subject) -> Iterator[Finding]:
         if configured and not address.endswith(f":{configured}"):
             yield OTHER_PORT.found(f"the broker runs at {address}, but kafka.port is {configured}")
         else:
-            running = [f"{part.name} (process {part.pid})" for part in parts.running(settings)]
+            running = [f"{part.name} (process {part.pid})" for part in part_processes.running(settings)]
             yield ok(f"{', '.join(running)}; kafka at {address}")
     else:
         broker.refuse_taken_port(settings)

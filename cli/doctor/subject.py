@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from cli.call import Call
-from cli.published import definitions
+from cli.command.call import Call
+from cli.command.published_definitions import definitions
 from infra import broker, kafka
 from infra.settings import Settings
 from ledger.delta.addresses import Tables

@@ -11,11 +11,11 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 from structlog.typing import FilteringBoundLogger
 
-from cli import signals
-from cli.call import Call, Output
-from cli.metrics import seen
+from cli.command import signals
+from cli.command.call import Call, Output
+from cli.command.command_log import part_log
+from cli.metrics import project_state
 from cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
-from cli.part_log import part_log
 from views.errors import TandemError
 
 _HOST = "127.0.0.1"
@@ -74,7 +74,7 @@ class _Project(Collector):
     def collect(self) -> Iterator[Metric]:
         """The families of one look."""
         try:
-            found = seen.look(self._call, now=datetime.now(UTC))
+            found = project_state.look(self._call, now=datetime.now(UTC))
         except TandemError as error:
             if self._log is None:
                 raise

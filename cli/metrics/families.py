@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from cli.metrics.seen import Seen
+from cli.metrics.project_state import Seen
 from ledger.publish import rates
 from serving.read.provenance import age
 from serving.status.part_state import STATES

@@ -13,7 +13,7 @@ from batch.archive import archive
 from batch.recompute import recompute
 from batch.recompute.plan import Request
 from cli.__main__ import main
-from cli.call import UNHEALTHY
+from cli.command.call import UNHEALTHY
 from infra import kafka
 from ledger.publish import publications
 from ledger.realtime.follower import Follower

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cli import commands
+from cli import registry
 from cli.__main__ import main
-from cli.call import DEFAULT_PROJECT, Call, Output, resolve_project
+from cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
 from infra.jars import ROOT
 from views.errors import TandemError
 
@@ -21,14 +21,14 @@ def command(monkeypatch: pytest.MonkeyPatch):
     """Put a function in the place of `status`."""
 
     def put(run) -> None:
-        module = ModuleType("cli.status")
+        module = ModuleType("cli.run.status")
         module.run = run  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, module.__name__, module)
 
     return put
 
 
-@pytest.mark.parametrize("name", commands.COMMANDS)
+@pytest.mark.parametrize("name", registry.COMMANDS)
 def test_every_command_is_there_and_says_what_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     shown = capsys.readouterr().out
@@ -40,7 +40,7 @@ def test_every_command_is_there_and_says_what_it_does(name: str, capsys: pytest.
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr()
-    assert all(f"  {name} " in shown.out for name in commands.COMMANDS)
+    assert all(f"  {name} " in shown.out for name in registry.COMMANDS)
     assert main([]) == 2
     assert capsys.readouterr().err == shown.out
 

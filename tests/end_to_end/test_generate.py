@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cli import truths
+from cli.records import expected_answers
 from examples.web.generator import Truth, generate
 from infra import kafka
 from infra.settings import Settings
@@ -60,7 +60,7 @@ def test_all_is_acknowledged_and_a_later_run_goes_on(broker: kafka.Connection, p
         )
         assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["acknowledged"] == 1000
-    assert truths.read(project / "truth.json") == counted(4000)
+    assert expected_answers.read(project / "truth.json") == counted(4000)
     sent = records(broker, project)
     expected = generate(1, 4000, base=datetime(2026, 11, 1, 8, tzinfo=UTC))
     assert sorted((record.key, record.value) for record in sent) == sorted((key, value) for key, value, _ in expected)
@@ -95,7 +95,7 @@ def test_a_stop_leaves_a_truth_of_what_was_sent(broker: kafka.Connection, projec
     assert child.returncode == 0
     acknowledged = json.loads(out)["acknowledged"]
     assert sum(kafka.ends(broker, [topic]).values()) == acknowledged
-    assert truths.read(truth) == counted(acknowledged)
+    assert expected_answers.read(truth) == counted(acknowledged)
 
 
 def test_without_a_broker_it_is_one_sentence_and_no_truth(project: Path) -> None:

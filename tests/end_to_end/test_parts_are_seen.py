@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cli.__main__ import main
-from cli.call import UNHEALTHY
+from cli.command.call import UNHEALTHY
 from infra import kafka
 from infra.jars import ROOT
 from ledger.log.positions import Position

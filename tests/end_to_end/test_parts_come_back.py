@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from cli.__main__ import main
-from cli.call import UNHEALTHY
+from cli.command.call import UNHEALTHY
 from infra import airflow
 from infra.settings import Settings
 from infra.supervision import record

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cli.generate import empty_truth
-from cli.generate import load as load_generator
+from cli.log.generate import empty_truth
+from cli.log.generate import load as load_generator
 from examples.traffic import BURST_EVERY, BURST_FROM, BURST_LENGTH, DAY, MINUTE, SECOND, event_times, zipf
 from examples.truth import place_of
 from views import oracle

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from cli.commands import COMMANDS
 from cli.metrics.families import FAMILIES
+from cli.registry import COMMANDS
 from infra.jars import ROOT
 from infra.settings import keys
 

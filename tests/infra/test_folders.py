@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.own_state import own_state
+from cli.command.exclusive_state import own_state
 from infra import folders, java, settings
 from infra.airflow_packages import environment
 

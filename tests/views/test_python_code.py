@@ -24,7 +24,7 @@ PACKAGES = ("views", "ledger", "infra", "batch", "speed", "serving", "cli", "ben
 ALLOWED = {
     "views/project/python_code.py": {"parse", "compile", "exec"},
     "views/fingerprint/module_trees.py": {"getsource"},  # of a whole module, which reads its file
-    "cli/pyspark.py": {"run_path"},  # a script that is all that its process runs
+    "cli/ask/pyspark.py": {"run_path"},  # a script that is all that its process runs
 }
 PARSING = {
     "ast": {"parse", "literal_eval"},

@@ -15,9 +15,9 @@ NEEDED = (
     "infra/airflow.lock",
     "infra/grafana/dashboards",
     "serving/page/index.html",
-    "cli/template/conftest.py",
-    "cli/template/definitions.py",
-    "cli/template/test_definitions.py",
+    "cli/project/template/conftest.py",
+    "cli/project/template/definitions.py",
+    "cli/project/template/test_definitions.py",
     "tandem/py.typed",
     "views/py.typed",
     "tandem/dags/recompute.py",
@@ -34,7 +34,7 @@ def names(wheel: Path) -> list[str]:
 def test_it_holds_what_the_command_needs_and_no_tests(names: list[str]) -> None:
     assert [path for path in NEEDED if not any(name.startswith(path) for name in names)] == []
     tests = [name for name in names if Path(name).name.startswith("test_") or name.startswith(("tests/", "bench/"))]
-    assert tests == ["cli/template/test_definitions.py"]
+    assert tests == ["cli/project/template/test_definitions.py"]
 
 
 def test_every_file_of_the_platform_is_in_it(names: list[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from cli.call import Call
+from cli.command.call import Call
 from cli.doctor import CHECKS, look
 from cli.doctor.check import Finding, Problem
 from cli.doctor.subject import Subject

@@ -11,9 +11,9 @@ from typing import Any, get_args
 import pytest
 
 from cli.__main__ import main
-from cli.commands import COMMANDS
 from cli.doctor import CHECKS
 from cli.doctor.check import Outcome
+from cli.registry import COMMANDS
 from infra.jars import ROOT
 from infra.settings import keys
 from tests.documented import DOCS

@@ -128,7 +128,7 @@ def test_what_is_sent_is_in_the_log(broker: kafka.Connection, tmp_path: Path) ->
     """To the source of a new project, whose speed layer is not there: an answer is not as fresh as asked."""
     topic, address = new_topic(broker), broker.address
     definitions = (
-        (ROOT / "cli" / "template" / "definitions.py")
+        (ROOT / "cli" / "project" / "template" / "definitions.py")
         .read_text()
         .replace('orders = Source(topic="orders"', f'orders = Source(topic="{topic.name}"')
     )

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.sql_shown import shown
+from cli.ask.sql_output import shown
 from serving.http.protocol.formats import Page, rendered
 from serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
 from serving.sql import database

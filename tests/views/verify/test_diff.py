@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from batch.release.apply import Applied
-from cli.apply import lines
+from cli.release.apply import lines
 from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.publications import Publication
 from tests.samples import SAMPLES, share

@@ -1,0 +1,1 @@
+"""Answers for a person: query, SQL, changes as they come, and a PySpark shell. Reads only."""

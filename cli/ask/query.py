@@ -1,0 +1,146 @@
+"""`tandem query`: one view's answer, merged from what the batch layer and the speed layer have counted."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import pyarrow.compute as pc
+import typer
+
+from cli.command.call import UNHEALTHY, Call, Output
+from cli.command.text_tables import listing
+from cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
+from cli.command.working_tree_drift import working_tree_drift
+from ledger.delta.addresses import Tables
+from ledger.log.positions import distance
+from serving.read.outcome import Absent, Value, document, given
+from serving.read.past_publication import live_at
+from serving.read.provenance import Layer, age, written
+from serving.read.reader import Reader
+from serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
+from views.counted import counted
+from views.exactness import MARK
+
+
+def run(
+    call: Call,
+    view: Annotated[str, typer.Argument(help="The view's name.")],
+    *,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Rows with this value of a key; NAME alone means NULL. Once per key."),
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Windows that start at or after this time (ISO 8601, UTC).")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Windows that start before this time.")] = None,
+    one: Annotated[
+        bool,
+        typer.Option(
+            "--one", help="Merge everything from --from to --to into one window; both must be bounds of the view's slices."
+        ),
+    ] = False,
+    last_: Annotated[
+        str | None,
+        typer.Option(
+            "--last", metavar="SPAN", help="Merge the last 37m, 2h or 7d into one window, which ends with the current slice."
+        ),
+    ] = None,
+    layer: Annotated[
+        Layer | None,
+        typer.Option(
+            help="batch: events below the cut. realtime: events from the cut on. merged: both. Default merged, with "
+            "--publication batch."
+        ),
+    ] = None,
+    publication: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Answer from the batch views of this publication, if it is retained."),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of", metavar="TIME", help="Answer from the batch views of the publication that was live then (ISO 8601, UTC)."
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Print only the first N rows.")] = None,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Wait until all records now in the log are counted; exit code 3 if that takes too long."),
+    ] = False,
+    within: Within = WITHIN_S,
+) -> Output:
+    """Query a published view. Rows are ordered by window start, then by the keys, NULL last.
+
+    One line on stderr states how many records of the log are not counted yet, and whether the broker or the speed layer is
+    dead or stuck.
+    """
+    if last_ is not None and (from_, to, one) != (None, None, False):
+        raise BadSelection("--last cannot be combined with --from, --to or --one")
+    between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
+    if publication is not None and as_of is not None:
+        raise BadSelection("--publication and --as-of cannot be combined")
+    settings = call.settings()
+    tables = Tables(settings.state)
+    number = publication if as_of is None else live_at(tables, parse_time(as_of))
+    reader = Reader(tables, number)
+    counted = layer or ("merged" if number is None else "batch")
+    live = counted in ("merged", "speed")
+    if wait and not live:
+        raise BadSelection("--wait cannot be combined with --publication, --as-of or --layer batch")
+    source = reader.view(view).source
+    asked = LogAsked(settings, [source]) if live and not wait else None
+    if wait:
+        if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within)) is not None:
+            call.say(f"tandem: {late.sentence}")
+            return Output({"error": late.sentence, "uncounted": late.records}, code=UNHEALTHY)
+        reader.refresh()
+    drift = working_tree_drift(call, reader)
+    if last_ is not None:
+        between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
+    keys = parse_keys(reader.view(view), key or [])
+    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=limit))
+    if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends())) is not None:
+        call.say(f"tandem: {told}")
+    now = datetime.now(UTC)
+    found = {**document(answer, now=now), "definitions": drift.to_json()}
+    total = None if limit is None else answer.total
+    return Output(found, listing(_shown(found["rows"]), total=total, below=list(_provenance(answer, now))))
+
+
+def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in columns: what holds of some alone has one of its own, what holds of all is said below them."""
+    if len({MARK in row for row in rows}) < 2:
+        return [{name: value for name, value in row.items() if name != MARK} for row in rows]
+    return [{**row, MARK: ", ".join(row.get(MARK, ()))} for row in rows]
+
+
+def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
+    """Where the rows come from, in lines for a person."""
+    whence = answer.provenance
+    seconds = age(whence.newest, now=now)
+    above, batch = counted(distance(whence.cut, whence.realtime), "offset"), f"batch version {whence.batch_version}"
+    layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
+    newest = "no events counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
+    yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {layers[whence.layer]}; {newest}"
+    yield from _exactness(answer)
+    if whence.watermark is not None:
+        late = f"; {whence.after_final} of the view's events arrived in windows that were final" if whence.after_final else ""
+        yield f"watermark {written(whence.watermark)}{late}"
+    if whence.ahead:
+        yield (
+            f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "
+            "watermark"
+        )
+    if whence.rejected:
+        yield "rejected by this view: " + ", ".join(f"{number} {reason}" for reason, number in whence.rejected.items())
+    yield from (gap.way_on for gap in whence.gaps if gap.name not in whence.accepted)
+
+
+def _exactness(answer: Value | Absent) -> Iterator[str]:
+    """How exact the rows are; where not all of them are touched by realtime states, how many are."""
+    yield from answer.provenance.exactness.lines()
+    if isinstance(answer, Value) and answer.touched is not None:
+        touched, rows = pc.sum(answer.touched).as_py(), len(answer.touched)
+        if touched < rows:
+            yield f"  {touched} of these {rows} rows may count a duplicate; {MARK} marks them"

@@ -1,0 +1,62 @@
+"""`tandem sql`: DuckDB SQL over the published views, one statement or a prompt."""
+
+import secrets
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cli.ask.sql_output import Format, document, shown
+from cli.command.call import Call, Output
+from cli.command.uncounted import LogAsked, warning
+from ledger.delta.addresses import Tables
+from serving.memory.store import Store
+from serving.sandbox.bounds import MIB
+from serving.sql.limits import Limits
+from serving.sql.merged_views import MergedViews, ask
+from serving.sql.sandbox import Sandbox
+from views.errors import TandemError
+
+
+def run(
+    call: Call,
+    statement: Annotated[
+        str | None,
+        typer.Argument(help="One SELECT. Without it, a prompt on a terminal, else standard input."),
+    ] = None,
+    *,
+    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = "box",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Maximum duration of a statement.")] = 60.0,
+    memory: Annotated[
+        int, typer.Option(min=64, metavar="MIB", help="Maximum memory of a statement, not counting the views.")
+    ] = 1024,
+    rows: Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of rows in a result.")] = 1_000_000,
+) -> Output | None:
+    """Query the published views in DuckDB's SQL, one SELECT at a time. Each view is a table; all share one snapshot.
+
+    Each statement runs in its own process, which can read only the views that the statement names. See docs/sql.md. One line
+    on stderr states how many records of their logs are not counted yet, and whether the broker or the speed layer is dead or
+    stuck.
+    """
+    limits = Limits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
+    settings = call.settings()
+    views = MergedViews(Store(Tables(settings.state), secrets.randbits(64), settings.serving.memory_mb << 20))
+    views.views()  # nothing is published, or cannot be read: said before anything is started
+    if statement is None and sys.stdin.isatty():
+        if call.json:
+            raise TandemError("--json needs a statement as an argument or on standard input")
+        from cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  what edits lines is loaded for those who type them
+
+        with Sandbox(limits) as sandbox:
+            converse(terminal(views, settings.folder), sandbox, views, format_)
+        return None
+    asked = LogAsked(settings, {view.source.name: view.source for view in views.views().values()}.values())
+    with Sandbox(limits, ready=1) as sandbox:
+        found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)
+    sources = {views.views()[name].source.name for name in found.provenance}
+    ends = {source: end for source, end in asked.ends().items() if source in sources}
+    if (told := warning(settings, views.store.pinned().snapshot, ends)) is not None:
+        call.say(f"tandem: {told}")
+    at = datetime.now(UTC)
+    return Output(document(found, at), shown(found, format_, at))

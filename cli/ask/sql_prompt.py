@@ -1,0 +1,138 @@
+"""The prompt of `tandem sql`: statements and a few commands of its own, with completion and a history."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory
+from rich.console import Console
+
+from cli.ask.sql_output import FORMATS, Format, shown
+from serving.sql.functions import SIGNATURES
+from serving.sql.merged_views import MergedViews, ask, table_schema
+from serving.sql.sandbox import Sandbox
+from views.errors import TandemError, listed
+
+if TYPE_CHECKING:
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.output import Output
+
+COMMANDS: Final = {
+    ".help": "this list",
+    ".views": "list the views and their columns; .views NAME lists one view",
+    ".format": "set the output format: .format box, csv or json",
+    ".quit": "end the prompt, as Ctrl-D does",
+}
+_WORDS: Final = (
+    *("SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "OFFSET", "JOIN", "LEFT"),
+    *("USING", "ON", "AS", "AND", "OR", "NOT", "IN", "IS", "NULL", "BETWEEN", "LIKE"),
+    *("CASE", "WHEN", "THEN", "ELSE", "END", "WITH", "UNION", "ALL", "DISTINCT", "DESC", "ASC"),
+    *("OVER", "PARTITION", "QUALIFY", "INTERVAL", "DESCRIBE", "SUMMARIZE", "count", "sum", "avg", "min", "max"),
+)
+_WORD: Final = re.compile(r"\w+(\.$)?|\.$")
+"""A word as it is looked for from its end, backwards: a point is part of it at the beginning of a line."""
+_HISTORY: Final = "sql_history"
+
+
+def terminal(
+    views: MergedViews, state: Path, *, input_: "Input | None" = None, output: "Output | None" = None
+) -> Callable[[], str]:
+    """What reads one statement or command from a terminal; statements end with a semicolon or an empty line.
+
+    The history is in the state folder, for its owner alone.
+    """
+    path = state / _HISTORY
+    state.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    path.chmod(0o600)
+    session: PromptSession[str] = PromptSession(
+        message="tandem> ",
+        prompt_continuation="   ...> ",
+        multiline=Condition(lambda: not _complete(session.default_buffer.text)),
+        history=FileHistory(str(path)),
+        completer=words(views),
+        complete_while_typing=False,
+        input=input_,
+        output=output,
+    )
+    return session.prompt
+
+
+def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how: Format) -> None:
+    """Answer what is typed until there is no more; Ctrl-C ends a statement, or what has been typed of it, and nothing else."""
+    out = Console(soft_wrap=not sys.stdout.isatty())
+    while True:
+        try:
+            text = read().strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        try:
+            if text.startswith("."):
+                command, _, argument = text.rstrip(";").partition(" ")
+                if command == ".quit":
+                    return
+                if command == ".format":
+                    how = _format(argument.strip())
+                else:
+                    out.print("\n".join(_told(command, argument.strip(), views)), markup=False, highlight=False)
+            elif text.strip("; \n"):
+                views.refresh()
+                out.print(shown(ask(sandbox, views, text), how, datetime.now(UTC)), markup=False, highlight=False)
+        except KeyboardInterrupt:
+            out.print("ended", markup=False)
+        except TandemError as error:
+            out.print(str(error), markup=False, highlight=False)
+
+
+def words(views: MergedViews) -> WordCompleter:
+    """What completes a word, by its beginning: commands, words of SQL, functions, views and their columns."""
+    return WordCompleter(lambda: list(dict.fromkeys(_known(views))), ignore_case=True, pattern=_WORD)
+
+
+def _complete(text: str) -> bool:
+    stripped = text.strip()
+    return not stripped or stripped.startswith(".") or stripped.endswith(";") or text.endswith("\n")
+
+
+def _told(command: str, argument: str, views: MergedViews) -> Iterator[str]:
+    if command == ".help":
+        yield from (f"{name:<8} {what}" for name, what in COMMANDS.items())
+        yield "Anything else is SQL: one SELECT over the views, ended by a semicolon or an empty line. Tandem's own functions:"
+        yield from (f"  {signature}" for signature in SIGNATURES.values())
+    elif command == ".views":
+        published = views.views()
+        if argument and argument not in published:
+            raise TandemError(f"no view {argument!r}; views: {listed(argument, published)}")
+        for name, view in published.items():
+            if argument in ("", name):
+                yield f"{name}({', '.join(f'{field.name} {field.type}' for field in table_schema(view))})"
+    else:
+        raise TandemError(f"unknown command {command!r}; commands: {', '.join(COMMANDS)}")
+
+
+def _format(name: str) -> Format:
+    for known in FORMATS:
+        if name == known:
+            return known
+    raise TandemError(f"unknown format {name!r}; formats: {', '.join(FORMATS)}")
+
+
+def _known(views: MergedViews) -> Iterator[str]:
+    """What can be completed."""
+    yield from COMMANDS
+    yield from _WORDS
+    yield from SIGNATURES
+    with suppress(TandemError):  # nothing to complete is not a reason to fail
+        for name, view in views.views().items():
+            yield name
+            yield from table_schema(view).names

@@ -1,0 +1,74 @@
+"""`tandem watch`: a view's rows as they change."""
+
+import json
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from threading import Thread
+from typing import Annotated
+
+import typer
+
+from cli.command import signals
+from cli.command.call import Call
+from ledger.delta.addresses import Tables
+from serving.changes import Changes
+from serving.connection import EVERY_S, Connection
+from serving.memory.store import Store
+from views.kernel.rows import written
+
+
+def run(
+    call: Call,
+    view: Annotated[str, typer.Argument(help="The view's name.")],
+    *,
+    since: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Continue after an earlier watch: the last token that it printed.")
+    ] = None,
+) -> None:
+    """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
+
+    * `+` is a new or changed row.
+    * `-` is the keys and window of a deleted row.
+    * `#` is the token for `--since`, which continues without loss or repetition.
+
+    With `--json` each update is one line with all three. A token expires when the tables no longer keep its snapshot; then
+    `query` returns all rows.
+    """
+    settings = call.settings()
+    store = Store(Tables(settings.state), secrets.randbits(64), settings.serving.memory_mb << 20)
+    with closing(Connection(store).follow(EVERY_S)) as connection, signals.stopping() as stop:
+        watched = connection.view(view)
+
+        def end() -> None:
+            stop.wait()
+            connection.close()
+
+        Thread(target=end, daemon=True).start()
+        for found in watched.changes(since):
+            for line in [_document(found)] if call.json else _lines(found):
+                sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
+
+def _document(found: Changes) -> str:
+    return json.dumps({"rows": found.rows.rows(), "gone": _gone(found), "token": found.token}, ensure_ascii=False)
+
+
+def _lines(found: Changes) -> Iterator[str]:
+    for row in found.rows.rows():
+        yield f"+ {json.dumps(row, ensure_ascii=False)}"
+    for row in _gone(found):
+        yield f"- {json.dumps(row, ensure_ascii=False)}"
+    yield f"# {found.token}"
+
+
+def _gone(found: Changes) -> list[dict[str, object]]:
+    """The keys and windows of rows that are no more, as JSON has them."""
+    schema = found.rows.table.schema
+    columns = [
+        written(found.gone[name].combine_chunks(), schema.field(name) if name in schema.names else found.gone.schema.field(name))
+        for name in found.gone.column_names
+    ]
+    return [dict(zip(found.gone.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

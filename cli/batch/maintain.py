@@ -1,0 +1,45 @@
+"""`tandem maintain`: the upkeep of the tables, and what it freed."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from batch.maintain import maintain
+from cli.command.call import Call, Output
+from cli.command.command_log import run_log
+from cli.command.text_tables import aligned
+
+
+def run(call: Call) -> Output:
+    """Compact tables, delete rows and files that no retained publication uses, and report the freed space.
+
+    `[keep]` in tandem.toml sets the retention. Archive and recompute runs wait meanwhile; answers and the speed layer
+    continue. The speed layer maintains its own tables.
+    """
+    settings = call.settings()
+    with run_log(call, settings, "maintain") as say:
+        done = maintain.run(settings, now=lambda: datetime.now(UTC), say=say)
+    rows = [
+        {
+            "table": one.table,
+            "compacted": one.compacted,
+            "into": one.into,
+            "expired": one.expired,
+            "files": one.freed.files,
+            "bytes": one.freed.bytes,
+        }
+        for one in done.tables
+    ]
+    document = {
+        "retained": list(done.retained),
+        "tables": rows,
+        "discarded": list(done.discarded),
+        "scratch": asdict(done.scratch),
+        "freed": asdict(done.freed),
+    }
+    numbers = ", ".join(map(str, done.retained)) or "none yet"
+    lines = [
+        *aligned([row for row in rows if any(row[name] for name in row if name != "table")]),
+        *(f"discarded {table}" for table in done.discarded),
+        f"freed {done.freed.files} files, {done.freed.bytes} bytes; retained publications: {numbers}",
+    ]
+    return Output(document, "\n".join(lines))

@@ -1,0 +1,272 @@
+"""`tandem verify`: replay the archive through both paths and compare batch, speed and the published answers.
+
+And whether what is published of some keys is what their events mean, said plainly.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Annotated, Any, Final
+
+import typer
+
+from batch.runtime import scratch
+from batch.runtime.session import Run
+from batch.verify import oracle_sample, replay_compare
+from batch.verify.oracle_sample import MOST_EVENTS, Sampled
+from batch.verify.replay_compare import Beside, Compared
+from cli.command.batch_run import batch_run
+from cli.command.call import Call, Output
+from cli.command.text_tables import aligned, cell
+from ledger.delta.addresses import Tables
+from ledger.log.counts import NOTHING, Counts
+from ledger.log.positions import Position
+from ledger.publish import publications, releases
+from ledger.publish.publications import Publication
+from ledger.publish.releases import Release
+from speed import replay
+from speed.replay import Replayed
+from views.counted import counted
+from views.errors import TandemError, listed
+from views.project import project
+from views.project.project import Project
+from views.source.source import Source
+from views.view import View
+
+_REPLAYED: Final = "replayed"
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """One source below its cut: what the three counted, and how their answers compare; `rejected` by view, then by who.
+
+    `sampled` is how what is published of some keys compares with the plain oracle.
+    """
+
+    source: str
+    cut: Position
+    replayed: Replayed
+    beside: Beside
+    published: Counts
+    rejected: Mapping[str, Mapping[str, Mapping[str, int]]] = field(hash=False)
+    sampled: tuple[Sampled, ...]
+
+    @property
+    def counted_alike(self) -> bool:
+        """Whether every record had the same outcome in all three, and batch counts and rejects what is published."""
+        batch, speed = self.beside.counts, self.replayed.counts
+        alike = _outcomes(batch) == _outcomes(speed) == _outcomes(self.published) and batch.events == self.published.events
+        # What is published may have been counted with another bound, or by a version that did not count it.
+        alike = alike and batch.ahead == speed.ahead
+        return alike and all(one["batch"] == one["published"] for one in self.rejected.values())
+
+    @property
+    def layers_agree(self) -> bool:
+        """Whether batch, speed and what is published differ in nothing but for a known cause."""
+        return self.counted_alike and not any(one.figures.cause == "unexplained" for one in self.beside.compared)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they do, and the plain oracle with them."""
+        return self.layers_agree and not any(one.differ for one in self.sampled)
+
+
+def run(
+    call: Call,
+    views: Annotated[list[str] | None, typer.Argument(metavar="[VIEW]...", help="The views to verify.")] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Verify every view.")] = False,
+    keys: Annotated[int, typer.Option(min=0, metavar="N", help="Number of keys of each view to compare with the oracle.")] = 20,
+) -> Output:
+    """Replay the archive below the published cut through the speed path, fold it through the batch path, and compare.
+
+    The command compares both results with each other and with the published answers. For some keys it also compares the
+    published answers with the oracle, which evaluates the definition event by event in plain Python. An unexplained difference
+    gives exit code 1; the same difference stops a recompute. Nothing is published or kept. Recompute and maintain wait
+    meanwhile; answers and the speed layer continue.
+    """
+    if bool(views) == every:
+        raise TandemError("name the views to verify, or use --all")
+    with batch_run(call, "verify") as batch:
+        live, verified = _every(batch, views, keys)
+    agree = all(one.agrees for one in verified)
+    document = {
+        "publication": live.number,
+        "release": live.release,
+        "agree": agree,
+        "sources": {one.source: _document(one) for one in verified},
+    }
+    return Output(document, "\n".join(line for one in verified for line in _lines(one)), 0 if agree else 1)
+
+
+def _every(batch: Run, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
+    """What is live, and each source of these views, of all if none is named."""
+    if publications.latest(batch.tables) is None:
+        raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first")
+    batch.hold("views")
+    live = publications.latest(batch.tables)
+    assert live is not None  # publications are never taken back
+    release = releases.load(batch.tables, live.release)
+    definitions = project.load_files(release.files)
+    verified = list(_verified(batch, live, release, definitions, _chosen(definitions, names), keys=keys))
+    if not verified:
+        raise TandemError("no events are below a published cut yet; run `tandem recompute` first")
+    return live, verified
+
+
+def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]:
+    for name in names or ():
+        if name not in definitions.views:
+            raise TandemError(f"no view {name!r} is published; views: {listed(name, definitions.views)}")
+    return {name: view for name, view in definitions.views.items() if not names or name in names}
+
+
+def _verified(
+    batch: Run, live: Publication, release: Release, definitions: Project, chosen: Mapping[str, View], *, keys: int
+) -> Iterator[_Verified]:
+    for source in definitions.sources.values():
+        views = {name: view for name, view in chosen.items() if view.source.name == source.name}
+        if views and live.cut(source.name).offsets:
+            scratch.clear(batch.tables)
+            try:
+                yield _verify(batch, live, release, source, views, keys=keys)
+            finally:
+                scratch.clear(batch.tables)
+
+
+def _verify(
+    batch: Run, live: Publication, release: Release, source: Source, views: Mapping[str, View], *, keys: int
+) -> _Verified:
+    cut = live.cut(source.name)
+    place = scratch.scratch(batch.tables)
+    into = Tables(f"{place.address}/{_REPLAYED}", batch.tables.options)
+    batch.say(f"{source.name}: replaying the archive up to {cut} as the speed layer does")
+    replayed = replay.replay(
+        batch.session,
+        batch.tables,
+        release,
+        source,
+        views=views,
+        live=live,
+        into=into,
+        end=cut,
+        most=batch.settings.speed.max_events,
+        identities_mb=batch.settings.speed.identities_mb,
+        by=batch.by,
+        now=batch.now,
+    )
+    batch.say(f"{source.name}: folding the archive as a recompute does, and comparing")
+    beside = replay_compare.beside(batch, live, release, source, views, replayed=into, counted=replayed.counts)
+    if keys:
+        batch.say(f"{source.name}: evaluating {keys} keys of each view event by event")
+    sampled = oracle_sample.sampled(batch.tables, live, release, source, views, keys=keys) if keys else ()
+    rejected = {
+        name: {
+            "batch": dict(beside.rejected[name]),
+            "speed": dict(replayed.rejected.get(release.views[name], {})),
+            "published": dict(live.rejected.get(name, {})),
+        }
+        for name in views
+    }
+    return _Verified(source.name, cut, replayed, beside, live.counts.get(source.name, NOTHING), rejected, sampled)
+
+
+def _outcomes(counts: Counts) -> tuple[object, ...]:
+    """What became of the records: the same for every way to read them."""
+    return counts.events + counts.duplicates, counts.further, dict(counts.quarantined), counts.others, counts.holes
+
+
+def _document(one: _Verified) -> dict[str, Any]:
+    return {
+        "cut": one.cut.to_json(),
+        "agree": one.agrees,
+        "batches": one.replayed.batches,
+        "counts": {
+            "batch": one.beside.counts.to_json(),
+            "speed": one.replayed.counts.to_json(),
+            "published": one.published.to_json(),
+        },
+        "rejected": one.rejected,
+        "compared": [_compared(each) for each in one.beside.compared],
+        "sampled": [
+            {
+                "view": each.view,
+                "keys": each.keys,
+                "answers": each.answers,
+                "differ": each.differ,
+                "too_large": list(each.too_large),
+                "left_out": list(each.left_out),
+                "compared": [_compared(measure) for measure in each.compared],
+            }
+            for each in one.sampled
+        ],
+    }
+
+
+def _compared(one: Compared) -> dict[str, Any]:
+    figures = one.figures
+    first, second = one.between
+    return {
+        "view": one.view,
+        "measure": one.measure,
+        "between": list(one.between),
+        **{
+            name: getattr(figures, name)
+            for name in ("rows", "unequal", "differ", "largest", "mean", "smape", "tolerance", "cause")
+        },
+        "examples": [
+            {
+                "row": each["row"],
+                first: each["served"],
+                second: each["found"],
+                "only": {"served": first, "found": second}.get(each["only"]),
+            }
+            for each in figures.examples
+        ],
+    }
+
+
+def _lines(one: _Verified) -> Iterator[str]:
+    """What a person is told of a source."""
+    counts = one.replayed.counts
+    yield (
+        f"{one.source}: {counted(counts.events, 'event')} of {counted(counts.records + counts.rejects, 'record')} replayed in "
+        f"{one.replayed.batches} micro-batch{'' if one.replayed.batches == 1 else 'es'}"
+    )
+    if not one.counted_alike:
+        sides = {"batch": one.beside.counts, "speed": counts, "published": one.published}
+        told = "; ".join(f"{name} {json.dumps(side.to_json())}" for name, side in sides.items())
+        yield f"{one.source}: the same records were decoded differently: {told}"
+    yield from aligned(
+        [
+            {
+                "view": each.view,
+                "measure": each.measure,
+                "between": " and ".join(each.between),
+                "rows": each.figures.rows,
+                "differ": each.figures.differ,
+                "largest": each.figures.largest,
+                "smape": each.figures.smape,
+                "cause": each.figures.cause,
+            }
+            for each in chain(one.beside.compared, *(each.compared for each in one.sampled))
+            if each.figures.unequal
+        ]
+    )
+    yield from (f"{one.source}: {line}" for each in one.sampled for line in _sampled(each))
+    measures = {(each.view, each.measure): each.figures.rows for each in one.beside.compared}
+    told = (
+        "batch, speed and the published answers agree" if one.layers_agree else "batch, speed and the published answers DISAGREE"
+    )
+    yield f"{one.source}: {told}, in {counted(sum(measures.values()), 'answer')} of {counted(len(measures), 'measure')}"
+
+
+def _sampled(one: Sampled) -> Iterator[str]:
+    differ = f"{one.differ} DIFFER" if one.differ else "none differs"
+    yield f"{counted(one.keys, 'key')} of {one.view} compared with the oracle: of {counted(one.answers, 'answer')} {differ}"
+    if one.too_large:
+        named = "; ".join(cell(key) or "the only one" for key in one.too_large)
+        yield f"keys of {one.view} with too many events for the oracle, more than {MOST_EVENTS}: {named}"
+    if one.left_out:
+        yield f"measures of {one.view} that the oracle cannot evaluate: {', '.join(one.left_out)}"

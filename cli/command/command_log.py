@@ -1,0 +1,49 @@
+"""What a command leaves in the project's logs: everything, if it runs long; its progress and its end, if it is a run."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from structlog.typing import FilteringBoundLogger
+
+from cli.command.call import Call, Told
+from cli.command.error_sentence import worded
+from infra.logs import telling
+from infra.settings import Settings
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@contextmanager
+def part_log(call: Call, settings: Settings, part: str) -> Iterator[FilteringBoundLogger]:
+    """The logger of a process that runs until it is stopped; what ends it otherwise is its last event, and raised as Told."""
+    log = telling.of_part(settings, part, now=_now)
+    log.info("began", pid=os.getpid())
+    try:
+        yield log
+    except Exception as error:
+        sentence = worded(error)
+        log.error(sentence, exc_info=error if call.debug else None)  # noqa: TRY400 - a stack for those who asked for it
+        raise Told(sentence) from error
+    log.info("ended", pid=os.getpid())
+
+
+@contextmanager
+def run_log(call: Call, settings: Settings, part: str) -> Iterator[Callable[[str], None]]:
+    """How a run that ends by itself tells its progress: to a person on stderr, and to the project's logs."""
+    log = telling.filed(settings, part, now=_now).bind(run=f"{part}-{os.getpid()}")
+
+    def say(text: str) -> None:
+        call.say(text)
+        log.info(text)
+
+    log.info("began", pid=os.getpid())
+    try:
+        yield say
+    except Exception as error:
+        log.error(worded(error), exc_info=error if call.debug else None)  # noqa: TRY400 - likewise
+        raise
+    log.info("done")

@@ -1,0 +1,74 @@
+"""How far the Spark tasks of a command have come: a bar on a terminal, now and then a line elsewhere, both on stderr."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Final
+
+from pyspark import StatusTracker
+from pyspark.sql import SparkSession
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cli.command.call import Call
+from infra.spark_failures import SPARK_ERRORS
+
+_LOOK_S: Final = 0.3
+_LINE_S: Final = 15.0
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Of the `total` tasks of the stages under way, `done` are done."""
+
+    done: int = 0
+    total: int = 0
+
+
+@contextmanager
+def progress(call: Call) -> Iterator[Callable[[SparkSession], None]]:
+    """Show the tasks of a session from when it is given until the block ends."""
+    ended = Event()
+    threads: list[Thread] = []
+
+    def watch(session: SparkSession) -> None:
+        tracker = session.sparkContext.statusTracker()
+        show = _bar if sys.stderr.isatty() else _say
+        threads.append(Thread(target=show, args=(call, lambda: tasks(tracker), ended), daemon=True))
+        threads[-1].start()
+
+    try:
+        yield watch
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def tasks(tracker: StatusTracker) -> Tasks:
+    """How far the stages under way have come; none of a session that has ended."""
+    try:
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except SPARK_ERRORS:
+        return Tasks()
+    known = [stage for stage in stages if stage is not None]
+    return Tasks(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
+
+
+def _bar(call: Call, look: Callable[[], Tasks], ended: Event) -> None:
+    columns = (TextColumn("tasks"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=call.console(), transient=True) as shown:
+        bar = shown.add_task("", total=None)
+        while not ended.wait(_LOOK_S):
+            now = look()
+            shown.update(bar, completed=now.done, total=now.total or None)
+
+
+def _say(call: Call, look: Callable[[], Tasks], ended: Event) -> None:
+    said = Tasks()
+    while not ended.wait(_LINE_S):
+        now = look()
+        if now not in (said, Tasks()):
+            call.say(f"{now.done} of {now.total} tasks of this stage done")
+            said = now

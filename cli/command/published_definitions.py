@@ -1,0 +1,45 @@
+"""The definitions that the platform runs by: those of the published release, or of the working tree before there is one."""
+
+from cli.command.call import Call
+from ledger.delta.addresses import Tables
+from ledger.publish import publications, releases
+from views.errors import TandemError, listed
+from views.project.project import Project, load_files
+from views.source.record_filter import ByHeader
+from views.source.source import Source
+
+
+def definitions(call: Call, tables: Tables) -> Project:
+    """The published definitions, else the working tree's; raises TandemError."""
+    return published(tables) or call.definitions()
+
+
+def published(tables: Tables) -> Project | None:
+    """The published definitions, if anything is published; raises TandemError."""
+    live = publications.latest(tables)
+    return None if live is None else load_files(releases.load(tables, live.release).files)
+
+
+def topic(source: Source, name: str | None) -> str:
+    """The source's topic to send records to: the only one, or that of the name; raises TandemError, naming those that exist.
+
+    Refuses a source that would not know the records as its own, because nothing gives them a header.
+    """
+    if isinstance(source.only, ByHeader):
+        raise TandemError(
+            f"source '{source.name}' selects records by their header {source.only.name!r}, which this command does not write; "
+            "use your own producer"
+        )
+    if name is None and len(source.topics) == 1:
+        return source.topics[0]
+    if name not in source.topics:
+        wrong = f"source '{source.name}' has several topics" if name is None else f"source '{source.name}' has no topic '{name}'"
+        raise TandemError(f"{wrong}: choose one with --topic; topics: {listed(name or '', source.topics)}")
+    return name
+
+
+def source(project: Project, name: str) -> Source:
+    """A source by name; raises TandemError, naming those that exist."""
+    if name not in project.sources:
+        raise TandemError(f"no source '{name}'; sources: {listed(name, project.sources)}")
+    return project.sources[name]

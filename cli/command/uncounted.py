@@ -1,0 +1,98 @@
+"""What the log has and answers do not count yet: said on stderr beside an answer, or waited for."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, wait
+from datetime import UTC, datetime
+from threading import Thread
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from cli.command.call import UNHEALTHY, Call, Output
+from infra.settings import Settings
+from ledger.delta.addresses import Tables
+from ledger.log.positions import Position
+from serving.read.snapshot import Snapshot
+from serving.read.wait_until_counted import uncounted, until_counted
+from serving.status.log_ends import LogEnd, log_ends
+from serving.status.part_signs import part_states
+from serving.status.part_state import NEEDED
+from views.counted import counted
+from views.errors import TandemError
+from views.source.source import Source
+
+PATIENCE_S = 1.0
+"""Seconds that a command waits, beyond its answer, for a broker to tell where the log ends."""
+
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the records are counted; exit code 3 if that takes too long.")]
+Within = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Maximum time of --wait.")]
+WITHIN_S = 60.0
+
+
+class LogAsked:
+    """Where the logs of sources end, asked in a thread of its own from now on: a broker that hangs holds up no answer."""
+
+    def __init__(self, settings: Settings, sources: Iterable[Source]) -> None:
+        self._found: Future[dict[str, LogEnd]] = Future()
+        Thread(target=self._ask, args=(settings, list(sources)), name="log-ends", daemon=True).start()
+
+    def ends(self, *, seconds: float = PATIENCE_S) -> dict[str, Position]:
+        """By source what is known after this many seconds more."""
+        wait([self._found], timeout=seconds)
+        found = self._found.result() if self._found.done() else {}
+        return {source: end.position for source, end in found.items() if end.position is not None}
+
+    def _ask(self, settings: Settings, sources: list[Source]) -> None:
+        try:
+            self._found.set_result(log_ends(settings, sources))
+        except Exception:  # noqa: BLE001 - whatever the client raises, the answer does without
+            self._found.set_result({})
+
+
+def warning(settings: Settings, snapshot: Snapshot, ends: Mapping[str, Position]) -> str | None:
+    """What somebody has to know beside an answer: how many records of these logs wait, and which part stands still."""
+    left = uncounted(snapshot, ends)
+    waiting = [f"up to {counted(left, 'record')} {'waits' if left == 1 else 'wait'} to be counted"] if left else []
+    return "; ".join([*waiting, *_standing_still(settings)]) or None
+
+
+class Late(NamedTuple):
+    """How many records are not counted in time, and the sentence that says so."""
+
+    records: int
+    sentence: str
+
+
+def wait_until_counted(
+    settings: Settings, wanted: Mapping[str, Position], *, seconds: float, of: int | None = None
+) -> Late | None:
+    """Return once answers count these positions, of `of` records if that is known; Late if they do not in time."""
+    left = until_counted(Tables(settings.state), wanted, seconds=seconds)
+    if not left:
+        return None
+    # Below a position there may be more than what was sent: what others sent, and before the first answer the whole log.
+    left = left if of is None else min(left, of)
+    number = counted(left, "record") if of is None else f"{left} of {counted(of, 'record')}"
+    said = f"{number} {'is' if left == 1 else 'are'} not counted after {seconds:g} s"
+    return Late(left, "; ".join([said, *_standing_still(settings)]))
+
+
+def counted_output(call: Call, document: Mapping[str, Any], shown: str, late: Late | None) -> Output:
+    """What a command returns that has sent records and waited for them."""
+    if late is None:
+        return Output({**document, "uncounted": 0}, f"{shown}, and counted")
+    call.say(f"tandem: {late.sentence}")
+    return Output({**document, "uncounted": late.records}, shown, UNHEALTHY)
+
+
+def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
+    """Where a source's log ends now. Raises TandemError where the broker does not tell."""
+    end = log_ends(settings, [source])[source.name]
+    if end.position is None:
+        raise TandemError(f"--wait cannot read the end of the log: {end.problem}")
+    return {source.name: end.position}
+
+
+def _standing_still(settings: Settings) -> list[str]:
+    states = part_states(settings, now=datetime.now(UTC))
+    return [one.sentence for one in states if one.red and one.part in NEEDED]

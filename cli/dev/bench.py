@@ -1,0 +1,163 @@
+"""`tandem bench`: measure the cost of the same answers in Tandem and in Spark alone. bench/README.md explains the figures."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Group
+
+from bench import duplicates
+from bench.commands import Place
+from bench.evolve import applying, recomputing
+from bench.evolve import report as evolved
+from bench.scale import measuring as scaling
+from bench.serving import growing, limits, questions
+from bench.serving import measuring as asking
+from bench.serving import report as asked
+from bench.soak import load as soaking
+from bench.soak import report as soaked
+from bench.soak.load import Soak
+from bench.stock import report
+from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
+from cli.command.call import Call, Output
+from cli.command.exclusive_state import emptied, own_state
+from cli.command.signals import interrupted
+from infra import broker, kafka, processes
+from infra.settings import Settings
+from views.errors import TandemError
+
+_MEMORY = "2g"
+
+
+def run(
+    call: Call,
+    what: Annotated[
+        Literal["stock", "scale", "evolve", "duplicates", "serving", "limits", "soak"],
+        typer.Argument(
+            help="The benchmark. stock: Tandem against three Spark jobs. scale: many views and many keys. evolve: new history "
+            "and a new release. duplicates: memory for deduplication. serving: questions in process and over HTTP, and "
+            "DuckDB over the same files. limits: the limits on a server's connections. soak: a server under steady load."
+        ),
+    ] = "stock",
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round, at most twenty minutes.")] = False,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, max=60, metavar="N", help="Duration of soak's load. Default 5.")
+    ] = None,
+) -> Output:
+    """Run Tandem and three Spark jobs that maintain the same views, one after another on the same topic, and compare them.
+
+    Each side uses the same cores and memory. A ratio states how many times better Tandem was. A full run takes up to 75
+    minutes on a machine that does nothing else. It succeeds only if all answers agree; an interrupted run prints what it has
+    measured.
+
+    The other benchmarks take some minutes. `evolve` and `serving` fail if an answer is wrong. `soak` fails if a request gets
+    no answer, or if the server's memory, open files or threads grow.
+    """
+    if minutes is not None and (what != "soak" or quick):
+        raise TandemError("--minutes needs WHAT to be soak, and cannot be combined with --quick")
+    if what == "soak":
+        return _soak(call, minutes or (1.0 if quick else 5.0))
+    if what == "duplicates":
+        figures = []
+        for one in duplicates.measure(duplicates.QUICK if quick else duplicates.FULL):
+            call.say(f"{one.what}: {one.size} measured")
+            figures.append(one)
+        return Output(duplicates.document(figures), duplicates.table(figures))
+    return {"scale": _scale, "evolve": _evolve, "serving": _serving, "limits": _limits, "stock": _stock}[what](call, quick=quick)
+
+
+def _scale(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "scale")
+    with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
+        place = Place(state, connection, cores(), _MEMORY)
+        found = list(scaling.measure(place, scaling.QUICK if quick else scaling.FULL, call.say))
+    return Output(scaling.document(found), Group(*scaling.tables(found)))
+
+
+def _evolve(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "evolve")
+    events = 2_000_000 if quick else 20_000_000
+    with interrupted(), emptied(state, before=lambda: _stop(state)):
+        recomputes = recomputing.measure(
+            state / "recomputing", events, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say
+        )
+        with _broker(call, state) as connection:
+            place = Place(state, connection, cores(), _MEMORY)
+            served = applying.measure(place, applying.QUICK if quick else applying.FULL, call.say)
+    right = recomputes.equal and not served.wrong
+    return Output(evolved.document(recomputes, served), Group(*evolved.tables(recomputes, served)), 0 if right else 1)
+
+
+def _serving(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "serving")
+    with interrupted(), emptied(state, before=lambda: None):
+        scale = questions.QUICK if quick else questions.FULL
+        found = list(asking.measure(state, scale, call.say))
+        growth = growing.measure(state, scale, call.say)
+    return Output(asked.document(found, growth), Group(*asked.tables(found, growth)), 0 if asked.agree(found) else 1)
+
+
+def _limits(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "limits")
+    with interrupted(), emptied(state, before=lambda: None):
+        found = list(limits.measure(state / "project", limits.QUICK if quick else limits.FULL, call.say))
+    return Output(limits.document(found), limits.table(found))
+
+
+def _soak(call: Call, minutes: float) -> Output:
+    state = own_state(call.environ, "bench", "soak")
+    with interrupted(), emptied(state, before=lambda: None):
+        found = soaking.soak(state / "project", Soak(minutes * 60), call.say)
+    told = soaked.document(found)
+    return Output(told, Group(*soaked.tables(found)), 0 if told["flat"] and not told["errors"] else 1)
+
+
+def _stock(call: Call, *, quick: bool) -> Output:
+    start = time.monotonic()
+    scale = QUICK if quick else FULL
+    state = own_state(call.environ, "bench", "stock")
+
+    def say(text: str) -> None:
+        call.say(f"[{(time.monotonic() - start) / 60:5.1f} min] {text}")
+
+    runs = []
+    complete = False
+    with (
+        suppress(KeyboardInterrupt),
+        interrupted(),
+        emptied(state, before=lambda: _stop(state)),
+        _broker(call, state) as connection,
+    ):
+        for one in compare(Setting(state, connection, cores(), _MEMORY, say), scale):
+            runs.append(one)
+            for problem in report.problems([one]):
+                say(problem)
+        complete = True
+    if not complete:
+        say("interrupted; the results so far follow")
+    machine = {"cores": cores(), "memory": _MEMORY, "rounds": scale.rounds, "quick": quick, "complete": complete}
+    document = report.document(runs, machine, (time.monotonic() - start) / 60)
+    done = complete and document["agree"]
+    return Output(document, Group(*report.table(runs), *report.problems(runs)), 0 if done else 1)
+
+
+@contextmanager
+def _broker(call: Call, state: Path) -> Iterator[kafka.Connection]:
+    """A broker of the benchmark's own."""
+    settings = Settings(state=str(state / "kafka"))
+    with processes.starting(settings.folder):
+        process = broker.start(settings, environ=call.environ)
+    try:
+        yield kafka.connect(broker.address(settings))
+    finally:
+        processes.stop(settings.folder, process, seconds=20)
+
+
+def _stop(state: Path) -> None:
+    """End the broker of a benchmark that was killed."""
+    if process := processes.running(state / "kafka", broker.NAME):
+        processes.stop(state / "kafka", process, seconds=20)

@@ -1,0 +1,115 @@
+"""`tandem test`: all that CI checks but the demo: lint, types, the direction of imports, then the tests."""
+
+import os
+import subprocess
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from cli.command import exit_codes
+from cli.command.call import Call, Output
+from infra import airflow_packages, folders
+from views.errors import TandemError
+
+_SLOW = "not slow"
+# Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
+# tests/conftest.py knows which need none.
+_SPREAD = ("-n", "2", "--dist", "loadfile")
+# The long run has single tests that take many minutes, and begins with those. Demos and Airflow's schedulers leave a third
+# process its time. What only computes does so in new processes: in those that have run thousands of tests it takes twice as long.
+_LONG = ("--timeout", "3000", "--no-loadscope-reorder")
+_PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing")}
+_NOTHING = 5
+"""What pytest ends with where its arguments leave no test."""
+# The tests' Java mostly lives for seconds, in which it would compile itself well for longer than it then runs, and has little to
+# collect.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def run(
+    call: Call,
+    *,
+    all_: Annotated[bool, typer.Option("--all", help="Also run the slow tests, and search longer for counterexamples.")] = False,
+    mutants: Annotated[
+        bool,
+        typer.Option(
+            "--mutants",
+            help="Run mutation tests instead: change the named files or folders slightly, and run the tests that reach each "
+            "change.",
+        ),
+    ] = False,
+    campaign: Annotated[
+        float | None,
+        typer.Option(
+            "--campaign",
+            metavar="MINUTES",
+            help="Run a fault-injection campaign instead: kill and freeze the processes of a real project for that long, and "
+            "compare its answers with an oracle.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The random seed of --campaign; each run has another one by default.")
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- ARGUMENTS",
+            help="Arguments for pytest, such as `-n 0`. With --mutants: files, folders, `--sample N`, `--seed SEED` (see `-- "
+            "--help`).",
+        ),
+    ] = None,
+) -> Output:
+    """Check lint, types and import directions of this checkout, and run its tests."""
+    if sum((all_, mutants, campaign is not None)) > 1:
+        raise TandemError("--all, --mutants and --campaign are separate runs; type one of them")
+    if seed is not None and campaign is None:
+        raise TandemError("--seed belongs to --campaign; type `-- --seed N` for the seed of --mutants or of tests/simulation")
+    environ = {name: value for name, value in call.environ.items() if not name.startswith("TANDEM_")}
+    environ = folders.child_environment(environ)
+    environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS)])
+    environ["JAVA_TOOL_OPTIONS"] = " ".join(filter(None, [environ.get("JAVA_TOOL_OPTIONS"), _JAVA]))
+    if all_:
+        environ["TANDEM_HYPOTHESIS"] = "all"
+        airflow_packages.environment(call.environ).provide(call.say, environ=call.environ)
+    if mutants:
+        code = _program(call, environ, "tests.mutation", arguments or [])
+        return Output({"mutants": "failed" if code else "caught"}, code=code)
+    if campaign is not None:
+        seeded = [] if seed is None else ["--seed", str(seed)]
+        code = _program(call, environ, "tests.campaign", [f"{campaign:g}", *seeded, *(arguments or [])])
+        return Output({"campaign": "failed" if code else "held"}, code=code)
+    parts = _PARTS if all_ else {"tests": ("-m", _SLOW)}
+    further = [*(_LONG if all_ else ()), *(arguments or [])]
+    steps = {
+        "lint": ["-m", "ruff", "check", "--quiet", "."],
+        "types": ["-m", "mypy", "--no-error-summary"],
+        "imports": ["-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"],
+        **{name: ["-m", "pytest", *_SPREAD, *selection, *further] for name, selection in parts.items()},
+    }
+    codes = {}
+    seconds = {}
+    for name, command in steps.items():
+        call.say(f"tandem test: {name}")
+        began = time.monotonic()
+        # With --json stdout holds the document alone.
+        done = subprocess.run(  # noqa: S603 - our own tools
+            [sys.executable, *command], cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
+        )
+        seconds[name] = round(time.monotonic() - began, 1)
+        codes[name] = done.returncode
+    tested = any(codes[part] != _NOTHING for part in parts)
+    failed = [name for name, code in codes.items() if code and not (tested and name in parts and code == _NOTHING)]
+    for name in failed:
+        call.say(f"tandem test: {name} failed")
+    return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
+
+
+def _program(call: Call, environ: dict[str, str], name: str, arguments: list[str]) -> int:
+    """Run a program of our tests; its exit code, that of a failure if a signal ended it."""
+    command = [sys.executable, "-m", name, *arguments]
+    done = subprocess.run(  # noqa: S603 - our own tests
+        command, cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
+    )
+    return done.returncode if done.returncode in exit_codes.known("test") else exit_codes.FAILED

@@ -1,0 +1,46 @@
+"""`tandem archive`: copy what is new in the log into Delta, and decode it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from batch.archive import archive
+from batch.runtime.session import Run
+from cli.command.call import Call, Output
+from cli.command.command_log import run_log
+from views.counted import counted
+
+
+def run(
+    call: Call,
+    *,
+    new_topic: Annotated[
+        bool,
+        typer.Option("--new-topic", help="Continue with a topic that was deleted and created again, or moved to another broker."),
+    ] = False,
+) -> Output:
+    """Copy every source's new records into the archive byte for byte, and decode them into events and quarantine.
+
+    The command first completes an interrupted run. If another run is active, it waits for that run and then continues.
+    """
+    settings = call.settings()
+    with run_log(call, settings, "archive") as say:
+        batch = Run(settings, "archive", now=lambda: datetime.now(UTC), say=say, environ=call.environ, debug=call.debug)
+        done = archive.run(batch, call.publishable, new_topic=new_topic)
+    return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
+
+
+def archived_document(done: Sequence[archive.Archived]) -> dict[str, Any]:
+    """What was archived, by source."""
+    return {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
+
+
+def archived_sentence(one: archive.Archived) -> str:
+    """What was archived of a source."""
+    counts = one.counts
+    gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""
+    return (
+        f"{one.source}: {counted(counts.events, 'event')} and {counted(counts.rejects, 'reject')} archived, up to {one.end}{gaps}"
+    )

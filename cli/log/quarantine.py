@@ -1,0 +1,153 @@
+"""`tandem quarantine`: the records that are not events, and why; and what the project's folder would make of them."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from cli.command.call import Call, Output
+from cli.command.text_tables import cell, listing
+from cli.records.redecode import At, Retry, decode_again
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.publish import publications, releases
+from serving.status.quarantine import rejects
+from views.errors import TandemError, listed
+from views.fingerprint.fingerprint import decoder_fingerprint
+from views.kernel.rows import utc_text
+
+_RETRIED: Final = 100
+_MOST: Final = 1000
+_AT: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>\d{1,9}):(?P<offset>\d{1,18})", re.ASCII)
+
+
+def run(
+    call: Call,
+    *,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="Only records of this source.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="REASON", help="Only records with this reason.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Only the newest N.")] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Decode them again with the project folder's definitions, and show the results.")
+    ] = False,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET", help="With --retry: this record; may be repeated."),
+    ] = None,
+) -> Output:
+    """List the records that could not be decoded, newest first, with reasons. `tandem archive` puts them into quarantine.
+
+    With `--retry` the command reads the newest 100 records of one source (`--limit`, at most 1000), or the records that `--at`
+    names, from the archive and decodes them with the definitions in the project's folder. It prints which would become events,
+    and why the others would not. It writes nothing: where the decoder has changed, `tandem apply` decodes all records again
+    and counts each event once.
+    """
+    tables = Tables(call.settings().state)
+    decoders = _decoders(call, tables)
+    if source is not None and source not in decoders:
+        raise TandemError(f"no source {source!r}; sources: {listed(source, decoders)}")
+    if retry:
+        return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
+    if at:
+        raise TandemError("--at needs --retry: it names records to decode again")
+    chosen = decoders if source is None else {source: decoders[source]}
+    found = [
+        (name, reject) for name, decoder in chosen.items() for reject in rejects(tables, name, decoder, reason=reason).to_pylist()
+    ]
+    found.sort(key=lambda each: each[1]["timestamp"], reverse=True)
+    rows = [_row(name, reject) for name, reject in found[:limit]]
+    below = [] if found else ["nothing in quarantine; `tandem archive` puts records there"]
+    total = None if limit is None else len(found)
+    return Output({"rejects": rows, "total": len(found)}, listing([_flat(row) for row in rows], total=total, below=below))
+
+
+def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit: int | None) -> list[At]:
+    """Where the newest records of a quarantine are."""
+    most = _RETRIED if limit is None else limit
+    if most > _MOST:
+        raise TandemError(f"{most} records are too many to decode again at once; at most {_MOST}")
+    found = rejects(tables, source, decoder, reason=reason, limit=most)
+    return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset")), strict=True))
+
+
+def _retried(
+    call: Call, decoders: Mapping[str, str], source: str | None, at: list[str], newest: Callable[[str], list[At]]
+) -> Output:
+    """What the definitions in the project's folder make of these records, else of the newest of the quarantine."""
+    if source is None and len(decoders) != 1:
+        raise TandemError(f"--retry needs one source: name it with --source; sources: {listed('', decoders)}")
+    name, tables, defined = source or next(iter(decoders)), Tables(call.settings().state), call.definitions().sources
+    if name not in defined:
+        raise TandemError(f"the project's folder does not define source {name!r}; sources: {listed(name, defined)}")
+    if len(at) > _MOST:
+        raise TandemError(f"{len(at)} records are too many to decode again at once; at most {_MOST}")
+    done = decode_again(tables, defined[name], [_at(text) for text in at] or newest(name))
+    changed = decoder_fingerprint(defined[name]) != decoders[name]
+    names = archive.topic_names(tables, name)
+    events = [(_place(one, names), number, done.events[one]) for one, number in done.numbers.items()]
+    document = {
+        "source": name,
+        "decoder_changed": changed,
+        "tried": done.tried,
+        "events": len(events),
+        "others": done.others,
+        "would_be": [{**place, "number": number, "events": list(first)} for place, number, first in events],
+        "would_fail": [{**_place(one, names), "reason": why, "detail": detail} for one, (why, detail) in done.rejects.items()],
+        "reasons": done.reasons,
+    }
+    return Output(document, "\n".join(_lines(done, changed=changed)))
+
+
+def _at(text: str) -> At:
+    match = _AT.fullmatch(text)
+    if match is None:
+        raise TandemError(f"invalid --at {text!r}; expected TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it")
+    return match["topic"], int(match["partition"]), int(match["offset"])
+
+
+def _place(at: At, names: Mapping[str, str]) -> dict[str, Any]:
+    topic, partition, offset = at
+    return {"topic": names.get(topic, topic), "topic_id": topic, "partition": partition, "offset": offset}
+
+
+def _lines(done: Retry, *, changed: bool) -> Iterator[str]:
+    """The outcome for a person."""
+    others = f", {done.others} of other sources" if done.others else ""
+    yield f"{done.tried} records: {len(done.numbers)} would be events, {len(done.rejects)} would not{others}"
+    for topic, partition, offset in done.numbers:
+        yield f"  {topic}/{partition}:{offset}: {cell(done.events[topic, partition, offset][0])}"
+    for (topic, partition, offset), (reason, detail) in done.rejects.items():
+        yield f"  {topic}/{partition}:{offset}: {reason}: {cell(detail)}"
+    yield (
+        "`tandem apply` decodes all records, including these, with the project folder's definitions"
+        if changed
+        else "the decoder is the published one, so `tandem apply` does not change these records"
+    )
+
+
+def _decoders(call: Call, tables: Tables) -> dict[str, str]:
+    """The decoder fingerprint of each published source; of a project that has published nothing, its sources without one."""
+    live = publications.latest(tables)
+    if live is None:
+        return dict.fromkeys(call.definitions().sources, "")
+    return dict(releases.load(tables, live.release).sources)
+
+
+def _row(source: str, reject: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "source": source,
+        "topic_id": reject["topic_id"],
+        "partition": reject["partition"],
+        "offset": reject["offset"],
+        "timestamp": utc_text(reject["timestamp"]),
+        "reason": reject["reason"],
+        "detail": reject["detail"],
+        "first_bytes": (reject["first_bytes"] or b"").decode("utf-8", "backslashreplace"),
+    }
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row narrow enough for a screen."""
+    position = f"{row['topic_id']}/{row['partition']}:{row['offset']}"
+    return {"source": row["source"], "position": position, **{name: row[name] for name in ("reason", "detail", "first_bytes")}}

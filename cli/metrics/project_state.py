@@ -1,0 +1,87 @@
+"""What the figures are made of: one look at a project."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cli.command.call import Call
+from cli.run import part_processes, status
+from infra import broker
+from infra.settings import Settings
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.publish import audits, publications, rates, releases
+from ledger.publish.audits import Audit
+from ledger.publish.publications import Publication
+from ledger.publish.rates import Rate
+from serving.read.reader import Reader
+from speed import progress
+from speed.progress import MicroBatches
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One table's active files."""
+
+    kind: str
+    name: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A project at the time `now`: the document of `tandem status`, the newest publication, and what the journals hold.
+
+    `expected` are the processes that `up` starts, `micro_batches` are those of the speed layer since it began, if it runs.
+    `stored` are the tables of the live release that exist.
+    """
+
+    now: datetime
+    status: Mapping[str, Any]
+    expected: tuple[str, ...]
+    published: Publication | None
+    audits: Sequence[Audit]
+    runs: Sequence[Rate]
+    stored: Sequence[Stored]
+    micro_batches: Sequence[MicroBatches]
+
+
+def look(call: Call, *, now: datetime) -> Seen:
+    """Read it all from the tables and the broker. Raises TandemError, also where the working tree is asked and is wrong."""
+    settings = call.settings()
+    tables = Tables(settings.state)
+    published = publications.latest(tables)
+    reader = None if published is None else Reader(tables)
+    return Seen(
+        now,
+        status.document(call, settings, tables, reader, now=now),
+        _expected(settings),
+        published,
+        audits.history(tables),
+        rates.history(tables),
+        [] if published is None else list(_stored(tables, published)),
+        running.sources if (running := progress.read(settings.folder)) else (),
+    )
+
+
+def _expected(settings: Settings) -> tuple[str, ...]:
+    return (part_processes.SPEED,) if settings.kafka.bootstrap else (broker.NAME, part_processes.SPEED)
+
+
+def _stored(tables: Tables, published: Publication) -> Iterator[Stored]:
+    release = releases.load(tables, published.release)
+    for source, decoder in release.sources.items():
+        yield from _table(tables, "archive", source, tables.archive(source))
+        yield from _table(tables, "events", source, tables.events(source, decoder))
+        yield from _table(tables, "quarantine", source, tables.quarantine(source, decoder))
+        yield from _table(tables, "realtime", source, tables.realtime(release.number, source))
+    for view, batch_view in published.views.items():
+        yield from _table(tables, "view", view, batch_view.address(tables, view))
+
+
+def _table(tables: Tables, kind: str, name: str, address: str) -> Iterator[Stored]:
+    if handle := delta_tables.open_table(tables, address):
+        sizes = delta_tables.files(handle)
+        yield Stored(kind, name, len(sizes), sum(sizes.values()))

@@ -1,0 +1,205 @@
+"""`tandem check`: what the definitions and the settings say, without Java or broker."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from cli.command.call import Call, Output
+from cli.command.published_definitions import published
+from infra.settings import effective
+from ledger.delta.addresses import Tables
+from views.errors import TandemError
+from views.exactness import of_measures
+from views.fingerprint.fingerprint import fingerprint
+from views.fingerprint.schema_evolution import refuse_breaks
+from views.measures import CustomMeasure
+from views.measures.filtered import Filtered
+from views.project.partition_key import spread
+from views.project.project import Project
+from views.source.decoder import decoder_name
+from views.source.event import event_fields
+from views.source.prepare import prepared_schema
+from views.source.record_filter import only_name
+from views.source.source import Prepare, Source, position_schema
+from views.view import BoundMeasure, View, bind, described
+
+
+def run(
+    call: Call,
+    *,
+    laws: Annotated[
+        bool, typer.Option("--laws", help="Test the project's own code against the laws of measures, on random events.")
+    ] = False,
+) -> Output:
+    """Check definitions and settings, and show the types of keys and measures and the value of every setting.
+
+    With --laws, random events test the project's own code:
+
+    * A measure fails if its answer depends on how events are split, grouped or ordered.
+    * A source's `prepare` fails if its result for one event depends on other events.
+    * The report includes the smallest failing input found.
+
+    The check also fails for a source that could not read what is already published of it, because log and archive contain
+    records of the published format.
+    """
+    settings, project = call.settings(), call.definitions()
+    if (live := published(Tables(settings.state))) is not None:
+        refuse_breaks(live, project)
+    document: dict[str, Any] = {
+        "project": str(call.project),
+        "sources": {name: _source(source) for name, source in project.sources.items()},
+        "views": {name: _view(view) for name, view in project.views.items()},
+        "settings": effective(settings),
+    }
+    if not laws:
+        return Output(document, "\n".join(_lines(document)))
+    tried, prepared = _laws(project)
+    document["laws"], document["prepare"] = tried, prepared
+    lawless = any(broken for measures in (*tried.values(), prepared) for broken in measures.values())
+    return Output(document, "\n".join([*_lines(document), *_lines_of_laws(tried, prepared)]), int(lawless))
+
+
+def _source(source: Source) -> dict[str, Any]:
+    return {
+        "topic": ", ".join(source.topics),
+        "decoder": decoder_name(source.decoder),
+        "event": source.event.__name__,
+        "only": None if source.only is None else only_name(source.only),
+        "versions": [version.event.__name__ for version in source.versions],
+        "fields": {field.name: f"{field.arrow}{' or null' if field.optional else ''}" for field in event_fields(source.event)},
+        "units": {field.name: field.unit for field in event_fields(source.event) if field.unit},
+        "docs": {field.name: field.doc for field in event_fields(source.event) if field.doc},
+        "event_time": source.event_time,
+        "identity": list(source.identity),
+        "key": source.key,
+        "many": source.many,
+        "compacted": source.compacted,
+        "plausible": [time.isoformat() for time in source.plausible],
+        "lateness_s": source.lateness.total_seconds(),
+        "idle_s": source.idle.total_seconds(),
+        "clock_skew_s": source.clock_skew.total_seconds(),
+        "prepare": None if source.prepare is None else _prepare(source, source.prepare),
+    }
+
+
+def _prepare(source: Source, function: Prepare) -> dict[str, Any]:
+    columns = {
+        field.name: str(field.type) for field in prepared_schema(source) if field.name not in position_schema(source).names
+    }
+    return {"function": function.__name__, "columns": columns}
+
+
+def _view(view: View) -> dict[str, Any]:
+    bound = bind(view)
+    return {
+        "source": view.source.name,
+        "doc": view.doc,
+        "where": view.where,
+        "window": str(view.window),
+        "keys": {name: {"expression": key.text, "type": key.type.kind, **described(view, name)} for name, key in bound.keys},
+        "measures": {measure.name: _measure(view, measure) for measure in bound.measures},
+        "fingerprint": fingerprint(view),
+        "warnings": [warning] if (warning := spread(view)) else [],
+    }
+
+
+def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
+    reasons = of_measures(view).get(measure.name)
+    return {
+        "measure": str(view.measures[measure.name]),
+        "type": measure.aggregate.kind,
+        **described(view, measure.name),
+        "exactness": None if reasons is None else reasons[0].to_json(),
+    }
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The document for a person."""
+    yield f"project {document['project']} is valid"
+    for name, source in document["sources"].items():
+        identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
+        yield f"\nsource {name}: topic {source['topic']}, decoder {source['decoder']}, time {source['event_time']}, {identity}"
+        if source["only"]:
+            yield f"  of its topic only {source['only']}"
+        if source["versions"]:
+            yield f"  earlier versions of {source['event']}: {', '.join(source['versions'])}"
+        if source["many"] is not None:
+            yield f"  a value has 1 to {source['many']} events"
+        if source["key"] is not None:
+            yield f"  key of its records: {source['key']}"
+        yield (
+            f"  late: {source['lateness_s']:g} s behind its partition; idle: {source['idle_s']:g} s behind the newest; "
+            f"ahead: {source['clock_skew_s']:g} s after its record"
+        )
+        for field, kind in source["fields"].items():
+            yield f"  {field}: {kind}{_told(source['units'].get(field), source['docs'].get(field))}"
+        if source["prepare"]:
+            yield f"  prepared by {source['prepare']['function']}:"
+            yield from (f"    {column}: {kind}" for column, kind in source["prepare"]["columns"].items())
+    for name, view in document["views"].items():
+        where = f", where {view['where']}" if view["where"] else ""
+        yield f"\nview {name} of {view['source']}: {view['window']}{where}, fingerprint {view['fingerprint']}"
+        if view["doc"]:
+            yield f"  {view['doc']}"
+        for key, what in view["keys"].items():
+            yield f"  key {key}: {what['type']} = {what['expression']}{_told(what.get('unit'), what.get('doc'))}"
+        for measure, what in view["measures"].items():
+            says = what["exactness"]["says"] if what["exactness"] else "exact"
+            yield f"  {measure}: {what['type']}, {says} = {what['measure']}{_told(what.get('unit'), what.get('doc'))}"
+        yield from (f"  warning: {warning}" for warning in view["warnings"])
+    yield "\nsettings"
+    yield from _settings(document["settings"])
+
+
+def _told(unit: str | None, doc: str | None) -> str:
+    """What a unit and a text add to a line."""
+    return f"{f' [{unit}]' if unit else ''}{f': {doc}' if doc else ''}"
+
+
+def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _settings(value, f"{prefix}{name}.")
+        else:
+            yield f"  {prefix}{name} = {value!r}"
+
+
+def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str, str | None]]:
+    """By view and measure of the project's own, the law that it breaks and by which rows; None if none was found.
+
+    And by source that prepares, the events that it does not look at by themselves.
+    """
+    try:
+        from views.verify.laws import counterexample, dependent_rows  # noqa: PLC0415  only this needs Hypothesis, which not every machine has
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        raise TandemError("--laws needs the Python package 'hypothesis', which is not installed") from error
+
+    tried: dict[str, dict[str, str | None]] = {}
+    for name, view in project.views.items():
+        for measure in bind(view).measures:
+            written = view.measures[measure.name]
+            inner = written.measure if isinstance(written, Filtered) else written
+            if isinstance(inner, CustomMeasure):
+                types = [one.type for one in measure.inputs[-len(inner.inputs) :]]
+                try:
+                    tried.setdefault(name, {})[measure.name] = counterexample(inner, types)
+                except TandemError as error:
+                    raise TandemError(f"view {name!r}, measure {measure.name!r}: {error}") from error
+    prepared: dict[str, str | None] = {}
+    for name, source in project.sources.items():
+        if source.prepare is not None:
+            try:
+                prepared[name] = dependent_rows(source)
+            except TandemError as error:
+                raise TandemError(f"source {name!r}, prepare: {error}") from error
+    return tried, prepared
+
+
+def _lines_of_laws(tried: Mapping[str, Mapping[str, str | None]], prepared: Mapping[str, str | None]) -> Iterator[str]:
+    yield "\nlaws" if tried or prepared else "\nlaws: nothing to test; the project defines no measures and no `prepare`"
+    yield from (f"  {source}.prepare: {broken or 'no counterexample found'}" for source, broken in prepared.items())
+    for name, measures in tried.items():
+        yield from (f"  {name}.{measure}: {broken or 'no counterexample found'}" for measure, broken in measures.items())

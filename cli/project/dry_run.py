@@ -1,0 +1,91 @@
+"""What a view would answer if a file's lines were its log: the kernel alone, without Kafka, Java or tables."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+
+import pyarrow as pa
+
+from cli.records.bundles import Bundles, Value
+from ledger.log.counts import add
+from views.decode.sample_records import as_records
+from views.kernel.deduplicate import identity_columns
+from views.kernel.kernel import Partial, decode, merge, partial, prepare, unique
+from views.source.offset_ranges import Ranges
+from views.source.record_filter import ByHeader
+from views.source.source import REJECTS_SCHEMA
+from views.source.watermark import maxima_of, newest, watermark
+from views.view import View
+
+TOPIC = "file"
+SHOWN_REJECTS = 20
+_LINES = 50_000  # bounds what is in memory at once: these lines, the states, and the identities seen
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The states of a view over a file, its watermark, and what became of its lines.
+
+    They are `records`, one each unless the source's format has it otherwise; of these `decoded` became events and
+    duplicates, `others` are another source's, the rest is `quarantined` by reason. `rejects` are the first of these, as the
+    quarantine table has them; an offset is the number of a record's first line, counted from 0.
+    """
+
+    partial: Partial
+    watermark: int | None
+    lines: int
+    records: int
+    events: int
+    duplicates: int
+    quarantined: dict[str, int]
+    rejects: pa.Table
+    others: int
+
+    @property
+    def decoded(self) -> int:
+        """The records that are events, or lists of them."""
+        return self.records - self.others - sum(self.quarantined.values())
+
+
+def trial(view: View, lines: Iterable[bytes], *, at: datetime) -> Trial:
+    """Count lines as the layers would count a topic of one partition that holds them as `tandem feed` sends them.
+
+    `at` stands for their append time.
+    """
+    # A line has no headers, by which it could be told from others'.
+    source = replace(view.source, only=None) if isinstance(view.source.only, ByHeader) else view.source
+    states, maxima, known = [], [], None
+    events = duplicates = others = records = 0
+    bundles = Bundles.of(source)
+    quarantined: dict[str, int] = {}
+    rejects = pa.Table.from_batches([], REJECTS_SCHEMA)
+    for values in _chunks(bundles.values(lines), max(1, _LINES // bundles.layout.lines)):
+        offsets = [one.line - 1 for one in values]
+        given = as_records(source, [one.value for one in values], topic_id=TOPIC, offsets=offsets, at=at)
+        decoded = decode(source, given)
+        kept = unique(source, decoded.events, known)
+        prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
+        states.append(partial(view, prepared.events, ranges, prepared.failed))
+        maxima.append(maxima_of(source, kept.events))
+        if identity := identity_columns(source):
+            seen = kept.events.select(identity)
+            known = seen if known is None else pa.concat_tables([known, seen])
+        records += len(values)
+        events += kept.events.num_rows
+        duplicates += kept.duplicates
+        others += decoded.others
+        quarantined = add(quarantined, _by_reason(decoded.rejects))
+        rejects = pa.concat_tables([rejects, decoded.rejects]).slice(0, SHOWN_REJECTS)
+    reached = watermark(newest(maxima), source.idle)
+    return Trial(merge(view, states), reached, bundles.seen, records, events, duplicates, quarantined, rejects, others)
+
+
+def _chunks(values: Iterator[Value], size: int) -> Iterator[list[Value]]:
+    while chunk := list(islice(values, size)):
+        yield chunk
+
+
+def _by_reason(rejects: pa.Table) -> dict[str, int]:
+    counts = rejects.group_by("reason").aggregate([([], "count_all")])
+    return dict(zip(counts["reason"].to_pylist(), counts["count_all"].to_pylist(), strict=True))

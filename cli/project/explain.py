@@ -1,0 +1,304 @@
+"""`tandem explain`: what a view is computed from and how, read from its definition and its tables, without Java or Spark."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from batch.fold.columns import columns
+from batch.runtime.file_ranges import EVENTS, spans
+from batch.runtime.parallelism import buckets, slices
+from cli.command.call import Call, Output
+from cli.command.working_tree_drift import working_tree_drift
+from infra.settings import Settings
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, distance, ranges
+from ledger.publish import publications as published
+from ledger.publish import releases
+from ledger.publish.batch_parts import BatchView, files_of
+from ledger.publish.publications import Publication
+from serving.read.batch_states import HELD_BYTES
+from serving.read.reader import Reader
+from serving.read.snapshot import Tail, provenance_of
+from views.arrow.ipc import from_ipc
+from views.errors import TandemError, listed
+from views.exactness import Exactness
+from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from views.kernel.deduplicate import identity_columns
+from views.measures.filtered import Filtered
+from views.measures.table import facts_of, said, size
+from views.project.project import Project
+from views.source.decoder import decoder_name
+from views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
+
+
+@dataclass(frozen=True)
+class _Live:
+    """A published view, and what its project's tables are at one look."""
+
+    settings: Settings
+    tables: Tables
+    project: Project
+    view: View
+    publication: Publication
+    tail: Tail
+    exactness: Exactness
+
+    @property
+    def batch(self) -> BatchView:
+        """Its live batch version."""
+        return self.publication.views[self.view.name]
+
+    @property
+    def together(self) -> list[View]:
+        """All views of its source."""
+        return [one for one in self.project.views.values() if one.source.name == self.view.source.name]
+
+    @property
+    def others(self) -> list[str]:
+        """The names of the other views of its source."""
+        return [one.name for one in self.together if one.name != self.view.name]
+
+
+def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")]) -> Output:
+    """Show a view's plan: its logical steps, and what the batch, speed and serving layers read and store for it now.
+
+    The command explains the published definitions, or the project folder's before the first publication. It runs nothing.
+    """
+    settings = call.settings()
+    tables = Tables(settings.state)
+    live = published.latest(tables)
+    reader = None if live is None else Reader(tables)
+    project = call.definitions() if reader is None else reader.project()
+    if reader is not None:
+        working_tree_drift(call, reader)
+    if view not in project.views:
+        raise TandemError(f"no view {view!r}; views: {listed(view, project.views)}")
+    explained = project.views[view]
+    document: dict[str, Any] = {
+        "view": view,
+        "fingerprint": fingerprint(explained),
+        "publication": None if live is None else live.number,
+        "release": None if live is None else live.release,
+        "logical": _logical(explained),
+        "batch": None,
+        "speed": None,
+        "serving": None,
+    }
+    if reader is not None:
+        snapshot = reader.snapshot()
+        stands = (snapshot.publication, snapshot.tails[explained.source.name])
+        exactness = provenance_of(snapshot, explained, "merged", {}).exactness
+        live_view = _Live(settings, tables, project, explained, *stands, exactness)
+        document |= {"batch": _batch(live_view), "speed": _speed(live_view), "serving": _serving(live_view)}
+    return Output(document, "\n".join(_lines(document)))
+
+
+def _logical(view: View) -> dict[str, Any]:
+    bound, source = bind(view), view.source
+    placement = bound.placement
+    return {
+        "decode": {
+            "source": source.name,
+            "topic": ", ".join(source.topics),
+            "decoder": decoder_name(source.decoder),
+            "fingerprint": decoder_fingerprint(source),
+            "event": source.event.__name__,
+            "event_time": source.event_time,
+        },
+        "unique": {"by": identity_columns(source), "horizon_s": source.horizon.total_seconds()} if source.identity else None,
+        "label": {
+            "lateness_s": source.lateness.total_seconds(),
+            "idle_s": source.idle.total_seconds(),
+            "clock_skew_s": source.clock_skew.total_seconds(),
+        },
+        "prepare": source.prepare and source.prepare.__name__,
+        "where": view.where,
+        "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
+        "window": {
+            "window": str(view.window),
+            "states": _types(placement.states),
+            "slice_s": None if placement.slice is None else placement.slice.total_seconds(),
+            "reads": list(placement.reads),
+            "looked_up_by_time": placement.alone,
+        },
+        "measures": {one.name: _measure(view, one) for one in bound.measures if one.derived is None},
+        "derived": {
+            one.name: {"expression": one.derived.text, "reads": list(one.reads)} for one in bound.measures if one.derived
+        },
+        "merge": {"meet": shared_columns(view), "grouped_by": _grouped(view, placement.merge.groups)},
+        "settle": None if placement.settle is None else _grouped(view, placement.settle.groups),
+        "arrange": None if placement.arrange is None else _grouped(view, placement.arrange.groups),
+        "present": _types(answer_schema(view)),
+    }
+
+
+def _measure(view: View, one: BoundMeasure) -> dict[str, Any]:
+    written = view.measures[one.name]
+    inner = written.measure if isinstance(written, Filtered) else written
+    fields = sorted(frozenset[str]().union(*(expression.fields for expression in one.inputs)))
+    known = hasattr(inner, "facts")
+    return {
+        "measure": str(written),
+        "reads": fields,
+        "states": {name: str(state.type) for name, state in one.states},
+        "bytes": size(one.aggregate, facts_of(inner, one.aggregate)) if known else None,
+        "answer": said(one.aggregate.approximate),
+    }
+
+
+def _grouped(view: View, groups: Mapping[str, str]) -> list[str]:
+    """The names of what rows of a group share; a window's own numbers have names that begin with _."""
+    return [*view.keys, *(name.removeprefix("_") for name in groups)]
+
+
+def _types(fields: Sequence[pa.Field] | pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in fields}
+
+
+def _batch(live: _Live) -> dict[str, Any]:
+    """What a recompute would read now, and how it would cut that up if Spark ran a task on each processor of this machine."""
+    tables, source = live.tables, live.view.source
+    decoder = releases.load(tables, live.publication.release).sources[source.name]
+    events, at_once = tables.events(source.name, decoder), os.cpu_count() or 1
+    handle = delta_tables.open_table(tables, events)
+    files = [] if handle is None else spans(handle, EVENTS)
+    covered = ranges(LOG_START, archive.end(tables, source.name, decoder), archive.firsts(tables, source.name))
+    parts = slices(files, covered, parallelism=at_once, task_mb=live.settings.batch.task_mb)
+    return {
+        "version": live.batch.version,
+        "cut": live.publication.cut(source.name).to_json(),
+        "table": events,
+        "files": [{"path": file.path, "rows": file.rows, "bytes": file.size} for file in files],
+        "columns": sorted(columns(live.view)),
+        "scanned_columns": sorted({"_append_time"}.union(*map(columns, live.together))),
+        "scans": 2 if source.identity else 1,
+        "together_with": live.others,
+        "at_once": at_once,
+        "slices": [part.rows for part in parts],
+        "buckets": buckets(sum(part.rows for part in parts), live.together, parallelism=at_once),
+        "writes": live.batch.address(tables, live.view.name),
+    }
+
+
+def _speed(live: _Live) -> dict[str, Any]:
+    return {
+        "together_with": live.others,
+        "partitions": len(live.tail.end.offsets),
+        "trigger_ms": live.settings.speed.trigger_ms,
+        "max_events": live.settings.speed.max_events,
+        "writes": live.tables.realtime(live.publication.release, live.view.source.name),
+    }
+
+
+def _serving(live: _Live) -> dict[str, Any]:
+    name, batch, tail = live.batch.fingerprint, live.batch, live.tail
+    address = batch.address(live.tables, live.view.name)
+    files = [file for part in batch.parts for file in files_of(live.tables, address, part)[1]]
+    partials = [from_ipc(commit.partials[name]) for commit in tail.commits if name in commit.partials]
+    return {
+        "files": [{"path": file.path, "bytes": file.size} for file in files],
+        "rows": batch.rows,
+        "held": sum(file.size for file in files) <= HELD_BYTES,
+        "columns": state_schema(live.view).names,
+        "tail": {
+            "commits": len(tail.commits),
+            "offsets": distance(tail.cut, tail.end),
+            "rows": sum(partial.num_rows for partial in partials),
+            "bytes": sum(partial.nbytes for partial in partials),
+        },
+        "problem": tail.problem,
+        "exactness": live.exactness.to_json(),
+    }
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """The document for a person."""
+    stands = f"release {document['release']}" if document["release"] else "the project folder"
+    yield f"view {document['view']}, fingerprint {document['fingerprint']}, as defined by {stands}"
+    yield "\nlogical"
+    yield from (f"  {step:<10} {text}" for step, text in _steps(document["logical"]))
+    if document["publication"] is None:
+        yield "\nnothing is published yet; `tandem up` or `tandem recompute` publishes"
+        return
+    for layer, sentences in (("batch", _of_batch), ("speed", _of_speed), ("serving", _of_serving)):
+        yield f"\n{layer}"
+        yield from (f"  {sentence}" for sentence in sentences(document[layer]))
+
+
+def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    decode, unique, window = logical["decode"], logical["unique"], logical["window"]
+    yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
+    by = None if unique is None else ", ".join(unique["by"])
+    yield (
+        "unique",
+        f"one event per {by}; speed drops duplicates within {unique['horizon_s']:g} s" if by else "every record counts",
+    )
+    label = logical["label"]
+    yield "label", f"late: {label['lateness_s']:g} s behind its partition; ahead: {label['clock_skew_s']:g} s after its record"
+    yield "", f"a partition is idle {label['idle_s']:g} s behind the newest"
+    if logical["prepare"]:
+        yield "prepare", f"{logical['prepare']}: any number of rows from each event"
+    yield "where", logical["where"] or "every event"
+    yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
+    slices_ = "" if window["slice_s"] is None else f"; slices of {window['slice_s']:g} s"
+    yield "window", f"{window['window']}: {', '.join(window['states'])}{slices_}"
+    for name, measure in logical["measures"].items():
+        states = ", ".join(f"{column} {type_}" for column, type_ in measure["states"].items())
+        yield "measure", f"{name} = {measure['measure']}: {measure['answer']}"
+        yield "", f"  states {states}; bytes: {measure['bytes'] or 'unknown'}"
+    yield from (("derived", f"{name} = {one['expression']}") for name, one in logical["derived"].items())
+    yield "merge", f"states of equal {', '.join(logical['merge']['grouped_by']) or 'view'} merge into one"
+    if logical["settle"]:
+        yield "settle", f"batch, for all events below the cut: one row per {', '.join(logical['settle'])}"
+    yield "arrange", f"one row per {', '.join(logical['arrange'])}" if logical["arrange"] else "one row per state"
+    yield "present", ", ".join(logical["present"])
+
+
+def _of_batch(batch: Mapping[str, Any]) -> Iterator[str]:
+    files, others = batch["files"], batch["together_with"]
+    yield (
+        f"version {batch['version']} is live" if batch["version"] else "no batch version yet; the cut is at the start of the log"
+    )
+    if not files:
+        yield f"nothing is archived yet in {batch['table']}"
+        return
+    yield f"a recompute reads {batch['table']}"
+    yield f"  rows {_sum(files, 'rows')}, files {len(files)}, bytes {_sum(files, 'bytes')}"
+    yield f"  columns {', '.join(batch['columns'])}"
+    yield f"  in a scan of {', '.join(batch['scanned_columns'])}, shared with {', '.join(others) or 'no other view'}"
+    yield "  after a scan that finds duplicates" if batch["scans"] > 1 else "  in one scan only"
+    yield f"tasks {len(batch['slices'])} to fold, {batch['buckets']} to merge, if {batch['at_once']} run at a time"
+    yield f"writes {batch['writes']}"
+
+
+def _of_speed(speed: Mapping[str, Any]) -> Iterator[str]:
+    yield f"one Spark job per trigger, shared with {', '.join(speed['together_with']) or 'no other view'}"
+    yield "  and a second one if a duplicate is in another task or was counted before"
+    apart, most = speed["trigger_ms"], speed["max_events"]
+    yield f"partitions {speed['partitions']}; triggers of at most {most} events, {apart} ms apart or more"
+    yield f"one commit per trigger to {speed['writes']}"
+
+
+def _of_serving(serving: Mapping[str, Any]) -> Iterator[str]:
+    files, tail = serving["files"], serving["tail"]
+    kept = "read once and cached" if serving["held"] else "read for every answer"
+    rows = "unknown" if serving["rows"] is None else serving["rows"]
+    yield f"batch version: rows {rows}, files {len(files)}, bytes {_sum(files, 'bytes')}, {kept}"
+    yield f"tail: {', '.join(f'{what} {number}' for what, number in tail.items())}, merged and cached"
+    yield f"columns {', '.join(serving['columns'])}"
+    reasons = [*serving["exactness"]["every"], *serving["exactness"]["marked"]]
+    yield f"rows {'; '.join(one['says'] for one in reasons) or 'exact'}"
+    if serving["exactness"]["marked"]:
+        yield "  rows without an event above the cut are exact"
+    if serving["problem"]:
+        yield f"cannot answer: {serving['problem']}"
+
+
+def _sum(files: Sequence[Mapping[str, Any]], what: str) -> int:
+    return sum(file[what] for file in files)

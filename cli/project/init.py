@@ -1,0 +1,49 @@
+"""`tandem init`: a new project that works, to be changed into one's own."""
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from cli.command.call import Call, Output
+from infra.folders import TYPED
+from views.errors import TandemError
+
+TEMPLATE: Final = Path(__file__).parent / "template"
+
+
+def run(
+    call: Call,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder, created if absent.")],
+) -> Output:
+    """Create a small project: definitions, settings, a test of the definitions, and sample events, a few of them invalid."""
+    del call
+    files = sorted(path for path in TEMPLATE.iterdir() if path.is_file())
+    taken = [file.name for file in files if (directory / file.name).exists()]
+    if taken:
+        raise TandemError(f"{directory} already has {', '.join(taken)}, and init does not overwrite files; name a new folder")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            shutil.copyfile(file, directory / file.name)
+    except OSError as error:
+        raise TandemError(f"cannot write a project to {directory}: {error.strerror}") from error
+    return Output(
+        {"project": str(directory.resolve()), "files": [file.name for file in files]}, _next(shlex.quote(str(directory)), files)
+    )
+
+
+def _next(directory: str, files: list[Path]) -> str:
+    """What to do with it."""
+    return "\n".join(
+        [
+            f"wrote {', '.join(file.name for file in files)} to {directory}; next:",
+            f"  {TYPED} check --project {directory}",
+            f"  {TYPED} try sales {directory}/orders.jsonl --project {directory}",
+            f"  {TYPED} up --project {directory}",
+            f"  {TYPED} feed {directory}/orders.jsonl --source orders --project {directory}",
+            f"  {TYPED} query sales --project {directory}",
+        ]
+    )

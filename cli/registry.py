@@ -1,0 +1,130 @@
+"""Every command of `tandem`, and the module that implements it.
+
+To add a command, write `cli/<room>/<name>.py` with a function `run(call: Call, ...) -> Output | None` and add its line here.
+The other parameters are typer's; the docstring is the command's help; cli/command/call.py defines Call and Output. A command's
+module is imported only when the command runs, so `check` stays fast and `query` does not load Spark.
+"""
+
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+
+from cli.command.call import Call, resolve_project
+
+
+class Entry(NamedTuple):
+    """A command's module, and its line in the list of commands."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "demo": Entry("cli.demo", "Run the whole platform on this machine; with --once, verify its answers."),
+    "test": Entry("cli.dev.test", "Run lint, types, import directions and the tests."),
+    "bench": Entry("cli.dev.bench", "Measure Tandem against plain and tuned Spark jobs."),
+    "package": Entry("cli.dev.package", "Build a wheel that installs `tandem` without a checkout."),
+    "init": Entry("cli.project.init", "Create a working project."),
+    "try": Entry("cli.project.try_view", "Answer a view from a file, without Java or Kafka."),
+    "check": Entry("cli.project.check", "Check definitions and settings."),
+    "explain": Entry("cli.project.explain", "Show how a view is computed, and what it reads and stores."),
+    "doctor": Entry("cli.doctor", "Check the machine, broker, tables and state, and explain how to fix each problem."),
+    "up": Entry("cli.run.up", "Start the broker and the speed layer in the background; --airflow and --serve add more."),
+    "down": Entry("cli.run.down", "Stop everything that `up` started."),
+    "status": Entry("cli.run.status", "Show processes, positions, lag and cuts."),
+    "logs": Entry("cli.run.logs", "Show the log lines of the project's processes."),
+    "metrics": Entry("cli.metrics", "Print or serve metrics for Prometheus."),
+    "generate": Entry("cli.log.generate", "Generate sample events and record the expected answers."),
+    "feed": Entry("cli.log.feed", "Send the lines of a file, or of standard input, as records."),
+    "quarantine": Entry("cli.log.quarantine", "List the records that could not be decoded, with reasons."),
+    "archive": Entry("cli.log.archive", "Copy new records into Delta tables and decode them."),
+    "export": Entry("cli.log.export", "Write the archive to a folder, for another installation."),
+    "import": Entry("cli.log.import_archive", "Add an export to the archive."),
+    "replay": Entry("cli.log.replay", "Rebuild a topic from the archive."),
+    "plan": Entry("cli.release.plan", "Show how the project's definitions differ from the published ones."),
+    "apply": Entry("cli.release.apply", "Build the project's definitions as a release beside the live one."),
+    "promote": Entry("cli.release.promote", "Make a ready release live."),
+    "rollback": Entry("cli.release.rollback", "Make an earlier publication live again."),
+    "resume": Entry("cli.release.resume", "Let recomputes publish again after a rollback."),
+    "retire": Entry("cli.release.retire", "Retire a release that is not live."),
+    "history": Entry("cli.release.history", "List the publications: which was live, since when, and why."),
+    "recompute": Entry("cli.batch.recompute", "Fold archived events into batch views and publish them."),
+    "maintain": Entry("cli.batch.maintain", "Compact tables and delete files that no retained publication uses."),
+    "audit": Entry("cli.batch.audit", "List how served answers differed from the batch's later results."),
+    "verify": Entry("cli.batch.verify", "Replay the archive through both paths and compare with the published answers."),
+    "speed": Entry("cli.run.speed", "Run the speed layer in the foreground."),
+    "airflow": Entry("cli.run.airflow", "Run Airflow's own command line for the project's local Airflow."),
+    "serve": Entry("cli.run.serve", "Serve answers and accept events over HTTP."),
+    "token": Entry("cli.run.token", "Create, list and revoke tokens for the server."),
+    "query": Entry("cli.ask.query", "Query a view."),
+    "sql": Entry("cli.ask.sql", "Query the views in SQL: one statement, or a prompt."),
+    "pyspark": Entry("cli.ask.pyspark", "Open a PySpark shell, or run a script, over views, events and quarantine."),
+    "watch": Entry("cli.ask.watch", "Print a view's rows as they change."),
+}
+
+OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
+"""Commands that a wheel does not include, because they need files of the repository."""
+
+_ITEMS: Final = ("* ", "1. ")
+_HELP_COLUMNS: Final = 76
+"""The text columns of click's help on a terminal of 80."""
+
+_SHARED = {
+    "project": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The project's folder. Default: $TANDEM_PROJECT, else the current folder if it contains tandem.toml, else "
+            "examples/web.",
+        ),
+    ],
+    "json": Annotated[bool, typer.Option("--json", help="Print one JSON document.")],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show stack traces and Spark's own log.")],
+}
+
+
+def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Typer:
+    """Import a command and return its typer application."""
+    run = importlib.import_module(COMMANDS[name].module).run
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd))
+    return app
+
+
+def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path) -> Callable[..., Any]:
+    """Return the function with the shared options in place of its first parameter."""
+
+    def bound(**given: Any) -> Any:
+        project, as_json, debug = (given.pop(name) for name in _SHARED)
+        return run(Call(resolve_project(project, environ, cwd), as_json, debug, environ), **given)
+
+    own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=None if name == "project" else False)
+        for name, kind in _SHARED.items()
+    ]
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + shared
+    # typer reads these attributes.
+    bound.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    bound.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    bound.__doc__ = _with_lists(inspect.getdoc(run) or "")
+    return bound
+
+
+def _with_lists(text: str) -> str:
+    """Return a docstring whose lists click prints item by item. It would join lines; a leading backspace keeps them."""
+    return "\n\n".join(_list(part) if part.startswith(_ITEMS) else part for part in text.split("\n\n"))
+
+
+def _list(paragraph: str) -> str:
+    items = re.split(r"\n(?=\* |\d\. )", paragraph)
+    filled = (
+        textwrap.fill(" ".join(item.split()), _HELP_COLUMNS, subsequent_indent=" " * (item.index(" ") + 1)) for item in items
+    )
+    return "\b\n" + "\n".join(filled)

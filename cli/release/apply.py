@@ -1,0 +1,94 @@
+"""`tandem apply`: build the project's definitions as a release beside the live one, and say how its answers differ."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from batch.recompute.estimate import size
+from batch.release import apply, gates
+from batch.release.apply import Applied, Terms
+from cli.command.actor import who
+from cli.command.batch_run import batch_run
+from cli.command.call import Call, Output
+from cli.command.options import AcceptGap, AcceptShorterHistory
+from cli.release.promote import Gate, MaxLag, Why, promoted
+from views.counted import counted
+
+EXAMPLES: Final = 3
+_NICENESS: Final = 10
+
+
+def run(
+    call: Call,
+    *,
+    accept_gap: AcceptGap = None,
+    accept_shorter_history: AcceptShorterHistory = False,
+    max_lag: MaxLag = 1000,
+    auto_promote: Annotated[bool, typer.Option("--auto-promote", help="Promote the release when it is ready.")] = False,
+    gate: Gate = None,
+    why: Why = "",
+) -> Output:
+    """Build the definitions in the project's folder as a new release beside the live one. Answers stay the same.
+
+    1. Changed views are computed from the whole log; unchanged views are shared with the live release.
+    2. The speed layer follows the log for both releases.
+    3. All answers below the live cut are compared, and the release is ready.
+
+    `tandem promote` makes the release live; `tandem retire` discards it.
+    """
+    conditions = () if gate is None else gates.parse(gate)
+    terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
+    # What is served goes on meanwhile, and comes first; Spark and its workers inherit this.
+    os.nice(_NICENESS)
+    with batch_run(call, "apply", by=who(call, "apply")) as batch:
+        done = apply.run(batch, call.publishable, terms)
+    document = _document(done)
+    text = list(lines(done))
+    if done.release is not None and auto_promote:
+        live = promoted(call, done.release, conditions, max_lag=max_lag, why=why)
+        document |= {"promoted": True, "publication": live.number}
+        text.append(f"publication {live.number}: release {live.release} is live")
+    elif done.release is not None:
+        if gate is not None:
+            gates.refuse_shut(conditions, done.diff)
+        text.append("the live release still answers; `tandem promote` makes the new release live, `tandem retire` discards it")
+    return Output(document, "\n".join(text))
+
+
+def _document(done: Applied) -> dict[str, Any]:
+    return {
+        "publication": done.live.number,
+        "live_release": done.live.release,
+        "release": done.release,
+        "promoted": False,
+        "lag": dict(done.lags),
+        "bytes_written": done.written,
+        "views": {} if done.diff is None else {name: dict(view) for name, view in done.diff.views.items()},
+    }
+
+
+def lines(done: Applied) -> Iterator[str]:
+    """What was built, and how its answers differ, for a person."""
+    if done.release is None:
+        yield f"nothing to apply: publication {done.live.number} of release {done.live.release} already has these definitions"
+        return
+    yield f"release {done.release} is ready; view data written: {size(done.written)}"
+    for name, view in ({} if done.diff is None else done.diff.views).items():
+        yield from _view(name, view)
+
+
+def _view(name: str, view: Mapping[str, Any]) -> Iterator[str]:
+    if view["status"] != "changed":
+        yield f"  view {name}: {view['status']}"
+        return
+    told = f"{view['changed']} of {counted(view['matched'], 'row')} changed, {view['only_old']} removed, {view['only_new']} new"
+    yield f"  view {name}: {told if view['comparable'] else 'other keys or windows: ' + told}"
+    for measure, one in view["measures"].items():
+        if one["differ"]:
+            worst, mean = one["largest_of_differing"], one["mean_error_of_differing"]
+            yield f"    {measure}: {one['differ']} differ, by at most {worst:g}, on average by {mean:.2%}"
+            for example in one["examples"][:EXAMPLES]:
+                row = " ".join(f"{key}={value}" for key, value in example["row"].items())
+                yield f"      {row}: {example['old']} -> {example['new']}"

@@ -1,0 +1,49 @@
+"""`tandem history`: what was live, since when, and why."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from cli.command.call import Call, Output
+from cli.command.text_tables import listing
+from ledger.delta.addresses import Tables
+from serving.status.history import documents
+from views.counted import counted
+
+
+def run(
+    call: Call,
+    *,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the newest N.")] = None,
+) -> Output:
+    """List the publications, newest first: who, what, when and why, the cut, the code, and what a promotion changed."""
+    shown, total = documents(Tables(call.settings().state), limit)
+    return Output(
+        {"publications": shown}, listing([_row(one) for one in shown], total=total) if shown else "nothing is published yet"
+    )
+
+
+def _row(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A publication narrow enough for a screen."""
+    diff = document["diff"] or {}
+    changed = [f"{name}: {_changed(view)}" for name, view in diff.items() if view["status"] == "changed"]
+    return {
+        "publication": document["publication"],
+        "kind": document["kind"],
+        "at": document["at"][:19] + "Z",
+        "by": document["by"],
+        "release": document["release"],
+        "revision": document["revision"],
+        "cut": sum(offset for cut in document["cuts"].values() for topic in cut.values() for offset in topic.values()),
+        "why": "; ".join(filter(None, [document["why"], *(f"despite gap {gap}" for gap in document["gaps"]), *changed])),
+    }
+
+
+def _changed(view: Mapping[str, Any]) -> str:
+    """How many rows of a view that changed differ; with other keys or windows, and where one side is empty, no row is in both."""
+    beside = {"gone": view["only_old"], "new": view["only_new"]}
+    told = [f"{number} {what}" for what, number in beside.items() if number]
+    if view["matched"]:
+        told = [f"{view['changed']} of {counted(view['matched'], 'row')}", *told]
+    return ", ".join(told) or "no rows yet"

@@ -1,0 +1,86 @@
+"""`tandem promote`: make a release that is ready live."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import typer
+
+from batch.release import gates
+from batch.release.gates import Condition
+from cli.command.actor import who
+from cli.command.call import Call, Output
+from ledger.delta.addresses import Tables
+from ledger.publish import diffs, promotion
+from ledger.publish.diffs import ReleaseDiff
+from ledger.publish.publications import Publication
+
+SHUT: Final = 3
+"""The exit code of `--check` that says that the gate is shut."""
+
+Gate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITIONS",
+        help="Promote only if these conditions hold for every changed view. Example: 'changed_keys < 1%, max_error < 5%'.",
+    ),
+]
+MaxLag = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Number of offsets by which the release's realtime views may be behind the live ones."),
+]
+Why = Annotated[str, typer.Option(metavar="TEXT", help="The reason that `tandem history` shows.")]
+
+
+def run(
+    call: Call,
+    release: Annotated[
+        int | None, typer.Argument(metavar="[RELEASE]", help="The release. Default: the newest ready one.")
+    ] = None,
+    *,
+    gate: Gate = None,
+    max_lag: MaxLag = 1000,
+    why: Why = "",
+    check: Annotated[bool, typer.Option("--check", help="Only check the gate; the exit code is 3 if it is closed.")] = False,
+) -> Output:
+    """Make a release live that `tandem apply` has built: all of its views at once, in one publication.
+
+    Readers switch when the release has reached the position of their answers. The release that was live stays up to date for a
+    rollback until it is retired. A gate's conditions may use changed_keys, only_old, only_new, max_error and mean_error.
+    """
+    conditions = () if gate is None else gates.parse(gate)
+    if check:
+        return _checked(call, release, conditions)
+    live = promoted(call, release, conditions, max_lag=max_lag, why=why)
+    compared = diffs.of_release(Tables(call.settings().state), live.release)
+    document = {"publication": live.number, "release": live.release, "kind": live.kind, "views": _views(compared)}
+    return Output(document, f"publication {live.number}: release {live.release} is live")
+
+
+def _checked(call: Call, release: int | None, conditions: tuple[Condition, ...]) -> Output:
+    """Whether a release that is ready passes. Raises promotion.NotReady."""
+    settings = call.settings()
+    tables = Tables(settings.state)
+    state = promotion.chosen(tables, release, days=settings.keep.release_days, at=datetime.now(UTC))
+    compared = diffs.of_release(tables, state.release)
+    document = {"release": state.release, "open": True, "why": None, "views": _views(compared)}
+    try:
+        if conditions:
+            gates.refuse_shut(conditions, compared)
+    except gates.Shut as shut:
+        return Output({**document, "open": False, "why": str(shut)}, str(shut), SHUT)
+    return Output(document, f"the gate is open for release {state.release}")
+
+
+def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:
+    """How its answers differ, as `apply` found; None if they were never compared."""
+    return None if compared is None else {name: dict(view) for name, view in compared.views.items()}
+
+
+def promoted(call: Call, release: int | None, conditions: tuple[Condition, ...], *, max_lag: int, why: str) -> Publication:
+    """Promote a release that passes. Raises gates.Shut, promotion.NotReady."""
+    settings, at = call.settings(), datetime.now(UTC)
+    tables, days = Tables(settings.state), settings.keep.release_days
+    state = promotion.chosen(tables, release, days=days, at=at)
+    if conditions:
+        gates.refuse_shut(conditions, diffs.of_release(tables, state.release))
+    return promotion.promote(tables, state.release, days=days, max_lag=max_lag, by=who(call, "promote"), at=at, why=why)

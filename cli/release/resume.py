@@ -1,0 +1,16 @@
+"""`tandem resume`: let recomputes publish again after a rollback."""
+
+from datetime import UTC, datetime
+
+from cli.command.actor import who
+from cli.command.call import Call, Output
+from cli.release.promote import Why
+from ledger.delta.addresses import Tables
+from ledger.publish import promotion
+
+
+def run(call: Call, *, why: Why = "") -> Output:
+    """Let recomputes publish again, starting from the publication that the rollback made live."""
+    live = promotion.resume(Tables(call.settings().state), by=who(call, "resume"), at=datetime.now(UTC), why=why)
+    text = f"publication {live.number}: recomputes continue from release {live.release}"
+    return Output({"publication": live.number, "release": live.release, "kind": live.kind}, text)

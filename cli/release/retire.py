@@ -1,0 +1,22 @@
+"""`tandem retire`: let a release go that is not live."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cli.command.actor import who
+from cli.command.call import Call, Output
+from cli.release.promote import Why
+from ledger.delta.addresses import Tables
+from ledger.publish import promotion
+
+
+def run(
+    call: Call, release: Annotated[int, typer.Argument(metavar="RELEASE", help="The release's number.")], *, why: Why = ""
+) -> Output:
+    """Retire a release: the speed layer and recomputes stop updating it, and `tandem maintain` deletes the files that only it
+    uses.
+    """
+    gone = promotion.retire(Tables(call.settings().state), release, by=who(call, "retire"), at=datetime.now(UTC), why=why)
+    return Output({"release": gone.state.release, "stage": gone.stage}, f"release {release} is retired")

@@ -1,0 +1,27 @@
+"""`tandem airflow`: Airflow's own command line, for the project's local Airflow."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from cli.command.call import Call
+from infra import airflow, airflow_packages
+from views.errors import TandemError
+
+
+def run(
+    call: Call,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Arguments for `airflow`.")] = None,
+) -> None:
+    """Run `airflow ARGUMENTS` with the configuration of the Airflow that `tandem up --airflow` started.
+
+    Example: `tandem airflow -- dags list`. Output and exit code are Airflow's own.
+    """
+    settings = call.settings()
+    packages = airflow_packages.environment(call.environ)
+    if not packages.installed() or not (airflow.home(settings) / "airflow.cfg").exists():
+        raise TandemError("this project has no Airflow yet; `tandem up --airflow` starts one")
+    os.execve(  # noqa: S606 - Airflow's command line takes the place of ours
+        packages.command("airflow"), ["airflow", *(arguments or ())], airflow.environment(settings, call.environ)
+    )

@@ -1,0 +1,29 @@
+"""`tandem down`: stop what `tandem up` has started for this project, and nothing else."""
+
+from cli.command.call import Call, Output
+from cli.run import part_processes, supervisor_client
+from infra import processes
+
+_SECONDS = 20
+
+
+def run(call: Call) -> Output:
+    """Stop everything that `up` started for this project: Airflow and its tasks first, the broker last.
+
+    All data are kept; the next `up` continues with them.
+    """
+    settings = call.settings()
+    state = settings.folder
+    stopped = []
+    if (state / "run").is_dir():
+        with processes.starting(state):
+            found = [process for process in part_processes.running(settings) if processes.alive(process)]
+            stopped = [{"name": process.name, "pid": process.pid} for process in reversed(found)]
+            supervisor_client.end(settings)
+            # What is left where no supervisor ran. The broker last: what reads it would only see it vanish.
+            for name in reversed(part_processes.in_order(state)):
+                if process := processes.recorded(state, name):
+                    processes.stop(state, process, seconds=_SECONDS)
+                processes.forget(state, name)
+    shown = "\n".join(f"stopped {part['name']} (process {part['pid']})" for part in stopped) or "nothing was running"
+    return Output({"stopped": stopped}, shown)

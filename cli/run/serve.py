@@ -1,0 +1,118 @@
+"""`tandem serve`: answers and events over HTTP until it is stopped."""
+
+import json
+import os
+import secrets
+import sys
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.command import signals
+from cli.command.call import Call
+from cli.command.command_log import part_log
+from cli.run import part_processes
+from infra import broker, folders, kafka, processes
+from infra.logs import telling
+from infra.settings import Settings
+from ledger.publish import publications, releases
+from serving.access import tokens
+from serving.access.oidc import provider
+from serving.access.rights import VERBS, Rights
+from serving.http import running
+from serving.http.app import application
+from serving.http.operations.command import Tandem
+from serving.http.requests.server import Server
+from serving.http.running import CannotServe, Tls
+from serving.http.starting import of_project
+
+_FIRST = "first"
+_FIRST_DAYS = 365
+
+
+def run(
+    call: Call,
+    *,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on. An address that other machines can reach needs a certificate.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port; 0 picks a free port. Default: serving.port.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate and its chain in PEM format.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key in PEM format.")] = None,
+) -> None:
+    """Serve rows, look-ups, SQL, views, status and metrics over HTTP, and accept events, until Ctrl-C or SIGTERM.
+
+    docs/serve.md describes the routes. Every route except /healthz and /readyz needs a token (`tandem token`) or a token of
+    the identity provider in [serving.oidc]. The first start creates a token with all rights and prints the name of its file.
+    With `--json` the command prints one line with the address when it is ready to answer.
+    """
+    settings = call.settings()
+    if (tls_cert is None) != (tls_key is None):
+        raise CannotServe("--tls-cert needs --tls-key, and --tls-key needs --tls-cert")
+    tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
+    bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
+    try:
+        address = running.address_of(bound, tls=tls)
+        with part_log(call, settings, part_processes.SERVER) as log, signals.stopping() as stop:
+            if provider(settings.serving.oidc) is None and (first := _first_token(settings.folder)):
+                log.info("created the first token with all rights; its secret is only in this file", file=str(first))
+
+            def ready() -> None:
+                log.info("serving", url=address)
+                mine = processes.running(settings.folder, part_processes.SERVER)
+                if mine is not None and mine.pid == os.getpid():  # another one may be served by hand, at another port
+                    part_processes.announce(settings.folder, part_processes.SERVER, address=address)
+                if call.json:
+                    sys.stdout.write(json.dumps({"address": address, "pid": os.getpid()}) + "\n")
+                    sys.stdout.flush()
+
+            access, audit = (telling.filed(settings, part, now=_now) for part in ("access", "audit"))
+            server = of_project(
+                settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic
+            )
+            _refuse_crc32(settings, server)
+            running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
+    finally:
+        part_processes.withdraw(settings.folder, part_processes.SERVER)
+        bound.close()
+
+
+def _tandem(call: Call) -> Tandem:
+    """This very command, for what operators ask for: the same interpreter and copy, whatever PATH and folder are."""
+    return Tandem([sys.executable, "-u", "-m", "cli"], call.project, folders.child_environment(call.environ))
+
+
+def _refuse_crc32(settings: Settings, server: Server) -> None:
+    """Refuse topics that events could not go into; where no broker answers yet, the first event for a topic finds out."""
+    live = publications.latest(server.tables)
+    project = None if live is None else server.definitions.project(releases.load(server.tables, live.release))
+    sources = [] if project is None else [one for one in project.sources.values() if one.key is not None]
+    keyed = {topic: one.name for one in sources for topic in one.topics}
+    if keyed:
+        with suppress(kafka.NoBroker):
+            kafka.refuse_crc32(kafka.connect(broker.address(settings)), keyed)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _first_token(state: Path) -> Path | None:
+    """Where the secret of a new token is, which is made where there never was one; None if there was."""
+    file, now = tokens.file_of(state), _now()
+    if file.exists():
+        return None
+    _, secret = tokens.create(
+        file, _FIRST, Rights.of(may=VERBS), expires=now + timedelta(days=_FIRST_DAYS), now=now, random=secrets.token_bytes
+    )
+    shown = file.with_name(f"{_FIRST}.token")
+    shown.unlink(missing_ok=True)
+    with os.fdopen(os.open(shown, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        opened.write(f"{secret}\n")
+    return shown

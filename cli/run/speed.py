@@ -1,0 +1,34 @@
+"""`tandem speed`: the speed layer in the foreground."""
+
+from datetime import UTC, datetime
+
+from cli.command import signals
+from cli.command.call import Call
+from cli.command.command_log import part_log
+from cli.run import part_processes
+from infra import spark
+from speed import layer
+from speed.query import CONF
+
+
+def run(call: Call) -> None:
+    """Fold new events into realtime views until stopped by Ctrl-C, or by `tandem down` if `up` has started it.
+
+    The speed layer runs the published definitions. Before the first publication, the project's definitions become publication
+    1.
+    """
+    settings = call.settings()
+    try:
+        with part_log(call, settings, part_processes.SPEED) as log, signals.stopping() as stop:
+            layer.run(
+                settings,
+                project=call.publishable,
+                session=lambda: spark.session(settings, part_processes.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
+                stop=stop,
+                now=lambda: datetime.now(UTC),
+                say=log.info,
+                warn=log.warning,
+                ready=lambda: part_processes.announce(settings.folder, part_processes.SPEED),
+            )
+    finally:
+        part_processes.withdraw(settings.folder, part_processes.SPEED)

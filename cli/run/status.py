@@ -1,0 +1,269 @@
+"""`tandem status`: what runs, how far each source and view has come, and what became of the records."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from cli.command.call import UNHEALTHY, Call, Output
+from cli.command.text_tables import aligned
+from cli.command.working_tree_drift import working_tree_drift
+from cli.run import part_processes
+from infra.settings import Settings
+from ledger.delta.addresses import Tables
+from ledger.log.counts import NOTHING, Counts, plus
+from ledger.log.positions import LOG_START
+from ledger.publish import publications, releases
+from serving.read.follower import UNPUBLISHED
+from serving.read.provenance import age, written
+from serving.read.reader import Reader
+from serving.read.snapshot import Snapshot, Tail, provenance_of
+from serving.status.gaps import gap_document
+from serving.status.log_ends import LogEnd, log_ends
+from serving.status.part_signs import part_states
+from serving.status.part_state import BROKER, PartState
+from serving.status.positions import Archived, archived, standing
+from serving.status.retention import unarchived
+from serving.status.standing_releases import beside
+from speed import progress
+from views.counted import counted
+from views.kernel.rows import utc_text
+from views.source.source import Source
+from views.view import View
+
+_MOMENT_S: Final = 2
+
+
+def run(call: Call) -> Output:
+    """Show the running parts, and the progress of each source and view. Exits with 3 if a part is dead, stuck or given up.
+
+    The document of `--json` has, for the parts:
+
+    * `parts`: each part's state (`running`, `behind`, `starting`, `stuck`, `dead`, `given_up` or `not_started`); whether it is
+      `red`, since when, why, how to fix it, and how many seconds ago it last worked.
+
+    For each source:
+
+    * `decoded`, `quarantined`, `others` (records of other sources in the same topics): number of records, from whichever layer
+      has read further. A record with several events counts once.
+    * `duplicates`, `conflicts`: number of events among those that merged answers count.
+    * `late`: the same; only the speed layer labels events late, because only it reads them in order.
+    * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's
+      timestamp. They count, but do not move the watermark.
+    * `repaired`: duplicates, older than the horizon, that the last recompute removed from the answers; null if unknown.
+    * `watermark`: the watermark of merged answers.
+    * `positions`: where merged answers stand.
+    * `identities_since`: since when duplicates are recognised, if `speed.identities_mb` is too small for the source's horizon;
+      else null.
+    * `behind_bridge`: the speed layer skipped a stretch of the log; answers follow when a recompute has published that
+      stretch.
+    * `log_end`, `lag`: null while the broker does not answer; `log_end_problem` is the reason.
+    * `waiting`: since when and why the speed layer waits for a broker that does not answer.
+    * `until_loss`: `seconds` and `offsets` until the topic's retention may delete records that are not archived, null without
+      a limit or a backlog; the number of `lost` offsets; and a `warning`, if any.
+    * `gaps`: the losses that `archive` has recorded, each with its name, and a `warning` that explains how to continue until a
+      recompute has accepted the gap.
+
+    For each view:
+
+    * `after_final`: number of events that arrived in windows that answers had already labelled final.
+    * `exactness`: how exact merged rows are, and why.
+
+    For releases:
+
+    * `standing`: the releases that are kept up to date beside the live one, and how far their realtime views are behind it; if
+      one failed recently, the reason.
+    """
+    settings = call.settings()
+    tables, now = Tables(settings.state), datetime.now(UTC)
+    if publications.latest(tables) is None:
+        call.say(UNPUBLISHED)
+        found = document(call, settings, tables, None, now=now)
+        return Output({**found, "definitions": None}, _shown(found), _code(found))
+    reader = Reader(tables)
+    found = document(call, settings, tables, reader, now=now)
+    return Output({**found, "definitions": working_tree_drift(call, reader).to_json()}, _shown(found), _code(found))
+
+
+def _code(found: Mapping[str, Any]) -> int:
+    return UNHEALTHY if any(part["red"] for part in found["parts"]) else 0
+
+
+def document(call: Call, settings: Settings, tables: Tables, reader: Reader | None, *, now: datetime) -> dict[str, Any]:
+    """What runs, and what is published as the reader reads it; without a reader nothing is."""
+    running = progress.read(settings.folder)
+    waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
+    states = part_states(settings, now=now, snapshot=None if reader is None else reader.snapshot())
+    settings = _patient(settings, states)
+    found = {
+        "project": str(call.project),
+        "state": settings.state,
+        **part_processes.document(settings),
+        "parts": [one.to_json() for one in states],
+        "waiting": waiting,
+    }
+    if reader is None:
+        defined = call.definitions().sources.values()
+        ends = log_ends(settings, defined)
+        losses = _losses(settings, tables, defined, ends, now=now)
+        times = {"age_s": None, "watermark": None}
+        sources = {
+            name: _source(NOTHING, Tail(LOG_START, LOG_START), Archived(), end) | times | losses[name]
+            for name, end in ends.items()
+        }
+        return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
+
+    snapshot, project = reader.snapshot(), reader.project()
+    publication = snapshot.publication
+    decoders = releases.load(tables, publication.release).sources
+    ends = log_ends(settings, project.sources.values())
+    losses = _losses(settings, tables, project.sources.values(), ends, now=now)
+    sources = {
+        name: _source(
+            publication.counts.get(name, NOTHING),
+            snapshot.tails[name],
+            archived(tables, name, decoders[name]),
+            end,
+            repaired=publication.repaired.get(name),
+            gaps=[gap_document(gap, accepted=accepted) for gap, accepted in snapshot.gaps_of(name).items()],
+        )
+        | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
+        | losses[name]
+        for name, end in ends.items()
+    }
+    views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.views.items()}
+    found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
+    kept_up = [one.to_json() for one in beside(tables, publication, days=settings.keep.release_days, now=now)]
+    return {**found, "standing": kept_up}
+
+
+def _patient(settings: Settings, states: Iterable[PartState]) -> Settings:
+    """The settings with which the broker is asked: only for a moment where its state says that it will hardly answer."""
+    if not any(one.red and one.part == BROKER for one in states):
+        return settings
+    brief = msgspec.structs.replace(settings.kafka, timeout_s=min(settings.kafka.timeout_s, _MOMENT_S))
+    return msgspec.structs.replace(settings, kafka=brief)
+
+
+def _source(
+    below: Counts,
+    tail: Tail,
+    there: Archived,
+    end: LogEnd,
+    *,
+    repaired: int | None = None,
+    gaps: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    stands, answered = standing(below, tail, there), plus(below, tail.counts)
+    return {
+        "decoded": stands.decoded,
+        "quarantined": dict(stands.counts.quarantined),
+        "others": stands.counts.others,
+        "late": answered.late,
+        "ahead": answered.ahead,
+        "duplicates": answered.duplicates,
+        "conflicts": answered.conflicts,
+        "repaired": repaired,
+        "archived": there.records,
+        "log_end": None if end.position is None else end.position.to_json(),
+        "log_end_problem": end.problem,
+        "behind_bridge": tail.behind_bridge,
+        "identities_since": None if tail.identities_since is None else utc_text(tail.identities_since),
+        "problem": tail.problem,
+        "gaps": list(gaps),
+    }
+
+
+def _losses(
+    settings: Settings, tables: Tables, sources: Iterable[Source], ends: Mapping[str, LogEnd], *, now: datetime
+) -> dict[str, dict[str, Any]]:
+    """How long what is not archived is safe, of each source; null where the broker does not tell."""
+    told = unarchived(settings, tables, [source for source in sources if not ends[source.name].problem], now=now)
+    return {name: {"until_loss": told[name].to_json() if name in told else None} for name in ends}
+
+
+def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
+    live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
+    return {
+        "fingerprint": live.fingerprint,
+        "batch_version": live.version,
+        "cut": tail.cut.to_json(),
+        "positions": tail.end.to_json(),
+        "lag": None if tail.problem else end.lag(tail.end),
+        "after_final": snapshot.after_final(view.name, view.source.name),
+        "exactness": provenance_of(snapshot, view, "merged", {}).exactness.to_json(),
+    }
+
+
+def _shown(document: dict[str, Any]) -> str:
+    """The document for a person."""
+    sources = [
+        {
+            "source": name,
+            "decoded": source["decoded"],
+            "quarantined": sum(source["quarantined"].values()),
+            **({"others": source["others"]} if any(one["others"] for one in document["sources"].values()) else {}),
+            "late": source["late"],
+            **({"ahead": source["ahead"]} if any(one["ahead"] for one in document["sources"].values()) else {}),
+            "duplicates": source["duplicates"],
+            "archived": source["archived"],
+            "log end": _total(source["log_end"]),
+            "newest": None if source["age_s"] is None else f"{source['age_s']:.1f} s ago",
+            "watermark": source["watermark"],
+        }
+        for name, source in document["sources"].items()
+    ]
+    views = [
+        {
+            "view": name,
+            "batch": view["batch_version"],
+            "cut": _total(view["cut"]),
+            "position": _total(view["positions"]),
+            "lag": view["lag"],
+            "after final": view["after_final"],
+            # Where every measure is an estimate, no row is told apart from them.
+            "rows": (view["exactness"]["rows"] or view["exactness"]["label"]).replace("_", " "),
+        }
+        for name, view in document["views"].items()
+    ]
+    problems = [part["sentence"] for part in document["parts"] if part["red"]]
+    problems += [
+        f"{name}: {source[kind]}"
+        for name, source in document["sources"].items()
+        for kind in ("problem", "log_end_problem")
+        if source[kind]
+    ]
+    problems += [
+        f"{name}: answers do not advance until a recompute publishes the events that the speed layer skipped"
+        for name, source in document["sources"].items()
+        if source["behind_bridge"]
+    ]
+    problems += [
+        f"{name}: duplicates of events counted before {source['identities_since']} are counted until the next recompute; raise "
+        "speed.identities_mb or shorten the source's horizon"
+        for name, source in document["sources"].items()
+        if source["identities_since"]
+    ]
+    problems += [
+        f"{name}: {source['until_loss']['warning']}"
+        for name, source in document["sources"].items()
+        if source["until_loss"] and source["until_loss"]["warning"]
+    ]
+    problems += [gap["warning"] for source in document["sources"].values() for gap in source["gaps"] if gap["warning"]]
+    problems += [
+        f"{one['source']}: the speed layer has been waiting for the broker since {one['since']}: {one['why']}"
+        for one in document["waiting"]
+    ]
+    number = document["publication"]
+    published = [f"publication {number} of release {document['release']}"] if number else []
+    for one in document["standing"]:
+        behind = ", ".join(f"{counted(lag, 'offset')} of {name} behind" for name, lag in one["lag"].items())
+        published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
+    sections = (part_processes.sentences(document), aligned(sources), aligned(views), [*published, *problems])
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _total(position: Mapping[str, Mapping[str, int]] | None) -> int | None:
+    """Offsets below a position, over all partitions."""
+    return None if position is None else sum(sum(partitions.values()) for partitions in position.values())

@@ -1,0 +1,147 @@
+"""The parts of a project as its supervisor knows them: how each is started, and what shows that it lives and moves."""
+
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from cli.command.call import Call
+from cli.run import part_processes
+from infra import airflow, broker, folders, processes, pulse
+from infra.logs.files import bounds
+from infra.processes import Child, Process
+from infra.settings import Settings
+from infra.supervision.part import Part, Sign, answered
+
+_ANSWER_S: Final = 5.0
+_EVERY_S: Final = 2.0
+
+
+def supervised(call: Call, settings: Settings) -> Sequence[Part]:
+    """All parts that `up` may start, in the order in which they are started."""
+    terms, embedded = settings.supervisor, not settings.kafka.bootstrap
+    speed = Part(
+        part_processes.SPEED,
+        begin=lambda: _command(call, settings, part_processes.SPEED),
+        ask=lambda process: _speed(settings, process),
+        ready_s=settings.speed.ready_s,
+        silent_s=terms.silent_s,
+        moving_s=terms.trigger_s + settings.speed.trigger_ms / 1000,
+        needs=(broker.NAME,) if embedded else (),
+    )
+    server = _answering(
+        settings,
+        part_processes.SERVER,
+        begin=lambda: _command(call, settings, part_processes.SERVER),
+        ask=lambda process: _server(settings, process),
+        ready_s=settings.speed.ready_s,
+    )
+    ours = [_broker(call, settings), speed, server] if embedded else [speed, server]
+    return [*ours, *(_airflow(call, settings, name) for name in airflow.NAMES)]
+
+
+def _answering(
+    settings: Settings,
+    name: str,
+    *,
+    begin: Callable[[], Child],
+    ask: Callable[[Process], bool],
+    ready_s: float,
+    needs: tuple[str, ...] = (),
+) -> Part:
+    """A part whose work it is to answer; `ask` tells whether it does."""
+
+    def sign(process: Process) -> Sign | None:
+        at = time.monotonic()
+        return answered(at) if ask(process) else None
+
+    silent_s = settings.supervisor.silent_s
+    return Part(name, begin, sign, ready_s=ready_s, silent_s=silent_s, moving_s=silent_s, every_s=_EVERY_S, needs=needs)
+
+
+def _broker(call: Call, settings: Settings) -> Part:
+    setups: dict[int, str] = {}
+
+    def begin() -> Child:
+        child, setup = broker.begin(settings, environ=call.environ, dies_with_us=True)
+        setups[child.process.pid] = setup
+        return child
+
+    def ask(process: Process) -> bool:
+        found = broker.answers(settings, setup=setups.get(process.pid, ""))
+        if found:
+            setups.pop(process.pid, None)
+        return found
+
+    return _answering(settings, broker.NAME, begin=begin, ask=ask, ready_s=broker.READY_S)
+
+
+def _command(call: Call, settings: Settings, name: str) -> Child:
+    """Start `tandem NAME`, with the same interpreter and copy of the platform, whatever this process's PATH and folder are."""
+    environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
+    part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
+    return processes.spawn(
+        settings.folder,
+        name,
+        command,
+        environ=environ,
+        folder=call.project,
+        bounds=bounds(settings.logs),
+        dies_with_us=True,
+    )
+
+
+def _speed(settings: Settings, process: Process) -> Sign | None:
+    """What its pulse shows: it is ready when `announced`, and up to date when all sources of the live release have looked."""
+    found = pulse.read(settings.folder, part_processes.SPEED)
+    if found is None or (found.pid, found.began) != (process.pid, process.started):
+        return None
+    live = [loop for loop in found.loops if loop.release == found.live]
+    looks = [loop.looked for loop in live if loop.looked is not None]
+    ready = part_processes.announced(settings.folder, part_processes.SPEED, process) is not None and len(looks) == len(live)
+    return Sign(
+        at=found.at,
+        moved=min((loop.moved for loop in found.loops), default=found.at),
+        looked=min(looks, default=found.at) if ready else None,
+        waits="; ".join(f"source '{loop.source}': {loop.waits}" for loop in live if loop.waits),
+    )
+
+
+def _server(settings: Settings, process: Process) -> bool:
+    """Any answer is a sign of life, also that it is too busy."""
+    facts = part_processes.announced(settings.folder, part_processes.SERVER, process)
+    if facts is None:
+        return False
+    try:
+        # No proxy: it is this machine.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        opener.open(f"{facts['address']}/healthz", timeout=_ANSWER_S).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _airflow(call: Call, settings: Settings, name: str) -> Part:
+    began: list[datetime] = []
+    parsed: list[int] = []
+
+    def begin() -> Child:
+        began[:] = [datetime.now(UTC)]
+        return airflow.begin(settings, name, environ=call.environ, dies_with_us=True)
+
+    def ask(process: Process) -> bool:
+        if not airflow.healthy(settings, name, since=began[0]):
+            return False
+        if name == airflow.DAGS and process.pid not in parsed and airflow.parsed(settings):
+            parsed[:] = [process.pid]
+        return name != airflow.DAGS or process.pid in parsed
+
+    # The first thing that a task does is to report to the API.
+    needs = () if name == airflow.API else (airflow.API,)
+    return _answering(settings, name, begin=begin, ask=ask, ready_s=airflow.READY_S, needs=needs)

@@ -1,0 +1,169 @@
+"""How `up` asks the supervisor for parts and waits for them, and how `down` ends it."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cli.command.call import Call
+from infra import folders, processes
+from infra.logs.files import bounds
+from infra.processes import Crashed, Process
+from infra.settings import Settings
+from infra.supervision import record
+from infra.supervision.loop import GRACE_S
+from infra.supervision.record import Part, Supervision, Wanted
+from views.errors import TandemError
+
+_LOOK_S: Final = 0.1
+_SILENT_S: Final = 2.0 * GRACE_S + 5.0
+"""A supervisor that does not come round for longer than this hangs: it blocks at most while it buries a part."""
+
+
+class NotUp(TandemError):
+    """A part that runs did not do its work since somebody waited for it, or is given up."""
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """The parts of a project that one `up` asks for; `asked` is when it began, in monotonic seconds.
+
+    The caller holds `processes.starting`.
+    """
+
+    call: Call
+    settings: Settings
+    asked: float
+
+    def provide(self, names: Sequence[str]) -> None:
+        """Have these parts kept running beside those that are already, and return once each has done its work since `asked`.
+
+        Raises Crashed with its last words where one of them fails to start: of those nobody wanted before, none is then kept.
+        Raises NotUp where a part that ran before is given up, or is not up to date in time.
+        """
+        state = self.settings.folder
+        kept = record.wanted(state) if self._supervisor() else None
+        before = kept.parts if kept else ()
+        new = [name for name in names if name not in before]
+        record.want(state, Wanted((*before, *new), self.asked))
+        supervisor = self._supervisor() or self._start()
+        try:
+            for name in names:
+                self._wait(supervisor, name)
+        except BaseException:
+            record.want(state, Wanted(before, self.asked))
+            self._settle(supervisor, new)
+            raise
+
+    def _supervisor(self) -> Process | None:
+        """Return the supervisor once its loop has run since `asked`, or None if no supervisor runs.
+
+        Kills a supervisor that hangs, with its parts.
+        """
+        found = processes.running(self.settings.folder, record.NAME)
+        while found is not None and processes.alive(found):
+            told = record.read(self.settings.folder)
+            if told is None or told.pid != found.pid or told.at > self.asked:
+                return found
+            if self._hung(found):
+                return None
+            time.sleep(_LOOK_S)
+        return None
+
+    def _hung(self, supervisor: Process) -> bool:
+        """Whether a supervisor was stopped by a signal, or did not come round for too long, and was killed for that."""
+        told = record.read(self.settings.folder)
+        # A process that has just been started has imports to do before it writes.
+        heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
+        if time.monotonic() - heard <= bound and not processes.stopped(supervisor):
+            return False
+        self.call.say(f"the supervisor (process {supervisor.pid}) hangs; killing it and its parts")
+        processes.stop(self.settings.folder, supervisor, seconds=0)
+        return True
+
+    def _start(self) -> Process:
+        command = [sys.executable, "-m", "cli.run.supervisor", "--project", str(self.call.project)]
+        child = processes.spawn(
+            self.settings.folder,
+            record.NAME,
+            [*command, "--debug"] if self.call.debug else command,
+            environ={**folders.child_environment(self.call.environ), "PYTHONUNBUFFERED": "1"},
+            folder=self.call.project,
+            bounds=bounds(self.settings.logs),
+        )
+        try:
+            processes.wait(child, lambda: self._told(child.process), seconds=self.settings.speed.ready_s)
+        except BaseException:
+            processes.stop(self.settings.folder, child.process, seconds=GRACE_S)
+            raise
+        return child.process
+
+    def _told(self, supervisor: Process) -> Supervision | None:
+        """What this supervisor reports, once it has read what is wanted."""
+        told = record.read(self.settings.folder)
+        return told if told and told.pid == supervisor.pid and told.asked >= self.asked else None
+
+    def _wait(self, supervisor: Process, name: str) -> None:
+        failures, deadline = None, time.monotonic() + self.settings.speed.ready_s
+        while True:
+            if not processes.alive(supervisor):
+                lines = "\n".join(f"  {line}" for line in processes.last_lines(Path(supervisor.log)))
+                raise Crashed(f"the supervisor ended; the last lines of {supervisor.log}:\n{lines}")
+            if self._hung(supervisor):
+                raise NotUp("the supervisor hung while `up` waited for it; `tandem up` starts everything again")
+            if (told := self._told(supervisor)) and (part := told.part(name)):
+                if failures is None:
+                    # What ran may end once: the next one is to become ready.
+                    failures = part.failures + 1 if part.state == "running" else 0
+                if self._is_up(part):
+                    return
+                if part.state == "given up" or (part.state == "waiting" and part.failures > failures):
+                    raise Crashed(part.why)
+                if part.state != "running":
+                    # The supervisor has bounds of its own for what starts.
+                    deadline = max(deadline, time.monotonic() + self.settings.speed.ready_s)
+                elif time.monotonic() > deadline:
+                    raise NotUp(_late(part, self.settings.speed.ready_s))
+            time.sleep(_LOOK_S)
+
+    def _is_up(self, part: Part) -> bool:
+        return part.state == "running" and part.looked is not None and part.looked > self.asked
+
+    def _settle(self, supervisor: Process, gone: Sequence[str]) -> None:
+        """Wait until the parts that are no longer wanted have ended, and a supervisor that has nothing left to do."""
+        deadline = time.monotonic() + (len(gone) + 1) * GRACE_S
+        while time.monotonic() < deadline and processes.alive(supervisor):
+            told = record.read(self.settings.folder)
+            if told and told.parts and not any(told.part(name) for name in gone):
+                return
+            time.sleep(_LOOK_S)
+        if not processes.alive(supervisor):
+            processes.forget(self.settings.folder, record.NAME)
+
+
+def end(settings: Settings) -> None:
+    """End the supervisor and with it its parts, the last started first; the caller holds `processes.starting`.
+
+    A supervisor that hangs is killed, and the kernel ends its parts.
+    """
+    state = settings.folder
+    supervisor = processes.running(state, record.NAME)
+    if supervisor is None:
+        return
+    record.want(state, Wanted())
+    processes.ask_to_end(supervisor)
+    deadline = time.monotonic() + (len(processes.names(state)) + 1) * GRACE_S
+    while processes.alive(supervisor) and time.monotonic() < deadline:
+        told = record.read(state)
+        silent = told is None or told.pid != supervisor.pid or time.monotonic() - told.at > _SILENT_S
+        if silent or processes.stopped(supervisor):
+            break
+        time.sleep(_LOOK_S)
+    processes.stop(state, supervisor, seconds=0)
+
+
+def _late(part: Part, seconds: float) -> str:
+    waits = f"; it is waiting: {part.waits}" if part.waits else ""
+    return f"{part.name} runs but has not polled the log since `up` began, {seconds:.0f} s ago{waits}; see `tandem doctor`"

@@ -1,0 +1,97 @@
+"""`tandem token`: make, list and revoke what `tandem serve` lets somebody in by."""
+
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cli.command.call import Call, Output
+from cli.command.text_tables import listing
+from serving.access import tokens
+from serving.access.rights import Rights
+from serving.access.tokens import Token
+from views.errors import TandemError, listed
+
+
+def run(
+    call: Call,
+    what: Annotated[Literal["create", "list", "revoke"], typer.Argument(metavar="create|list|revoke", help="What to do.")],
+    name: Annotated[str | None, typer.Argument(help="The token's name; not for `list`.")] = None,
+    *,
+    may: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VERB", help="A right of the token: read, sql, ingest or admin; may be repeated. `create` needs at least one."
+        ),
+    ] = None,
+    view: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this view; may be repeated. Default: all views.")
+    ] = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Only rows with this value of a key; NAME alone means NULL. Once per key."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Number of days until the token expires.")] = 90,
+) -> Output:
+    """Create, list and revoke the tokens of `tandem serve`.
+
+    A token's secret is printed once, when the token is created; the state folder stores only its hash. `--view` and `--row`
+    narrow what the token allows: with `--row`, a view that lacks this key is not readable. A running server rejects a revoked
+    token from its next request on.
+    """
+    file, now = tokens.file_of(call.settings().folder), datetime.now(UTC)
+    if what == "list":
+        if name is not None or may or view or row:
+            raise TandemError("`tandem token list` lists all tokens; it does not accept NAME, --may, --view or --row")
+        shown = [_document(token, now) for token in tokens.read(file)]
+        return Output({"tokens": shown}, listing([_row(one) for one in shown]) if shown else "no tokens")
+    if name is None:
+        raise TandemError(f"name the token: `tandem token {what} NAME`")
+    if what == "revoke":
+        if may or view or row:
+            raise TandemError("`tandem token revoke` accepts only a name, not --may, --view or --row")
+        gone = tokens.revoke(file, name, now=now)
+        return Output({"revoked": gone.name}, f"token {gone.name!r} is revoked")
+    rights = Rights.of(may=may or (), views=view or (), rows=row or ())
+    _refuse_what_shows_nothing(call, rights)
+    made, secret = tokens.create(file, name, rights, expires=now + timedelta(days=days), now=now, random=secrets.token_bytes)
+    call.say("the secret is shown only once; send it as `Authorization: Bearer ...`")
+    return Output({**_document(made, now), "secret": secret}, secret)
+
+
+def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
+    """A view that is misspelt, or rows that no view has, would be found out only by who holds the token."""
+    if rights.views is None and not rights.rows:
+        return
+    views = call.definitions().views
+    for view in sorted(rights.views or ()):
+        if view not in views:
+            raise TandemError(f"no view {view!r}; views: {listed(view, views)}")
+    if all(rights.bound(view) is None for view in views.values()):
+        keys = "; ".join(f"{name}: {', '.join(view.keys) or 'none'}" for name, view in views.items())
+        raise TandemError(f"no view has the keys {', '.join(rights.rows)} of --row; keys by view: {keys}")
+
+
+def _document(token: Token, now: datetime) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        **token.rights.to_json(),
+        "made": _time(token.made),
+        "expires": _time(token.expires),
+        "expired": token.expires <= now,
+    }
+
+
+def _row(document: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "token": document["name"],
+        "may": ", ".join(document["may"]),
+        "views": "all" if document["views"] is None else ", ".join(document["views"]),
+        "rows": ", ".join(document["rows"]) or "all",
+        "expires": "expired" if document["expired"] else document["expires"],
+    }
+
+
+def _time(time: datetime) -> str:
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,81 @@
+"""`tandem up`: start what a project runs on, detached and supervised, and return when all of it works."""
+
+import time
+from collections.abc import Collection
+from typing import Annotated
+
+import typer
+
+from cli.command.call import Call, Output
+from cli.command.published_definitions import definitions
+from cli.run import part_processes
+from cli.run.supervisor_client import Supervised
+from infra import airflow, broker, broker_login, kafka, private, processes
+from infra.settings import Settings
+from ledger.delta.addresses import Tables
+from views.source.source import APPEND_TIME, Source
+
+
+def run(
+    call: Call,
+    *,
+    with_airflow: Annotated[
+        bool,
+        typer.Option("--airflow", help="Also start a local Airflow, which recomputes, verifies and maintains on a schedule."),
+    ] = False,
+    with_server: Annotated[
+        bool, typer.Option("--serve", help="Also start the HTTP server on 127.0.0.1 at serving.port.")
+    ] = False,
+) -> Output:
+    """Start the project's broker and speed layer, create its topics, and return when all parts work.
+
+    A supervisor keeps the parts running until `tandem down`, even if this terminal closes:
+
+    * It restarts a part that ends or hangs, and waits longer after each failure.
+    * It gives up on a part after `supervisor.failures` failures in a row; the next `tandem up` tries again.
+    * It leaves a running part alone. `up` returns when each part has answered or polled the log.
+
+    With --airflow, `up` also starts a local Airflow on 127.0.0.1. The first time it installs Airflow into .venv-airflow and
+    prints the password. With --serve it also starts `tandem serve`. The supervisor keeps both running too.
+    """
+    settings = call.settings()
+    if (wider := private.narrow(settings.folder)) is not None:
+        call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
+    sources = definitions(call, Tables(settings.state)).sources.values()
+    with processes.starting(settings.folder):
+        supervised = Supervised(call, settings, time.monotonic())
+        if not settings.kafka.bootstrap:
+            if not processes.running(settings.folder, broker.NAME):
+                broker.refuse_taken_port(settings)
+                call.say("starting the broker")
+            elif fault := broker_login.fault(settings):
+                call.say(f"{fault}; the supervisor restarts the broker with the file's password, or with a new one")
+            supervised.provide([broker.NAME])
+        _make_topics(settings, sources)
+        if not processes.running(settings.folder, part_processes.SPEED):
+            call.say("starting the speed layer")
+        supervised.provide([part_processes.SPEED])
+        if with_server:
+            supervised.provide([part_processes.SERVER])
+        if with_airflow:
+            _provide_airflow(call, settings, supervised)
+    document = part_processes.document(settings)
+    return Output(document, "\n".join(part_processes.sentences(document)))
+
+
+def _make_topics(settings: Settings, sources: Collection[Source]) -> None:
+    topics = list(dict.fromkeys(topic for source in sources for topic in source.topics))
+    own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
+    connection = kafka.connect(broker.address(settings))
+    kafka.create(connection, topics, settings, own_time=own_time)
+    kafka.refuse_crc32(connection, {topic: one.name for one in sources if one.key is not None for topic in one.topics})
+
+
+def _provide_airflow(call: Call, settings: Settings, supervised: Supervised) -> None:
+    prepared = airflow.prepare(settings, call.project, environ=call.environ, say=call.say)
+    if prepared.password is not None:
+        kept = airflow.passwords(settings)
+        call.say(f"Airflow is at {prepared.address}; user {airflow.USER}, password {prepared.password} (stored in {kept})")
+    if not processes.running(settings.folder, airflow.API):
+        call.say("starting Airflow")
+    supervised.provide(airflow.NAMES)

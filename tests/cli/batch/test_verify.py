@@ -1,0 +1,98 @@
+"""`verify` finds that both paths and what is published agree, and where they do not; it leaves nothing behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from batch.archive import archive
+from batch.recompute import recompute
+from batch.verify.oracle_sample import Sampled
+from cli.__main__ import main
+from cli.batch import verify
+from infra import kafka
+from ledger.publish import publications
+from tests.batch.shop import Shop, records, together, truth
+from tests.stack import new_topic
+
+
+def test_it_asks_for_views_or_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tandem.toml").touch()
+    for arguments in ([], ["sales", "--all"]):
+        assert main(["verify", *arguments, "--project", str(tmp_path)]) == 1
+        assert "name the views to verify, or use --all" in capsys.readouterr().err
+    assert main(["verify", "--all", "--keys", "-1", "--project", str(tmp_path)]) == 2
+    assert "--keys" in capsys.readouterr().err
+    assert main(["verify", "--all", "--project", str(tmp_path)]) == 1
+    assert "nothing is published yet" in capsys.readouterr().err
+
+
+def test_a_person_is_told_what_was_sampled() -> None:
+    (line,) = verify._sampled(Sampled("sales", 4, (), (), ()))
+    assert line == "4 keys of sales compared with the oracle: of 0 answers none differs"
+    _, large, left_out = verify._sampled(Sampled("sales", 0, ({"shop": None}, {"shop": "a"}), ("own", "of_own"), ()))
+    assert large == "keys of sales with too many events for the oracle, more than 20000: shop=NULL; shop=a"
+    assert list(verify._sampled(Sampled("sales", 0, ({},), (), ())))[1].endswith(": the only one")
+    assert left_out == "measures of sales that the oracle cannot evaluate: own, of_own"
+
+
+@pytest.mark.broker
+def test_both_paths_and_what_is_published_agree(
+    broker: kafka.Connection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop.open(broker, new_topic(broker), tmp_path)
+    with (tmp_path / "tandem.toml").open("a") as settings:
+        settings.write("[speed]\nmax_events = 60\n")
+    one = records(1, 100)
+    shop.sell(one)
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    two = records(2, 60, known=[value for values in one.values() for value in values])
+    shop.sell(two)
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    live = publications.latest(shop.tables)
+    assert live is not None
+    capsys.readouterr()
+
+    assert main(["verify", "--all", "--json", "--project", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    sales, expected = found["sources"]["sales"], truth(together(one, two))
+    assert found["agree"]
+    assert sales["batches"] == 4  # two of each run, since a micro-batch holds what was counted together
+    for counts in sales["counts"].values():
+        assert (counts["events"], counts["duplicates"]) == (expected.events, expected.duplicates)
+        assert sum(counts["quarantined"].values()) == expected.quarantined
+    between = {tuple(each["between"]) for each in sales["compared"]}
+    assert between == {("speed", "batch"), ("published", "batch"), ("published", "speed")}
+    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds"}
+    assert {each["rows"] for each in sales["compared"] if each["view"] == "per_hour"} == {len(expected.per_hour)}
+    per_hour, refunds = sales["sampled"]
+    assert (per_hour["view"], per_hour["keys"], per_hour["answers"]) == ("per_hour", 4, 4 * len(expected.per_hour))
+    assert (refunds["view"], refunds["keys"], refunds["answers"]) == ("refunds", 1, 2)
+    assert {each["differ"] for each in sales["sampled"]} == {0}
+    assert publications.latest(shop.tables) == live
+    assert list((shop.settings.folder / "scratch").iterdir()) == []
+
+    table = DeltaTable(shop.tables.view("per_hour", live.views["per_hour"].fingerprint))
+    table.update(updates={"cents": "cents + 1"}, predicate="shop = 'shop 1'")
+    assert main(["verify", "per_hour", "--json", "--project", str(tmp_path)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (per_hour,) = found["sources"]["sales"]["sampled"]
+    hours = len([shop for shop, _ in expected.per_hour if shop == "shop 1"])
+    assert {each["measure"]: each["differ"] for each in per_hour["compared"]} == {
+        "n": 0,
+        "cents": hours,
+        "biggest": 0,
+        "usual": 0,
+    }
+    (cents,) = (each for each in per_hour["compared"] if each["differ"])
+    assert (cents["between"], cents["cause"]) == (["published", "oracle"], "unexplained")
+    for example in cents["examples"]:
+        truth_of = expected.per_hour["shop 1", example["row"]["window_start"]]
+        assert (example["oracle"], example["published"]) == (truth_of[1], truth_of[1] + 1)
+    wrong = {(each["measure"], tuple(each["between"])) for each in found["sources"]["sales"]["compared"] if each["differ"]}
+    assert wrong == {("cents", ("published", "batch")), ("cents", ("published", "speed"))}
+    assert list((shop.settings.folder / "scratch").iterdir()) == []

@@ -1,0 +1,102 @@
+"""The table of exit codes is what commands end with: a process of its own for each kind of end."""
+
+import ast
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from cli.__main__ import main
+from cli.command import exit_codes
+from cli.command.call import Output
+from cli.registry import COMMANDS
+from infra.jars import ROOT
+from tests.stack import PYTHONPATH, environ
+
+
+def test_every_line_is_of_a_command() -> None:
+    assert {*exit_codes.OWN, *exit_codes.FOREIGN} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_names_no_code_that_is_not_listed(name: str) -> None:
+    """Each number that stands in the third argument of an Output, or in what a constant there is."""
+    module = import_module(COMMANDS[name].module)
+    found = set()
+    for call in ast.walk(ast.parse(Path(str(module.__file__)).read_text("utf-8"))):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Output":
+            given = [*call.args[2:], *(keyword.value for keyword in call.keywords if keyword.arg == "code")]
+            found |= {code for argument in given for code in numbers(argument, module)}
+    assert found <= exit_codes.known(name)
+
+
+def numbers(argument: ast.expr, module: ModuleType) -> set[int]:
+    branches = [argument.body, argument.orelse] if isinstance(argument, ast.IfExp) else [argument]
+    constants = {one.value for one in branches if isinstance(one, ast.Constant)}
+    return constants | {getattr(module, one.id) for one in branches if isinstance(one, ast.Name) and hasattr(module, one.id)}
+
+
+def test_a_code_that_is_not_listed_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = ModuleType("cli.release.history")
+    module.run = lambda _call: Output({}, "", 77)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert main(["history"]) == exit_codes.FAILED
+    assert "exit code 77 of `tandem history` is not listed" in capsys.readouterr().err
+
+
+def run(*words: str, project: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli", *words, "--project", str(project)],
+        env={**environ(), "PYTHONPATH": PYTHONPATH},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_processes_end_with_what_the_table_says(tmp_path: Path) -> None:
+    web = ROOT / "examples" / "web"
+    (tmp_path / "tandem.toml").write_text("[kafka]\nport = 'x'\n")
+    ended = {
+        exit_codes.DONE: [run("check", project=web)],
+        exit_codes.FAILED: [run("check", project=tmp_path), run("check", project=tmp_path / "nowhere")],
+        exit_codes.USAGE: [run("check", "--no-such-option", project=web), run("serve", "--port", "x", project=web)],
+    }
+    for code, popens in ended.items():
+        for popen in popens:
+            said = popen.communicate(timeout=120)
+            assert popen.returncode == code, said
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, exit_codes.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_a_command_that_a_signal_ends(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """`up` here waits for a lock that another one holds."""
+    (tmp_path / ".tandem" / "run").mkdir(parents=True)
+    lock = tmp_path / ".tandem" / "run" / "lock"
+    with subprocess.Popen(["flock", str(lock), "sleep", "600"]) as holder:
+        popen = run("down", project=tmp_path)
+        deadline = time.monotonic() + 60
+        while f"{popen.pid}" not in waiting(lock):
+            assert time.monotonic() < deadline
+            assert popen.poll() is None
+        popen.send_signal(number)
+        said = popen.communicate(timeout=60)
+        holder.kill()
+    assert popen.returncode == code, said
+
+
+def waiting(lock: Path) -> list[str]:
+    """The pids that hold a file's lock or wait for it."""
+    if not lock.exists():
+        return []
+    number = str(lock.stat().st_ino)
+    return [word for line in Path("/proc/locks").read_text().splitlines() if f":{number} " in line for word in line.split()]

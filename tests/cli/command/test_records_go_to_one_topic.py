@@ -1,0 +1,33 @@
+"""Which topic `feed` and `generate` send a source's records to."""
+
+from datetime import datetime
+
+import pytest
+
+from cli.command.published_definitions import topic
+from views.errors import TandemError
+from views.source.event import Event
+from views.source.record_filter import by_field, by_header
+from views.source.source import Source
+
+
+class Order(Event):
+    at: datetime
+
+
+def test_the_only_topic_needs_no_name_and_several_need_one() -> None:
+    one = Source(topic="a", event=Order, event_time="at", only=by_field("type", "order"), name="orders")
+    assert topic(one, None) == topic(one, "a") == "a"
+    several = Source(topic=("web", "shop"), event=Order, event_time="at", name="orders")
+    assert topic(several, "shop") == "shop"
+    with pytest.raises(TandemError, match=r"'orders' has several topics: choose one with --topic; topics: web, shop"):
+        topic(several, None)
+    for source in (one, several):
+        with pytest.raises(TandemError, match=r"source 'orders' has no topic 'shoop'.*topics: "):
+            topic(source, "shoop")
+
+
+def test_records_that_are_told_by_a_header_are_for_another_producer() -> None:
+    told = Source(topic="a", event=Order, event_time="at", only=by_header("type", "order"), name="orders")
+    with pytest.raises(TandemError, match="selects records by their header 'type', which this command does not write"):
+        topic(told, None)

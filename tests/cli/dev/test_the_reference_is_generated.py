@@ -1,0 +1,28 @@
+"""docs/reference.md says what the docstrings say."""
+
+import inspect
+from pathlib import Path
+
+import tandem.spark
+import tandem.testing
+import views
+from cli.dev import reference
+from cli.registry import COMMANDS
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
+
+
+def test_the_page_is_what_is_generated() -> None:
+    assert PAGE.read_text("utf-8") == reference.page(), "run `python -m cli.dev.reference > docs/reference.md`"
+
+
+def test_it_leaves_nothing_out_and_nothing_unsaid() -> None:
+    blocks = reference.page().split("\n##")
+    told = {block.split("`")[1]: block for block in blocks if "`" in block}
+    assert {f"tandem.{name}" for name in views.__all__} <= set(told)
+    for_tests = {name for name in tandem.testing.__all__ if inspect.isfunction(getattr(tandem.testing, name))}
+    assert {name.removeprefix("tandem.testing.") for name in told if name.startswith("tandem.testing.")} == for_tests
+    assert {f"tandem.spark.{name}" for name in tandem.spark.__all__} <= set(told)
+    assert {f"tandem {name}" for name in COMMANDS} <= set(told)
+    assert not [name for name, block in told.items() if len(block.split()) < 5]
+    assert "* `--archive`: " in told["tandem recompute"], "the option's name, which is not that of its parameter"

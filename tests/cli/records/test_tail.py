@@ -1,0 +1,98 @@
+"""A followed file gives every line once: while it grows, and over renaming, replacing, truncating and vanishing."""
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from cli.records.lines import lines
+from cli.records.tail import followed
+
+
+class Feed:
+    """A followed file, read line by line."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.stop = Event()
+        self._given = followed(file, self.stop, pause_s=0)
+
+    def read(self, count: int) -> list[bytes]:
+        return [next(self._given) for _ in range(count)]
+
+    def end(self) -> list[bytes]:
+        self.stop.set()
+        return list(self._given)
+
+
+@pytest.fixture
+def feed(tmp_path: Path) -> Feed:
+    return Feed(tmp_path / "log")
+
+
+def append(file: Path, data: bytes) -> None:
+    with file.open("ab") as stream:
+        stream.write(data)
+
+
+def test_what_is_appended_follows_what_was_there(feed: Feed) -> None:
+    append(feed.file, b"one\ntwo\n")
+    assert feed.read(2) == [b"one", b"two"]
+    append(feed.file, b"\nthree\r\n")
+    assert feed.read(2) == [b"", b"three"]
+    assert feed.end() == []
+
+
+def test_a_line_waits_for_its_end(feed: Feed) -> None:
+    append(feed.file, b"one\nhal")
+    assert feed.read(1) == [b"one"]
+    append(feed.file, b"f\n")
+    assert feed.read(1) == [b"half"]
+    append(feed.file, b"unfinished")
+    assert feed.end() == []
+
+
+def test_a_renamed_file_is_read_to_its_end_before_the_new_one(feed: Feed) -> None:
+    append(feed.file, b"one\n")
+    assert feed.read(1) == [b"one"]
+    append(feed.file, b"two\nlast without end")
+    feed.file.rename(feed.file.with_suffix(".1"))
+    append(feed.file, b"new\n")
+    assert feed.read(3) == [b"two", b"last without end", b"new"]
+
+
+def test_a_truncated_file_is_read_from_its_start(feed: Feed) -> None:
+    append(feed.file, b"a long line\n")
+    assert feed.read(1) == [b"a long line"]
+    feed.file.write_bytes(b"short\n")
+    assert feed.read(1) == [b"short"]
+
+
+def test_one_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    stop, waits = Event(), []
+    feed = followed(tmp_path / "log", stop, pause_s=0)
+    # A generator cannot be looked at while it waits: the event it waits on writes the file.
+    stop.wait = lambda _: waits.append(append(tmp_path / "log", b"late\n"))  # type: ignore[method-assign,assignment,return-value]
+    assert next(feed) == b"late"
+    assert len(waits) == 1
+
+
+def test_one_that_is_gone_may_still_be_written_to(feed: Feed) -> None:
+    append(feed.file, b"one\n")
+    assert feed.read(1) == [b"one"]
+    with feed.file.open("ab") as stream:
+        feed.file.unlink()
+        stream.write(b"two\n")
+        stream.flush()
+        assert feed.read(1) == [b"two"]
+    append(feed.file, b"three\n")
+    assert feed.read(1) == [b"three"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"a\nb", b"a\r\n\r\n\rb\r", b"\xff\x00\n\n\n"])
+def test_following_and_reading_agree_on_lines(feed: Feed, data: bytes) -> None:
+    append(feed.file, data)
+    read = list(lines(feed.file))
+    append(feed.file, b"" if data.endswith(b"\n") or not data else b"\n")
+    found = feed.end()
+    assert [line.removesuffix(b"\r") for line in found] == [line.removesuffix(b"\r") for line in read]
