@@ -73,7 +73,7 @@ class ViewAt:
         asked = keys_of(self.view, self._types, keys)
         if self.memory is not None:
             answers = self.memory.answers
-            return self._outcome(self.memory, answers.of_keys(asked) if asked else answers.labelled([]))
+            return _outcome(self.view, self.memory, answers.of_keys(asked) if asked else answers.labelled([]))
         among = Among(dict(zip(self.view.keys, self._types, strict=True)), frozenset(asked))
         return given(self.files(replace(select(self.view, {}, ALWAYS), among=among), self.layer, None))
 
@@ -91,15 +91,7 @@ class ViewAt:
         With `one` the range is one window; a `limit` keeps the first rows. Raises BadSelection for a question without a meaning,
         ReadFailed and Unreadable where nothing can be said.
         """
-        selection, layer = select(self.view, keys or {}, between, one=one), layer or self.layer
-        if self.memory is None or layer != "merged" or one:
-            return given(self.files(selection, layer, limit))
-        if self.view.keys and selection.keys.keys() == self.view.keys.keys():
-            every = self.memory.answers.of_keys([tuple(selection.keys[name].as_py() for name in self.view.keys)])
-            found = replace(selection, reach=None).rows(every.table.append_column(TOUCHED, every.touched))
-            rows, touched = split(found.slice(0, limit))
-            return answered(self.view, rows, touched, self.memory.provenance, total=found.num_rows)
-        return self._outcome(self.memory, self.memory.answers.select(selection, limit=limit))
+        return selected(self, select(self.view, keys or {}, between, one=one), layer=layer, limit=limit)
 
     @cached_property
     def _types(self) -> tuple[pa.DataType, ...]:
@@ -109,9 +101,6 @@ class ViewAt:
     @cached_property
     def _nameable(self) -> bool:
         return not bind(self.view).placement.in_order
-
-    def _outcome(self, memory: InMemory, found: Labelled) -> Value | Absent:
-        return answered(self.view, found.table, found.touched, memory.provenance, total=found.total)
 
     def _start(self, window: datetime | None) -> int | None:
         """The window's start in microseconds, None of all time. Raises BadSelection."""
@@ -147,3 +136,21 @@ class ViewAt:
         if begins(window) and not (isinstance(of, Hopping) and (window - _EPOCH) % of.every):
             return
         raise BadSelection(f"no window of view {self.view.name!r} starts at {window.isoformat()}: its windows are {of}")
+
+
+def selected(at: ViewAt, selection: Selection, *, layer: Layer | None = None, limit: int | None = None) -> Value | Absent:
+    """The rows that a selection takes, the first ones up to a limit. Raises ReadFailed, Unreadable."""
+    layer = layer or at.layer
+    if at.memory is None or layer != "merged" or selection.one:
+        return given(at.files(selection, layer, limit))
+    answers, view = at.memory.answers, at.view
+    if view.keys and selection.keys.keys() == view.keys.keys():
+        every = answers.of_keys([tuple(selection.keys[name].as_py() for name in view.keys)])
+        found = replace(selection, reach=None).rows(every.table.append_column(TOUCHED, every.touched))
+        rows, touched = split(found.slice(0, limit))
+        return answered(view, rows, touched, at.memory.provenance, total=found.num_rows)
+    return _outcome(view, at.memory, answers.select(selection, limit=limit))
+
+
+def _outcome(view: View, memory: InMemory, found: Labelled) -> Value | Absent:
+    return answered(view, found.table, found.touched, memory.provenance, total=found.total)

@@ -1,1 +1,12 @@
-"""Answers over HTTP: `tandem serve`. One file per resource in `routes`; `app` puts them together."""
+"""Answers over HTTP: `tandem serve`. A question passes these modules, in this order:
+
+    connections, requests/gate.py      accept the connection, authenticate the caller, check rights and limits
+    routes/rows.py                     parse the request into RowsParameters or RowParameters (protocol/parameters.py)
+    queries/ask.py                     wait for the requested freshness, choose a lane
+    answers/lane.py                    take a turn in the lane's thread, at one snapshot
+    queries/parse.py                   turn the parameters into a Question (answers/question.py)
+    answers/cache.py                   return the cached answer, or compute it: serving/view_at.py, then memory, else serving/read
+    queries/respond.py                 render a page of the answer with its provenance and entity tag
+
+One row of a view in memory takes a shorter path: the gate calls queries/fast_path.py, which needs no turn in a lane.
+"""

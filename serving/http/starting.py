@@ -22,10 +22,10 @@ from serving.access.shares import Shares
 from serving.access.tokens import Tokens
 from serving.code.definitions import DescribedDefinitions, readable
 from serving.code.messages import Limits as CodeLimits
-from serving.http.answers.cache import Answers
-from serving.http.answers.code_lane import Coded
+from serving.http.answers.cache import AnswerCache
+from serving.http.answers.code_lane import CodeLane
+from serving.http.answers.lane import Lane
 from serving.http.answers.sql_statements import Statements
-from serving.http.answers.worker import Asking
 from serving.http.metrics import Metrics
 from serving.http.operations.command import Tandem
 from serving.http.operations.part_states import LOG_S, Parts
@@ -66,13 +66,13 @@ def of_project(
     shown = readable([settings.folder, Path(settings.state), Path.home()])
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
-    asking = Asking(Answers(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked)
+    lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
         seal=Seal(tokens.file_of(settings.folder).with_name("seal.key"), secrets.token_bytes),
-        asking=asking,
-        coded=Coded(Asking(Answers(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen)),
+        lane=lane,
+        code_lane=CodeLane(Lane(AnswerCache(coded, serving.held_mb << 20, code=True), serving.poll_ms / 1000, clock, _unseen)),
         definitions=definitions,
         statements=Statements(
             store,
@@ -86,7 +86,7 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
-        parts=Parts(settings, now, asking, Recent(LOG_S, clock), log),
+        parts=Parts(settings, now, lane, Recent(LOG_S, clock), log),
         runs=Runs(tandem, now, log, hidden),
         retrying=Retrying(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),

@@ -126,11 +126,13 @@ class Reader:
         made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
         question without a meaning.
         """
+        return self.select(view, lambda of: select(of, keys or {}, between, one=one), layer, limit)
+
+    def select(
+        self, view: str, selected: Callable[[View], Selection], layer: Layer = "merged", limit: int | None = None
+    ) -> Outcome:
+        """The same, with the selection that a function gives for the view. Raises as `answer`, and the function's errors."""
         self.refuse_other_than_batch(layer)
-
-        def selected(of: View) -> Selection:
-            return select(of, keys or {}, between, one=one)
-
         try:
             return self._answer(view, selected, layer, limit)
         except ReadFailed as error:

@@ -228,7 +228,7 @@ def test_random_questions_have_the_oracles_rows_between_commits_and_promotions(
     stream = Stream(tmp_path, dice)
     stream.go_on("commit")
     served = Served(stream.world, {"wait_s": 60, "rate": 10**6, "burst": 10**6})
-    memory = served.server.asking.answers.store.memory = memory_mb << 20
+    memory = served.server.lane.cache.store.memory = memory_mb << 20
     store = Store(stream.world.tables, 5, memory)
     connection, views = Connection(store), MergedViews(store)
     with served.asker() as asker:

@@ -1,1 +1,1 @@
-"""Work out what a question asks, in threads beside the event loop, and keep the answers for whoever pages on."""
+"""Questions, the lanes whose threads answer them beside the event loop, and the cache of answers for later pages."""

@@ -7,7 +7,7 @@ from its files, and has any, the answer to all is taken and rows are picked from
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import sha256
 from typing import Final
@@ -27,10 +27,9 @@ from serving.memory.store import InMemory, Pinned, Store
 from serving.read.outcome import Failed, Outcome, ReadFailed
 from serving.read.provenance import Provenance
 from serving.read.reader import Reader
-from serving.read.selection import Selection, select
 from serving.read.snapshot import Snapshot
 from serving.read.touched_rows import any_touched, split
-from serving.view_at import ViewAt
+from serving.view_at import ViewAt, selected
 from views.document.described import runs_code
 from views.view import View, approximations
 
@@ -89,7 +88,7 @@ class Common:
 
 
 @dataclass
-class Answers:
+class AnswerCache:
     """The answers of one project's tables, those of the live publication from memory where they fit.
 
     With `code` they are of views that need code of the project, without it only of others. `budget` bounds the bytes of answers
@@ -156,7 +155,7 @@ class Answers:
         if question.publication is None and question.layer == "merged":
             at = self._view(question)
             if at.memory is not None:
-                found = at.scan(question.keys, between=question.between)
+                found = selected(at, question.selection)
                 return self._answered(question, *_rows_of(found), self._dice_of(at.memory, question))
         if question != question.whole and approximations(question.view):
             whole = self.answer(question.whole)
@@ -192,15 +191,13 @@ class Answers:
         view = question.view
         if question.publication is not None:
             reader = self._reader(question.publication)
-            found = reader.answer(view.name, keys=question.keys, between=question.between, layer=question.layer)
-            return _rows_of(found)
-        selection = select(view, question.keys, question.between)
+            return _rows_of(reader.select(view.name, lambda _: question.selection, question.layer))
         try:
-            found = self.store.from_files(self.live(), view, selection, question.layer, None)
+            found = self.store.from_files(self.live(), view, question.selection, question.layer, None)
         except Unreadable:
             self._go_on(question)
             try:
-                found = self.store.from_files(self.live(), view, selection, question.layer, None)
+                found = self.store.from_files(self.live(), view, question.selection, question.layer, None)
             except Unreadable as error:
                 raise ReadFailed(str(error)) from error
         return _rows_of(found)
@@ -266,7 +263,7 @@ def _rows_of(found: Outcome) -> tuple[pa.Table, Provenance]:
 
 def _picked(question: Question, rows: pa.Table) -> pa.Table:
     """The rows of an answer to all that a question asks for."""
-    return Selection(question.keys, *question.between, timedelta(0)).filter(rows)
+    return replace(question.selection, reach=timedelta(0)).filter(rows)
 
 
 def _in_order(question: Question, rows: pa.Table) -> pa.Table:

@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from serving.http.answers.worker import Asking
+from serving.http.answers.lane import Lane
 from views.document.described import runs_code
 from views.project.project import Project
 
 
 @dataclass
-class Coded:
-    """Opens `asking` when it is first needed; for one event loop."""
+class CodeLane:
+    """The lane, opened when it is first needed; for one event loop."""
 
-    asking: Asking
+    lane: Lane
     _stack: AsyncExitStack | None = field(default=None, init=False, repr=False)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
     _opened: bool = field(default=False, init=False, repr=False)
@@ -33,19 +33,19 @@ class Coded:
             finally:
                 self._stack, self._opened = None, False
 
-    async def opened(self) -> Asking:
+    async def opened(self) -> Lane:
         """The lane, which looks for what is new from the first time on."""
         assert self._stack is not None, "asked before it was opened"
         async with self._opening:
             if not self._opened:
-                await self._stack.enter_async_context(self.asking.open())
+                await self._stack.enter_async_context(self.lane.open())
                 self._opened = True
-        return self.asking
+        return self.lane
 
     @property
-    def at_work(self) -> Asking | None:
+    def if_open(self) -> Lane | None:
         """The lane, if it has been opened."""
-        return self.asking if self._opened else None
+        return self.lane if self._opened else None
 
 
 def needs_code(project: Project, view: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from infra.settings import Settings
-from serving.http.answers.worker import Asking
+from serving.http.answers.lane import Lane
 from serving.read.snapshot import Snapshot
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.part_signs import part_states
@@ -38,7 +38,7 @@ class Parts:
 
     settings: Settings
     now: Callable[[], datetime]
-    asking: Asking
+    lane: Lane
     log_ends: Recent[Mapping[str, LogEnd]]
     log: FilteringBoundLogger
     _states: tuple[PartState, ...] = field(default=(), init=False, repr=False)
@@ -75,7 +75,7 @@ class Parts:
 
     async def look(self) -> None:
         """Read them now."""
-        newest = self.asking.newest
+        newest = self.lane.newest
         snapshot = newest if isinstance(newest, Snapshot) else None
         states = partial(part_states, self.settings, now=self.now(), snapshot=snapshot, uncounted_since=self._since)
         self._states = await asyncio.to_thread(states)
@@ -103,12 +103,12 @@ class Parts:
     async def _ask_the_log(self) -> None:
         """Where nothing here tells whether a speed layer moves, only the log does."""
         unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self._states)
-        newest = self.asking.newest
+        newest = self.lane.newest
         if not unknown or not isinstance(newest, Snapshot):
             self._since = None
             return
         try:
-            sources = self.asking.answers.store.pinned().project.sources.values()
+            sources = self.lane.cache.store.pinned().project.sources.values()
             asked = await self.log_ends.get_within(_PATIENCE_S, partial(log_ends, self.settings, list(sources)))
         except Exception:  # noqa: BLE001 - whatever the client raises: what is not known makes nothing red
             asked = None

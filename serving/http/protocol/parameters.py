@@ -1,10 +1,15 @@
-"""Parameters of queries, with their OpenAPI descriptions."""
+"""Parameters of requests, with their OpenAPI descriptions; all that a request for rows says is one value."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict
 
 from serving.read.provenance import Layer
+
+KEYS: Final = "key."
+"""The names of parameters that are values of a view's keys begin with this."""
 
 View = Annotated[str, Path(description="The view's name.", examples=["page_traffic"], max_length=200)]
 Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
@@ -76,7 +81,7 @@ Escaped = Annotated[
 KEY_VALUES: Final[dict[str, Any]] = {
     "parameters": [
         {
-            "name": "key.",
+            "name": KEYS,
             "in": "query",
             "description": "Rows with these values of keys, each as `key.NAME=VALUE`, in the format of rows.",
             "required": False,
@@ -92,3 +97,45 @@ KEY_VALUES: Final[dict[str, Any]] = {
     ]
 }
 """The parameters whose names are the view's keys'."""
+
+
+class _Parameters(BaseModel):
+    """What a request says of the answer, whatever its rows are."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)  # parameters `key.NAME`; the gate refuses all other unknown ones
+
+    null: Null = []
+    measures: Measures = None
+    publication: Publication = None
+    as_of: AsOf = None
+    layer: LayerName = None
+    min_position: MinPosition = None
+    max_age: MaxAge = None
+    escaped: Escaped = False
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys as `NAME=VALUE`, `NAME` alone for NULL."""
+        return key_texts((self.model_extra or {}).items(), self.null)
+
+
+class RowsParameters(_Parameters):
+    """The parameters of a request for a page of rows."""
+
+    start: From = None
+    to: To = None
+    order: Order = None
+    limit: Limit = 1000
+    cursor: CursorText = None
+
+
+class RowParameters(_Parameters):
+    """The parameters of a request for one row."""
+
+    window: Window = None
+
+
+def key_texts(parameters: Iterable[tuple[str, str]], null: Iterable[str]) -> list[str]:
+    """The keys among a request's parameters as `NAME=VALUE`, and as `NAME` alone those that must be NULL."""
+    given = [f"{name.removeprefix(KEYS)}={value}" for name, value in parameters if name.startswith(KEYS)]
+    return [*given, *(name.partition("=")[0] for name in null)]

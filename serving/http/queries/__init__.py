@@ -1,1 +1,1 @@
-"""From a request's parameters to a response: what the routes that read rows, views and sources share."""
+"""A request for rows, in steps: `ask`, `parse`, `respond`; and what the routes of views and sources share."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from serving.access.rights import Principal
 from serving.http.protocol.problem import Problem
-from serving.http.queries.response import readable
+from serving.http.queries.permitted_views import readable
 from views.errors import listed
 from views.project.project import Project
 from views.source.source import Source

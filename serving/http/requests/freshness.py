@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from ledger.log.positions import Position, distance
-from serving.http.answers.worker import Asking
+from serving.http.answers.lane import Lane
 from serving.http.protocol.problem import Problem
 from serving.http.requests.server import Server
 from serving.read.selection import BadSelection, parse_span
@@ -19,7 +19,7 @@ _AGAIN: Final = {"Retry-After": "1"}
 
 
 async def wait(
-    server: Server, lane: Asking, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
+    server: Server, lane: Lane, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
 ) -> None:
     """Return once the answers of a lane about a source count a position, and an event that was appended at most so long ago.
 
@@ -59,8 +59,8 @@ async def wait_for_all(server: Server, sources: Collection[str], min_position: s
     Raises Problem 504 after as long as the settings say, and BadSelection.
     """
     position, seconds = _position(min_position), server.settings.wait_s
-    if not await server.asking.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
-        left = _lacking(server.asking.snapshot(), sources, position)
+    if not await server.lane.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
+        left = _lacking(server.lane.snapshot(), sources, position)
         raise Problem(
             504,
             f"not as fresh as asked within {seconds} s: {left} offsets below min_position are not counted"

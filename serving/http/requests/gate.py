@@ -10,10 +10,11 @@ from typing import Any, Final, Literal, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.dependencies.utils import get_flat_params
-from fastapi.params import Query
+from fastapi.params import Header, Path
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from serving.access.rights import VERBS, Principal, Verb
+from serving.http.protocol.parameters import KEYS
 from serving.http.protocol.problem import Problem
 from serving.http.protocol.strict_json import StrictRequest
 from serving.http.requests import audit_log
@@ -23,9 +24,6 @@ from views.errors import TandemError, listed
 T = TypeVar("T")
 Needs = Verb | Literal["known", "open"]
 NEEDS: Final = (*VERBS, "known", "open")
-KEYS: Final = "key."
-"""What the names of parameters begin with that are values of a view's keys."""
-
 SEVERAL: Final = frozenset({"null"})
 """Parameters that may be given several times."""
 
@@ -52,8 +50,8 @@ class Gated(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """What answers a request, if it is let through."""
         answer = super().get_route_handler()
-        named = [one.alias for one in get_flat_params(self.dependant) if isinstance(one.field_info, Query)]
-        at_once: Callable[[Request], Response | None] | None = getattr(self.endpoint, "at_once", None)
+        named = [one.alias for one in get_flat_params(self.dependant) if not isinstance(one.field_info, Path | Header)]
+        fast: Callable[[Request], Response | None] | None = getattr(self.endpoint, "fast_path", None)
         free = any(one.get("name") == KEYS for one in (self.openapi_extra or {}).get("parameters", ()))
 
         async def let_through(given: Request) -> Response:
@@ -76,12 +74,12 @@ class Gated(APIRoute):
             if wait is not None:
                 raise Problem(429, f"too many requests; try again in {wait:.1f} s", headers={"Retry-After": f"{int(wait) + 1}"})
             held_by(request).callback(server.limits.leave, who)
-            await server.asking.settled()
+            await server.lane.settled()
             try:
                 async with asyncio.timeout(server.settings.timeout_s):
                     if self.asks:
                         await audit_log.begin(request, self.path_format, server.seal)
-                    if at_once is not None and (found := at_once(request)) is not None:
+                    if fast is not None and (found := fast(request)) is not None:
                         return found
                     response = await answer(request)
             except TimeoutError:
@@ -92,11 +90,11 @@ class Gated(APIRoute):
         return let_through
 
 
-def at_once(first: Callable[[Request], Response | None]) -> Callable[[T], T]:
+def fast_path(first: Callable[[Request], Response | None]) -> Callable[[T], T]:
     """Of a route's function: `first` is asked before it, and answers what takes no time, in the server's own thread."""
 
     def marked(endpoint: T) -> T:
-        endpoint.at_once = first  # type: ignore[attr-defined]  # functions have room for it
+        endpoint.fast_path = first  # type: ignore[attr-defined]  # functions have room for it
         return endpoint
 
     return marked

@@ -19,9 +19,9 @@ from serving.access.rights import Principal
 from serving.access.sealed_text import Seal
 from serving.access.shares import Shares
 from serving.code.definitions import DescribedDefinitions
-from serving.http.answers.code_lane import Coded, needs_code
+from serving.http.answers.code_lane import CodeLane, needs_code
+from serving.http.answers.lane import Lane
 from serving.http.answers.sql_statements import Statements
-from serving.http.answers.worker import Asking
 from serving.http.metrics import Metrics
 from serving.http.operations.part_states import Parts
 from serving.http.operations.pipeline import Pipeline
@@ -40,15 +40,15 @@ class Server:
     """One server: whom it knows, whom it asks, where it writes, its limits and its clocks.
 
     What one principal may use of it at a time: requests (`limits`), of these streams of changes (`streams`), bytes of responses
-    that the client has not read (`unread`), and turns of the threads of `asking`, `statements` and `pool`. `access` gets a line
+    that the client has not read (`unread`), and turns of the threads of `lane`, `statements` and `pool`. `access` gets a line
     for each request, `audit` one for each question, `log` what else there is to say.
     """
 
     settings: Serving
     identities: Identities
     seal: Seal
-    asking: Asking
-    coded: Coded
+    lane: Lane
+    code_lane: CodeLane
     definitions: DescribedDefinitions
     statements: Statements
     tables: Tables
@@ -76,8 +76,8 @@ class Server:
             async with (
                 self.parts.open(),
                 self.identities.open(),
-                self.asking.open(),
-                self.coded.open(),
+                self.lane.open(),
+                self.code_lane.open(),
                 self.statements.open(),
                 self.runs.open(),
                 self.gateway.open(),
@@ -89,11 +89,11 @@ class Server:
         return await self.pool.run(str(principal), function)
 
 
-async def lane_of(server: Server, view: str) -> Asking:
+async def lane_of(server: Server, view: str) -> Lane:
     """The lane that answers a view of this name: that of its own for what code of the project may hold up. Raises ReadFailed."""
-    server.asking.snapshot()
-    project = server.asking.answers.store.pinned().project
-    return await server.coded.opened() if needs_code(project, view) else server.asking
+    server.lane.snapshot()
+    project = server.lane.cache.store.pinned().project
+    return await server.code_lane.opened() if needs_code(project, view) else server.lane
 
 
 def server_of(request: Request) -> Server:

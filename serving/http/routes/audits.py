@@ -8,7 +8,7 @@ from ledger.publish import audits as stored
 from serving.http.models.openapi import problems
 from serving.http.models.operations import Audited, Audits
 from serving.http.protocol.problem import Problem
-from serving.http.queries.response import may_see, readable
+from serving.http.queries.permitted_views import may_see, readable
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
 from serving.status.audits import document_of
@@ -30,8 +30,8 @@ async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audit
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:
         raise Problem(403, "a token that is narrowed to rows may not read audits, which compare all rows")
-    server.asking.snapshot()
-    views = await server.asking.ask(lambda answers: answers.views(), by=str(principal))
+    server.lane.snapshot()
+    views = await server.lane.ask(lambda cache: cache.views(), by=str(principal))
     found = await server.work(principal, lambda: stored.history(server.tables, view=view))
     seen = [audit for audit in reversed(found) if may_see(views, audit.view, principal)][:limit]
     known = readable(views, principal)

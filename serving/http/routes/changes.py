@@ -12,13 +12,13 @@ from fastapi.responses import StreamingResponse
 from serving.access.rights import Principal
 from serving.access.sealed_text import Seal
 from serving.changes import Changes, Token, TokenGone, Watch, watch
-from serving.http.answers.cache import Answers
-from serving.http.answers.worker import Asking
+from serving.http.answers.cache import AnswerCache
+from serving.http.answers.lane import Lane
 from serving.http.models.openapi import problems
 from serving.http.protocol.formats import provenance, rows_of
 from serving.http.protocol.parameters import Since, View
 from serving.http.protocol.problem import Problem
-from serving.http.queries.response import view_for
+from serving.http.queries.permitted_views import view_for
 from serving.http.requests import audit_log
 from serving.http.requests.audit_log import Inquiry
 from serving.http.requests.gate import UNREAD, Gated
@@ -65,9 +65,9 @@ async def changes(
     lane = await lane_of(server, view)
     lane.snapshot()
 
-    def seen(answers: Answers) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:
-        of = view_for(answers.views(), view, principal)
-        return answers.store, answers.live(), principal.rights.bound(of) or {}
+    def seen(cache: AnswerCache) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:
+        of = view_for(cache.views(), view, principal)
+        return cache.store, cache.live(), principal.rights.bound(of) or {}
 
     store, pinned, bound = await lane.ask(seen, by=who)
     try:
@@ -98,7 +98,7 @@ def _token(server: Server, principal: Principal, text: str | None) -> Token | No
 
 async def _events(
     server: Server,
-    lane: Asking,
+    lane: Lane,
     principal: Principal,
     watching: Watch,
     *,
@@ -113,7 +113,7 @@ async def _events(
                 yield _over("the token is expired or revoked")
                 return
             before = lane.newest
-            found = await lane.ask(lambda answers: watching.look(answers.live()), by=who)
+            found = await lane.ask(lambda cache: watching.look(cache.live()), by=who)
             if found is not None and (event := _event(found, bound, server.seal, asked)) is not None:
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):

@@ -68,7 +68,7 @@ async def events(
     became of each: a record whose acknowledgement is lost may be in the log or not, as after 504. Nothing else is written.
     """
     server, who = server_of(request), str(principal_of(request))
-    project = server.asking.answers.store.pinned().project
+    project = server.lane.cache.store.pinned().project
     to = source_for(project, source, open_to(project, principal_of(request)))
     media = _media(request)
     try:

@@ -37,7 +37,7 @@ async def readyz(request: Request) -> Health:
 
 
 def _ready(server: Server) -> bool:
-    if isinstance(server.asking.newest, Failed):
+    if isinstance(server.lane.newest, Failed):
         return False
     try:
         pinned = server.statements.store.pinned()

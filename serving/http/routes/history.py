@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from serving.access.rights import Principal
 from serving.http.models.openapi import problems
 from serving.http.models.operations import History, Published
-from serving.http.queries.response import may_see, readable
+from serving.http.queries.permitted_views import may_see, readable
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
 from serving.status.history import documents
@@ -27,8 +27,8 @@ async def history(request: Request, limit: Limit = 100) -> History:
     sees no cuts, gaps and changes, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
-    server.asking.snapshot()
-    views = await server.asking.ask(lambda answers: answers.views(), by=str(principal))
+    server.lane.snapshot()
+    views = await server.lane.ask(lambda cache: cache.views(), by=str(principal))
     found, total = await server.work(principal, lambda: documents(server.tables, limit))
     sources = {view.source.name for view in readable(views, principal).values()}
     shown = [_narrowed(one, views, sources, principal) if principal.rights.narrowed else one for one in found]

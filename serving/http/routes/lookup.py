@@ -6,14 +6,16 @@ from hashlib import sha256
 import numpy as np
 from fastapi import APIRouter, Request, Response
 
-from serving.http.answers.cache import Answers
+from serving.http.answers.cache import AnswerCache
 from serving.http.answers.key_lookup import matched, visible, wanted
-from serving.http.answers.question import parse_measures
 from serving.http.models.documents import Looked, Lookup
 from serving.http.models.openapi import rows as documented
 from serving.http.protocol.parameters import Escaped, MinPosition, View
 from serving.http.protocol.problem import Problem
-from serving.http.queries.response import Asked, Found, question_of, responded, view_for
+from serving.http.queries.ask import Found
+from serving.http.queries.parse import lookup_question, parse_measures
+from serving.http.queries.permitted_views import view_for
+from serving.http.queries.respond import respond
 from serving.http.requests.freshness import wait
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import lane_of, principal_of, server_of
@@ -42,26 +44,26 @@ async def lookup(
     lane = await lane_of(server, view)
     lane.snapshot()
     if min_position is not None:
-        asked = await lane.ask(lambda answers: view_for(answers.views(), view, principal), by=str(principal))
+        wanted_view = await lane.ask(lambda cache: view_for(cache.views(), view, principal), by=str(principal))
         await wait(
             server,
             lane,
-            asked.source.name,
+            wanted_view.source.name,
             min_position=min_position,
             max_age=None,
             at_the_cut=body.layer == "batch",
             bound=bool(principal.rights.rows),
         )
 
-    def looked_up(answers: Answers) -> tuple[Found, dict[str, list[int]]]:
-        of = view_for(answers.views(), view, principal)
+    def looked_up(cache: AnswerCache) -> tuple[Found, dict[str, list[int]]]:
+        of = view_for(cache.views(), view, principal)
         every = wanted(of, body.values())
-        # What may not be seen is not looked up, so that not even the time that it takes tells of it.
+        # Keys that the caller may not see are not looked up, so that not even the time of the answer reveals them.
         keys = visible(every, principal.rights.bound(of) or {})
         hidden = np.setdiff1d(every["_n"].to_numpy(), keys["_n"].to_numpy())
-        question = question_of(of, principal, Asked(view, start=body.start, end=body.to, layer=body.layer), None)
+        question = lookup_question(of, principal, body)
         measures = parse_measures(of, None if body.measures is None else ",".join(body.measures))
-        answer = answers.of_keys(question, keys)
+        answer = cache.of_keys(question, keys)
         found = matched(of, answer.table, keys)
         tag = sha256(f"{answer.tag}{body.keys}".encode()).hexdigest()
         told = answer.provenance.of(touched=any_touched(split(found.rows)[1]))
@@ -73,4 +75,4 @@ async def lookup(
         raise Problem(
             400, f"these keys have {found.answer.table.num_rows} rows; the limit is {most}; narrow them with from and to"
         )
-    return await responded(request, found, limit=None, escaped=escaped, extra=without)
+    return await respond(request, found, limit=None, escaped=escaped, extra=without)

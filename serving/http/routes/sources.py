@@ -17,7 +17,7 @@ router = APIRouter(route_class=Gated, tags=["sources"])
 async def sources(request: Request) -> Sources:
     """List the sources of whose views the token may read some, or to which it may send events, with what their records are."""
     principal = principal_of(request)
-    project = server_of(request).asking.answers.store.pinned().project
+    project = server_of(request).lane.cache.store.pinned().project
     found = known(project, principal)
     return Sources(sources=[describe.source(project, source, principal) for source in found.values()])
 
@@ -26,5 +26,5 @@ async def sources(request: Request) -> Sources:
 async def source(request: Request, source: Source) -> SourceDescribed:
     """Show a source: its topics, its decoder, the fields of its events with kinds, units and docs, and how copies are known."""
     principal = principal_of(request)
-    project = server_of(request).asking.answers.store.pinned().project
+    project = server_of(request).lane.cache.store.pinned().project
     return describe.source(project, source_for(project, source, known(project, principal)), principal)

@@ -10,7 +10,7 @@ from serving.http.protocol.formats import Page, accepted, headers_of, provenance
 from serving.http.protocol.media_types import JSON
 from serving.http.protocol.parameters import Escaped, MinPosition
 from serving.http.protocol.problem import Problem
-from serving.http.queries.response import readable
+from serving.http.queries.permitted_views import readable
 from serving.http.requests import audit_log
 from serving.http.requests.freshness import wait_for_all
 from serving.http.requests.gate import Gated
@@ -35,7 +35,7 @@ async def sql(request: Request, body: Statement, *, min_position: MinPosition = 
         raise Problem(403, "a token that is narrowed to rows may not use SQL; read its rows at /views/{view}/rows")
     media = accepted(request.headers.get("accept"))
     refuse_other(media, escaped=escaped)
-    server.asking.snapshot()
+    server.lane.snapshot()
     known = readable(server.statements.store.pinned().project.views, principal)
     if min_position is not None:
         await wait_for_all(server, {view.source.name for view in known.values()}, min_position)

@@ -4,11 +4,11 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from serving.http.answers.cache import Answers
+from serving.http.answers.cache import AnswerCache
 from serving.http.models.documents import Status
 from serving.http.models.openapi import problems
 from serving.http.queries import describe
-from serving.http.queries.response import readable
+from serving.http.queries.permitted_views import readable
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
 from serving.read.snapshot import Snapshot
@@ -27,13 +27,13 @@ async def status(request: Request) -> Status:
     A token that is bound to rows sees no position and no count: they are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
-    server.asking.snapshot()
+    server.lane.snapshot()
 
-    def known(answers: Answers) -> tuple[Snapshot, dict[str, Source], dict[str, View]]:
-        sources = {view.source.name: view.source for view in answers.views().values()}
-        return answers.live().snapshot, sources, readable(answers.views(), principal)
+    def known(cache: AnswerCache) -> tuple[Snapshot, dict[str, Source], dict[str, View]]:
+        sources = {view.source.name: view.source for view in cache.views().values()}
+        return cache.live().snapshot, sources, readable(cache.views(), principal)
 
-    snapshot, sources, found = await server.asking.ask(known, by=str(principal))
+    snapshot, sources, found = await server.lane.ask(known, by=str(principal))
     publication = snapshot.publication
     log, stored = await asyncio.gather(server.pipeline.log(sources.values()), server.pipeline.stored(publication))
     narrowed, bound = principal.rights.narrowed, bool(principal.rights.rows)

@@ -6,7 +6,7 @@ from serving.http.models.documents import ViewDescribed, Views
 from serving.http.models.openapi import problems
 from serving.http.protocol.parameters import View
 from serving.http.queries import describe
-from serving.http.queries.response import readable, view_for
+from serving.http.queries.permitted_views import readable, view_for
 from serving.http.requests.gate import Gated
 from serving.http.requests.server import principal_of, server_of
 
@@ -17,8 +17,8 @@ router = APIRouter(route_class=Gated, tags=["views"])
 async def views(request: Request) -> Views:
     """List the views that the token may read."""
     server, principal = server_of(request), principal_of(request)
-    server.asking.snapshot()
-    found = await server.asking.ask(lambda answers: readable(answers.views(), principal), by=str(principal))
+    server.lane.snapshot()
+    found = await server.lane.ask(lambda cache: readable(cache.views(), principal), by=str(principal))
     return Views(views=[describe.summary(view) for view in found.values()])
 
 
@@ -26,10 +26,10 @@ async def views(request: Request) -> Views:
 async def view(request: Request, view: View) -> ViewDescribed:
     """Show a view: its definition, its columns with kinds, units and docs, and how far it has come."""
     server, principal = server_of(request), principal_of(request)
-    server.asking.snapshot()
-    return await server.asking.ask(
-        lambda answers: describe.described(
-            view_for(answers.views(), view, principal), answers.live().snapshot, bound=bool(principal.rights.rows)
+    server.lane.snapshot()
+    return await server.lane.ask(
+        lambda cache: describe.described(
+            view_for(cache.views(), view, principal), cache.live().snapshot, bound=bool(principal.rights.rows)
         ),
         by=str(principal),
     )

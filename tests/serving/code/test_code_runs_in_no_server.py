@@ -64,7 +64,7 @@ def test_views_without_functions_start_no_process(asker: Asker, served: Served) 
     assert asker.get("/sources/own").json()["decoder"] == "decoder"
     assert asker.get("/readyz").status_code == 200
     assert zygote(served) is None
-    assert served.server.coded.at_work is None
+    assert served.server.code_lane.if_open is None
 
 
 def test_functions_reach_nothing(asker: Asker, world: World) -> None:

@@ -142,6 +142,6 @@ def test_one_row_and_one_range(asker: Asker) -> None:
 def test_their_code_ran_in_the_process_of_the_release_alone(served: Served, world: World, asker: Asker) -> None:
     rows(asker, "session_own")
     assert served.server.definitions.nursery.pid is not None
-    live = served.server.asking.answers.store.pinned().project
+    live = served.server.lane.cache.store.pinned().project
     assert all(type(one.window).__module__.startswith("views.") for one in live.views.values())
     assert documents.of(world.tables, 1).count(b'"elsewhere"') >= len(PAIRS)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from serving.http.answers.cache import Answers
+from serving.http.answers.cache import AnswerCache
 from tests.serving.http.served import Asker, Served
 from tests.serving.http.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.world import World, hit, position
@@ -61,7 +61,7 @@ def test_both_ways_say_the_same(asker: Asker, monkeypatch: pytest.MonkeyPatch, p
     usual = said(asker, f"{path}&{SAME}")
     with monkeypatch.context() as patch:
         if usual[0] == 200:
-            patch.delattr(Answers, "answer")  # nothing but the other way is left
+            patch.delattr(AnswerCache, "answer")  # nothing but the other way is left
         assert said(asker, path) == usual
     if usual[0] == 200:
         entity = usual[2]["etag"]
@@ -83,7 +83,7 @@ def test_who_is_bound_sees_what_they_may(served: Served, asker: Asker) -> None:
 
 def test_a_view_that_is_in_no_memory_goes_the_usual_way(served: Served) -> None:
     other = Served(served.world)
-    other.server.asking.answers.store.memory = 1
+    other.server.lane.cache.store.memory = 1
     with other.asker() as asker:
         answer = asker.get(f"/views/per_page/row?key.page=/a&{NOON}").json()
         assert answer["row"]["n"] == 6

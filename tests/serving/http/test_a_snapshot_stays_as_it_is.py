@@ -55,7 +55,7 @@ def test_pages_stay_on_their_snapshot_while_commits_land(world: World) -> None:
 
 def test_a_snapshot_that_is_not_held_any_more_is_gone(world: World) -> None:
     served = Served(world)
-    served.server.asking.answers.budget = 0  # the latest answer stays, whatever it takes
+    served.server.lane.cache.budget = 0  # the latest answer stays, whatever it takes
     with served.asker() as asker:
         cursor = asker.get("/views/per_page/rows?limit=3").json()["next"]
         assert asker.get(f"/views/per_page/rows?limit=3&cursor={cursor}").status_code == 200

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from serving.http.answers import worker
-from serving.http.answers.worker import Asking
+from serving.http.answers import lane
+from serving.http.answers.lane import Lane
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit
 
@@ -65,9 +65,9 @@ async def counted(asker: Asker) -> int:
 def test_what_is_asked_during_a_look_counts_what_that_finds(
     served: Served, world: World, asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    came, settled = asyncio.Event(), Asking.settled
+    came, settled = asyncio.Event(), Lane.settled
 
-    async def noted(self: Asking) -> None:
+    async def noted(self: Lane) -> None:
         came.set()
         await settled(self)
 
@@ -79,9 +79,9 @@ def test_what_is_asked_during_a_look_counts_what_that_finds(
         looks.may.set()
         return await answer
 
-    monkeypatch.setattr(worker, "_TURN_S", 60)
-    monkeypatch.setattr(Asking, "settled", noted)
-    looks = Held(monkeypatch, served.server.asking.answers.store, "refresh")
+    monkeypatch.setattr(lane, "_TURN_S", 60)
+    monkeypatch.setattr(Lane, "settled", noted)
+    looks = Held(monkeypatch, served.server.lane.cache.store, "refresh")
     assert asker.runner.run(asked()) == 2
 
 
@@ -92,7 +92,7 @@ def test_a_look_that_takes_long_holds_nobody_up(served: Served, asker: Asker, mo
         looks.may.set()
         return found
 
-    looks = Held(monkeypatch, served.server.asking.answers.store, "refresh")
+    looks = Held(monkeypatch, served.server.lane.cache.store, "refresh")
     assert asker.runner.run(asked()) == [1, 1, 1]
 
 
@@ -106,7 +106,7 @@ def test_a_question_that_takes_long_holds_no_row_up(served: Served, asker: Asker
         assert (await rows).status_code == 200
         return found
 
-    questions = Held(monkeypatch, served.server.asking.answers, "answer")
+    questions = Held(monkeypatch, served.server.lane.cache, "answer")
     assert asker.runner.run(asked()) == 1
 
 

@@ -1,7 +1,6 @@
-"""One row, answered at once: of what is live, from memory, as JSON.
+"""One row of the live publication, from memory, as JSON: answered in the event loop's own thread.
 
-To look it up takes microseconds, so the server's own thread does it. Whatever is asked otherwise goes the way of all questions;
-both give the same bytes under the same tag.
+Looking it up takes microseconds. All other questions take a turn in a lane; both give the same bytes and the same entity tag.
 """
 
 from typing import Final
@@ -10,11 +9,11 @@ import msgspec
 from fastapi import Request, Response
 
 from serving.http.answers.code_lane import needs_code
-from serving.http.answers.question import columns, parse_measures
 from serving.http.protocol.media_types import JSON
-from serving.http.queries.response import Asked, entity_of, headers_with, key_texts, question_of, unchanged
+from serving.http.protocol.parameters import KEYS, key_texts
+from serving.http.queries.parse import columns, parse_measures, row_question
+from serving.http.queries.respond import entity_of, headers_with, unchanged
 from serving.http.requests import audit_log
-from serving.http.requests.gate import KEYS
 from serving.http.requests.server import principal_of, server_of
 from views.exactness import MARK
 from views.view import bind
@@ -25,32 +24,31 @@ _ANY: Final = frozenset({"*/*", JSON})
 
 
 def row(request: Request) -> Response | None:
-    """The row of one key and window; None where it is not answered in this way. Raises BadSelection, ReadFailed."""
+    """The row of one key and window; None if the request has to take the usual path. Raises BadSelection, Problem, ReadFailed."""
     given = request.query_params
     if request.headers.get("accept", JSON) not in _ANY or not all(one in _TAKEN or one.startswith(KEYS) for one in given):
         return None
     server, principal = server_of(request), principal_of(request)
     name = request.path_params["view"]
-    lane = server.asking
+    lane = server.lane
     lane.snapshot()
-    if needs_code(lane.answers.store.pinned().project, name):
-        if (coded := server.coded.at_work) is None:
+    if needs_code(lane.cache.store.pinned().project, name):
+        if (code_lane := server.code_lane.if_open) is None:
             return None
-        lane = coded
+        lane = code_lane
         lane.snapshot()
-    answers = lane.answers
-    pinned = answers.store.pinned()
+    cache = lane.cache
+    pinned = cache.store.pinned()
     memory, view = pinned.views.get(name), pinned.project.views.get(name)
     if memory is None or view is None or principal.rights.bound(view) is None or bind(view).placement.in_order:
         return None
-    keys = key_texts(request, given.getlist("null"))
-    asked = Asked(name, keys, measures=given.get("measures"), window=given.get("window"), one=True)
-    question, measures = question_of(view, principal, asked, None), parse_measures(view, asked.measures)
-    answers.store.use(name)
-    start = question.between[0]
-    key = tuple(question.keys[one].as_py() for one in view.keys)
+    question = row_question(view, principal, key_texts(given.multi_items(), given.getlist("null")), given.get("window"))
+    measures = parse_measures(view, given.get("measures"))
+    cache.store.use(name)
+    start = question.selection.start
+    key = tuple(question.selection.keys[one].as_py() for one in view.keys)
     found = memory.answers.row(key, None if start is None else since_1970(start))
-    bound, common = bool(principal.rights.rows), answers.common(pinned, view, memory)
+    bound, common = bool(principal.rights.rows), cache.common(pinned, view, memory)
     entity = entity_of(common.tag(question), measures, bound=bound, given=0, ends=int(found is not None), media=JSON)
     if (same := unchanged(request, entity)) is not None:
         return same

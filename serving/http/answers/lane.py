@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from serving.access.fair_pool import FairPool
-from serving.http.answers.cache import Answers
+from serving.http.answers.cache import AnswerCache
 from serving.read.outcome import Failed, ReadFailed
 from serving.read.snapshot import Snapshot
 from views.errors import said_by
@@ -24,20 +24,20 @@ _TURN_S: Final = 0.1
 
 
 @dataclass
-class Asking:
+class Lane:
     """Goes on with every commit and publication while it is `open`; `every` is the time between two looks, in seconds.
 
     `clock` gives seconds that never step back; `looked` is told of each look what it found and how many seconds it took.
     """
 
-    answers: Answers
+    cache: AnswerCache
     every: float
     clock: Callable[[], float]
     looked: Looked
     newest: Snapshot | Failed = field(
         default_factory=lambda: Failed("the server has not read the tables yet; try again"), init=False, repr=False
     )
-    _questions: FairPool = field(default_factory=lambda: FairPool("asking", 1), init=False, repr=False)
+    _questions: FairPool = field(default_factory=lambda: FairPool("lane", 1), init=False, repr=False)
     _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(init=False, repr=False)
     _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
@@ -59,15 +59,15 @@ class Asking:
                 self._looks.shutdown(wait=True, cancel_futures=True)
                 self._looks = None
 
-    async def ask(self, question: Callable[[Answers], T], *, by: str) -> T:
+    async def ask(self, question: Callable[[AnswerCache], T], *, by: str) -> T:
         """What a function makes of the answers, in the thread, once it is the turn of the principal `by`.
 
         The snapshot stays pinned meanwhile. Raises the function's errors.
         """
 
         def pinned() -> T:
-            self.answers.pin()
-            return question(self.answers)
+            self.cache.pin()
+            return question(self.cache)
 
         with self._turn():
             return await self._questions.run(by, pinned)
@@ -135,7 +135,7 @@ class Asking:
         began = self.clock()
         try:
             with self._turn():
-                found = await asyncio.get_running_loop().run_in_executor(self._looks, self.answers.store.refresh)
+                found = await asyncio.get_running_loop().run_in_executor(self._looks, self.cache.store.refresh)
             self.newest = found if isinstance(found, Failed) else found.snapshot
         except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
             self.newest = Failed(f"the published tables cannot be read: {said_by(error)}")

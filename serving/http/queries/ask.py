@@ -1,0 +1,74 @@
+"""A question is asked: once the answer is as fresh as the request wants, in the lane that answers the view."""
+
+from dataclasses import dataclass
+
+from fastapi import Request
+
+from serving.access.rights import Principal
+from serving.http.answers.cache import Answer, AnswerCache, NeedsCode
+from serving.http.protocol import cursor as cursors
+from serving.http.protocol.parameters import RowParameters, RowsParameters
+from serving.http.queries.parse import parse_measures, question_of, time_of
+from serving.http.queries.permitted_views import view_for
+from serving.http.requests.freshness import wait
+from serving.http.requests.server import lane_of, principal_of, server_of
+from serving.read.past_publication import live_at
+from serving.read.selection import BadSelection
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer, and what the response shows of it: these `measures`, and the rows after the first `given`.
+
+    `bound` says whether the caller is bound to rows.
+    """
+
+    answer: Answer
+    measures: tuple[str, ...]
+    bound: bool
+    given: int = 0
+
+
+async def ask(request: Request, name: str, parameters: RowsParameters | RowParameters) -> Found:
+    """The answer to a request for rows of a view. Raises Problem, BadSelection, Gone, ReadFailed."""
+    server, principal = server_of(request), principal_of(request)
+    if parameters.publication is not None and parameters.as_of is not None:
+        raise BadSelection("publication and as_of cannot be combined")
+    past = parameters.publication is not None or parameters.as_of is not None
+    wants_fresh = bool(parameters.min_position or parameters.max_age)
+    if past and wants_fresh:
+        raise BadSelection("min_position and max_age cannot be combined with publication or as_of")
+    lane = server.lane if past else await lane_of(server, name)
+    if not past:
+        lane.snapshot()
+    if wants_fresh:
+        view = await lane.ask(lambda cache: view_for(cache.views(), name, principal), by=str(principal))
+        await wait(
+            server,
+            lane,
+            view.source.name,
+            min_position=parameters.min_position,
+            max_age=parameters.max_age,
+            at_the_cut=parameters.layer == "batch",
+            bound=bool(principal.rights.rows),
+        )
+    try:
+        return await lane.ask(lambda cache: _found(cache, principal, name, parameters), by=str(principal))
+    except NeedsCode:  # the release is a past one, or was published meanwhile
+        lane = await server.code_lane.opened()
+        return await lane.ask(lambda cache: _found(cache, principal, name, parameters), by=str(principal))
+
+
+def _found(cache: AnswerCache, principal: Principal, name: str, parameters: RowsParameters | RowParameters) -> Found:
+    as_of = parameters.as_of
+    publication = parameters.publication if as_of is None else live_at(cache.store.tables, time_of(as_of))
+    view = view_for(cache.views(publication), name, principal)
+    question = question_of(view, principal, parameters, publication)
+    measures = parse_measures(view, parameters.measures)
+    bound = bool(principal.rights.rows)
+    if isinstance(parameters, RowParameters) or parameters.cursor is None:
+        return Found(cache.answer(question), measures, bound)
+    at = cursors.parse(parameters.cursor)
+    if at.digest != question.digest:
+        raise BadSelection("the cursor belongs to another query; change no parameters other than limit and measures")
+    return Found(cache.answer(question, stand=at.stand), measures, bound, at.given)

@@ -1,0 +1,124 @@
+"""A request's parameters become a question."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from serving.access.rights import Principal
+from serving.http.answers.question import Order, Question, outside
+from serving.http.models.documents import Lookup
+from serving.http.protocol.parameters import RowParameters, RowsParameters
+from serving.http.protocol.problem import Problem
+from serving.read.provenance import Layer
+from serving.read.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
+from views.errors import listed
+from views.view import View, answer_schema, bind
+
+
+def question_of(
+    view: View, principal: Principal, parameters: RowsParameters | RowParameters, publication: int | None
+) -> Question:
+    """The question that a request asks about a view that the principal may read. Raises as `row_question`."""
+    layer = parameters.layer or ("merged" if publication is None else "batch")
+    if isinstance(parameters, RowParameters):
+        return row_question(view, principal, parameters.keys, parameters.window, layer=layer, publication=publication)
+    keys = _keys(view, principal, parameters.keys)
+    selection = select(view, keys, _between(parameters.start, parameters.to))
+    return Question(view, selection, layer, publication, parse_order(view, parameters.order))
+
+
+def row_question(
+    view: View,
+    principal: Principal,
+    keys: Sequence[str],
+    window: str | None,
+    *,
+    layer: Layer = "merged",
+    publication: int | None = None,
+) -> Question:
+    """The question about one row: `keys` name all keys of the view, `window` is the start of the row's window.
+
+    Raises BadSelection, and Problem 403 for keys that the principal may not see: an empty answer would claim that nothing was
+    counted, so those keys are refused whether anything was counted or not.
+    """
+    values = _keys(view, principal, keys)
+    named = {text.partition("=")[0] for text in keys}
+    if missing := [name for name in view.keys if name not in named]:
+        raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
+    return Question(view, select(view, values, _window(view, window)), layer, publication)
+
+
+def lookup_question(view: View, principal: Principal, body: Lookup) -> Question:
+    """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
+    selection = select(view, _keys(view, principal, ()), _between(body.start, body.to))
+    return Question(view, selection, body.layer or "merged")
+
+
+def parse_order(view: View, text: str | None) -> Order:
+    """The columns to sort by, separated by commas, each with a minus if it descends. Raises BadSelection."""
+    schema, found = answer_schema(view), []
+    for part in [] if text is None else text.split(","):
+        name = part.removeprefix("-")
+        if name not in schema.names:
+            raise BadSelection(f"view {view.name!r} has no column {name!r} to order by; columns: {listed(name, schema.names)}")
+        if pa.types.is_nested(schema.field(name).type):
+            raise BadSelection(f"rows cannot be ordered by {name!r}, which has several values per row")
+        found.append((name, not part.startswith("-")))
+    if len(dict(found)) < len(found):
+        raise BadSelection(f"order={text} names a column twice")
+    return tuple(found)
+
+
+def parse_measures(view: View, text: str | None) -> tuple[str, ...]:
+    """Names of measures, separated by commas, in the view's order; all of them without a text. Raises BadSelection."""
+    if text is None:
+        return tuple(view.measures)
+    named = text.split(",")
+    for name in named:
+        if name not in view.measures:
+            raise BadSelection(f"view {view.name!r} has no measure {name!r}; measures: {listed(name, view.measures)}")
+    return tuple(name for name in view.measures if name in named)
+
+
+def columns(view: View, measures: Iterable[str]) -> list[str]:
+    """The columns of an answer that has only these measures."""
+    left_out = set(view.measures) - set(measures)
+    return [name for name in answer_schema(view).names if name not in left_out]
+
+
+def time_of(text: str) -> datetime:
+    """A time in UTC. Raises BadSelection."""
+    try:
+        return parse_time(text).astimezone(UTC)
+    except OverflowError:
+        raise BadSelection(f"the time {text!r} is outside the years 1 to 9999") from None
+
+
+def _keys(view: View, principal: Principal, texts: Iterable[str]) -> dict[str, pa.Scalar]:
+    """The named values of keys and those that the principal is bound to. Raises BadSelection, and Problem 403 if they differ."""
+    named, bound = parse_keys(view, texts), principal.rights.bound(view) or {}
+    if outside(named, bound):
+        raise Problem(403, f"the token is narrowed to rows with {', '.join(principal.rights.rows)}")
+    return {**named, **bound}
+
+
+def _between(start: str | None, end: str | None) -> Between:
+    return time_of(start) if start else None, time_of(end) if end else None
+
+
+def _window(view: View, start: str | None) -> Between:
+    """The range of window starts that has only this one."""
+    if not bind(view).placement.timed:
+        if start is not None:
+            raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
+        return ALWAYS
+    if start is None:
+        raise BadSelection(
+            f"view {view.name!r} has windows ({view.window}); add the start of a window, such as window=2026-11-01T08:00"
+        )
+    at = time_of(start)
+    try:
+        return at, at + timedelta(microseconds=1)
+    except OverflowError:
+        return at, None

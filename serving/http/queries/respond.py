@@ -1,0 +1,83 @@
+"""An answer becomes a response: a page of its rows in the format that the client accepts, with an entity tag."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from serving.http.protocol import cursor as cursors
+from serving.http.protocol.cursor import Cursor
+from serving.http.protocol.etags import has
+from serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
+from serving.http.protocol.media_types import JSON
+from serving.http.protocol.problem import Problem
+from serving.http.queries.ask import Found
+from serving.http.queries.parse import columns
+from serving.http.requests import audit_log
+from serving.http.requests.server import principal_of, server_of
+from serving.read.touched_rows import split
+
+_RENDERED_HERE: Final = 100
+"""Up to this many rows are rendered in the event loop's own thread: handing them to another thread takes longer."""
+
+
+async def respond(
+    request: Request,
+    found: Found,
+    *,
+    limit: int | None,
+    escaped: bool,
+    single: bool = False,
+    extra: Mapping[str, Any] | None = None,
+) -> Response:
+    """The rows from `found.given` on, at most `limit`, with `extra` in the document. 304 if the client has the same rows already.
+
+    Raises Problem 400 if the response would have more bytes than the settings allow.
+    """
+    server, principal, answer = server_of(request), principal_of(request), found.answer
+    media = accepted(request.headers.get("accept"))
+    refuse_other(media, escaped=escaped)
+    total = answer.table.num_rows
+    ends = total if limit is None else min(total, found.given + limit)
+    written = f"{media}; escaped" if escaped else media
+    entity = entity_of(answer.tag, found.measures, bound=found.bound, given=found.given, ends=ends, media=written)
+    if (same := unchanged(request, entity)) is not None:
+        return same
+    following = None
+    if ends < total:
+        following = cursors.to_text(Cursor(answer.stand, answer.digest, ends))
+    told = provenance(answer.provenance, bound=found.bound)
+    said: dict[str, Any] = {"view": answer.view.name, "provenance": told}
+    if not single:
+        said |= {"total": total, "next": following, **(extra or {})}
+    table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
+    audit_log.of(request).rows = table.num_rows
+    table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
+    page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks, escaped=escaped)
+    small = table.num_rows <= _RENDERED_HERE
+    body = rendered(page, media) if small else await server.work(principal, lambda: rendered(page, media))
+    if len(body) > server.settings.response_mb << 20:
+        raise Problem(
+            400,
+            f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; lower limit",
+        )
+    return Response(body, 200, {**headers_with(entity), **({} if media == JSON else page.headers)}, media)
+
+
+def entity_of(tag: str, measures: tuple[str, ...], *, bound: bool, given: int, ends: int, media: str) -> str:
+    """The entity tag of rows `[given, ends)` of the answer with this tag, with these measures in this format."""
+    parts = (tag, measures, bound, given, ends, media)
+    return f'W/"{sha256(repr(parts).encode()).hexdigest()[:32]}"'
+
+
+def headers_with(entity: str) -> dict[str, str]:
+    """The headers of a response with an entity tag."""
+    return {"ETag": entity, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+
+
+def unchanged(request: Request, entity: str) -> Response | None:
+    """A 304 for a client that has this response already."""
+    if request.method == "GET" and has(request.headers.get("if-none-match"), entity):
+        return Response(status_code=304, headers=headers_with(entity))
+    return None
