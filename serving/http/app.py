@@ -1,8 +1,8 @@
-"""The server's application, of its parts."""
+"""The server's application: routes, error handlers and middleware."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -20,50 +20,36 @@ from serving.http.routes import ROUTERS
 from serving.read.selection import BadSelection
 from views.errors import TandemError
 
-_ABOUT = """Exact answers from a log: batch, speed, and one merged view of both.
+_ABOUT: Final = """Exact answers from a log: batch, speed, and one merged view of both.
 
-         The provenance of an answer states which events it counts, and up to which position. Answers of one snapshot are
-         identical, byte for byte. An answer is a value, no matching rows, or a problem with its reason: never a number that may
-         be wrong.
-         """
+The provenance of an answer states which events it counts, and up to which position. Answers of one snapshot are identical, byte
+for byte. An answer is a value, no matching rows, or a problem with its reason: never a number that may be wrong.
+"""
 
 
 def application(server: Server) -> FastAPI:
-    """The application; it reads nothing before it is started. Raises TandemError if a route is open that does not say so."""
+    """The application of a server; it reads nothing before it starts. Raises TandemError if a route is not behind the gate."""
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         async with server.open():
             yield
 
-    app = FastAPI(
-        title="Tandem",
-        version="1",
-        description=_ABOUT,
-        lifespan=running,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-    )
+    app = _api(lifespan=running)
     app.state.server = server
-    app.router.route_class = Gated
-    for router in ROUTERS:
-        app.include_router(router)
-
     made: dict[str, Any] = {}
 
-    def document() -> dict[str, Any]:
+    def cached() -> dict[str, Any]:
         if not made:
-            made.update(documented.complete(FastAPI.openapi(app)))
+            made.update(document())
         return made
 
-    app.openapi = document  # type: ignore[method-assign]  # the framework's way to change it
+    app.openapi = cached  # type: ignore[method-assign]  # the framework's way to change it
 
     @app.router.get("/openapi.json", openapi_extra={"x-verb": "known"}, include_in_schema=False)
-    def openapi() -> dict[str, Any]:  # in a thread: to make the document takes longer than others should wait
+    def openapi() -> dict[str, Any]:  # in a thread: generating the document takes longer than other requests should wait
         """The API as an OpenAPI document."""
-        return document()
+        return cached()
 
     app.add_exception_handler(BadSelection, _of(400))
     app.add_exception_handler(Gone, _of(410))
@@ -77,8 +63,31 @@ def application(server: Server) -> FastAPI:
     return app
 
 
+def document() -> dict[str, Any]:
+    """The API as an OpenAPI document; it is the same for every server."""
+    return documented.complete(FastAPI.openapi(_api()))
+
+
+def _api(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+    """The routes, each behind the gate."""
+    api = FastAPI(
+        title="Tandem",
+        version="1",
+        description=_ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    api.router.route_class = Gated
+    for router in ROUTERS:
+        api.include_router(router)
+    return api
+
+
 def _of(status: int) -> Any:
-    """A handler of errors that are this status."""
+    """An error handler that answers with this status."""
 
     async def handled(_: Request, error: Exception) -> Response:
         return problem.response(status, str(error))
