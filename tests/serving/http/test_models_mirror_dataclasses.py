@@ -1,0 +1,258 @@
+"""A document of the API has every field of the dataclass that it shows, of the same type, unless this table says otherwise.
+
+A field that is added to such a dataclass, removed from it or changed in type fails here until the table, and with it the API,
+is changed on purpose.
+"""
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import datetime
+from importlib import import_module
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from pydantic import BaseModel
+
+import infra.kafka
+from ledger.log import gaps, retention
+from ledger.log.positions import Position
+from ledger.publish import audits, publications
+from serving.access import rights
+from serving.http.models import documents, operations, runs
+from serving.http.operations import runs as running
+from serving.read import provenance
+from serving.status import log_ends, part_state, positions, standing_releases
+from views import exactness
+from views.source import event
+from views.verify import release_diff
+from views.view import View
+
+MODULES: Final = ("documents", "operations", "runs")
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """`model` shows `of`.
+
+    `named` has, by field of the model, the field or property of the dataclass that it shows under another name. `unshown` are
+    fields of the dataclass that the model leaves out, `added` fields of the model that come from elsewhere. `hidden` are fields
+    that are null for some callers. `as_` has the types that a field is written as where that is not the usual one.
+    """
+
+    model: type[BaseModel]
+    of: type
+    named: Mapping[str, str] = field(default_factory=dict)
+    unshown: frozenset[str] = frozenset()
+    added: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+    as_: Mapping[str, Any] = field(default_factory=dict)
+
+
+MIRRORS: Final = (
+    Mirror(documents.Reason, exactness.Reason, {"reason": "name"}, unshown=frozenset({"figures", "counted"})),
+    Mirror(documents.Said, exactness.Exactness, unshown=frozenset({"every", "marked", "columns", "whole"})),
+    Mirror(documents.Exactness, exactness.Exactness, unshown=frozenset({"whole"})),
+    Mirror(
+        documents.Provenance,
+        provenance.Provenance,
+        unshown=frozenset({"accepted"}),  # it is in `gaps`
+        hidden=frozenset({"cut", "realtime", "after_final", "ahead", "rejected"}),
+        as_={"watermark": str | None, "gaps": list[dict[str, Any]]},
+    ),
+    Mirror(
+        documents.ViewSummary,
+        View,
+        unshown=frozenset({"source", "where", "tolerances", "docs", "units"}),
+        as_={"keys": list[str], "window": str, "measures": list[str]},
+    ),
+    Mirror(documents.LogState, log_ends.LogEnd, {"end": "position"}, added=frozenset({"lag"})),
+    Mirror(documents.ArchiveState, positions.Archived, unshown=frozenset({"counts"})),
+    Mirror(documents.UntilLossState, retention.UntilLoss, unshown=frozenset({"short", "expired"})),
+    Mirror(
+        documents.GapState,
+        gaps.Gap,
+        {"warning": "way_on"},
+        unshown=frozenset({"source", "ranges", "at"}),
+        added=frozenset({"offsets", "accepted"}),
+        hidden=frozenset({"reason", "warning"}),
+    ),
+    Mirror(documents.Beside, standing_releases.Beside, hidden=frozenset({"lag"})),
+    Mirror(documents.Part, part_state.PartState, {"age_s": "age"}),
+    Mirror(
+        documents.Me,
+        rights.Principal,
+        unshown=frozenset({"kind", "rights"}),
+        added=frozenset({"verbs", "views", "rows", "max_rows"}),
+    ),
+    Mirror(documents.Me, rights.Rights, added=frozenset({"name", "expires", "max_rows"})),
+    Mirror(
+        documents.EventField,
+        event.Field,
+        {"kind": "arrow", "null": "optional"},
+        unshown=frozenset({"type", "default", "factory", "constraints", "items", "fields", "annotation"}),
+        hidden=frozenset({"unit", "doc"}),  # an empty text is null
+        as_={"kind": str},
+    ),
+    Mirror(documents.Appended, infra.kafka.Appended, added=frozenset({"topic_id"})),
+    Mirror(
+        operations.Published,
+        publications.Publication,
+        {"publication": "number"},
+        unshown=frozenset({"counts", "rejected", "newest", "maxima", "watermarks", "after_final", "repaired"}),
+        added=frozenset({"revision", "diff"}),
+        hidden=frozenset({"cuts", "gaps"}),
+        as_={"views": dict[str, list[int]]},
+    ),
+    Mirror(
+        operations.ViewDiff,
+        release_diff.Diff,
+        unshown=frozenset({"measures", "apart"}),
+        added=frozenset({"status"}),
+        hidden=frozenset({"matched", "changed", "only_old", "only_new"}),
+    ),
+    Mirror(operations.Figures, audits.Figures, unshown=frozenset({"cause", "examples"}), added=frozenset({"share"})),
+    Mirror(operations.Audited, audits.Audit, added=frozenset({"cause", "examples"}), hidden=frozenset({"measure"})),
+    Mirror(runs.RunState, running.Run, {"verb": "command"}, unshown=frozenset({"effect", "child", "over"})),
+)
+
+ALONE: Final = {
+    "Problem": "of no dataclass: RFC 9457's fields",
+    "Rows": "a list of rows",
+    "OneRow": "one row",
+    "Looked": "a list of rows",
+    "Lookup": "a request",
+    "Column": "of an Arrow field, which has no names for these",
+    "ViewState": "of a snapshot, a publication and a batch view",
+    "Views": "a list",
+    "ViewDescribed": "of a view, its answer's schema and a state",
+    "SourceState": "of a snapshot and what else is known of a source",
+    "Status": "of all states",
+    "Statement": "a request",
+    "SelectedFrom": "of the views that a statement names",
+    "Selected": "a list of rows",
+    "SourceDescribed": "of a source and what the token may do",
+    "Sources": "a list",
+    "Sent": "a list of places",
+    "Health": "one word",
+    "History": "a list",
+    "Audits": "a list",
+    "Quarantined": "of a row of an Arrow table, views.decode's REJECTS_SCHEMA",
+    "Quarantine": "a list",
+    "RecordAt": "a request",
+    "Retry": "a request",
+    "WouldBe": "of the JSON document of `tandem quarantine --retry`, which validates it",
+    "WouldFail": "of the JSON document of `tandem quarantine --retry`, which validates it",
+    "Retried": "of the JSON document of `tandem quarantine --retry`, which validates it",
+    "_Options": "a request",
+    "Plan": "a request",
+    "Apply": "a request",
+    "Promote": "a request",
+    "Rollback": "a request",
+    "Retire": "a request",
+    "Resume": "a request",
+    "Started": "the name of a run",
+    "Runs": "a list",
+}
+"""Models that show no dataclass, with what they show."""
+
+
+def models() -> dict[str, type[BaseModel]]:
+    modules = [import_module(f"serving.http.models.{name}") for name in MODULES]
+    return {
+        name: thing
+        for module in modules
+        for name, thing in vars(module).items()
+        if isinstance(thing, type) and issubclass(thing, BaseModel) and thing.__module__ == module.__name__
+    }
+
+
+def shown_by(of: type) -> dict[str, Any]:
+    """The fields of a dataclass and its properties, with their types."""
+    assert is_dataclass(of)
+    hints = get_type_hints(of)
+    found = {one.name: hints[one.name] for one in fields(of) if not one.name.startswith("_")}
+    for kind in reversed(of.__mro__):
+        for name, thing in vars(kind).items():
+            if isinstance(thing, property) and thing.fget is not None:
+                found[name] = get_type_hints(thing.fget)["return"]
+    return found
+
+
+def written_as(of: Any) -> Any:
+    """The type as which the API writes a type, a union of one as that one."""
+    origin, arguments = get_origin(of), get_args(of)
+    if of is Position:
+        return dict[str, dict[str, int]]
+    if of is datetime:
+        return str
+    if origin is Annotated:
+        return written_as(arguments[0])
+    if origin is Literal:
+        return str
+    if origin in (Union, types.UnionType):
+        return frozenset(written_as(one) for one in arguments)
+    if origin in (list, tuple, frozenset, Sequence) or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        return list[written_as(arguments[0])]  # type: ignore[misc]  # a type that is computed
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return dict[written_as(arguments[0]), written_as(arguments[1])]  # type: ignore[misc]  # likewise
+    models_of = [one.model for one in MIRRORS if one.of is of]
+    return models_of[-1] if models_of else of
+
+
+def without_null(of: Any) -> Any:
+    """The type without null."""
+    if isinstance(of, frozenset):
+        left = of - {type(None)}
+        return next(iter(left)) if len(left) == 1 else left
+    return of
+
+
+def differences(mirror: Mirror) -> list[str]:
+    """What a model does not show of its dataclass as the table has it, a sentence each."""
+    there, model = shown_by(mirror.of), mirror.model.model_fields
+    own = {one.name for one in fields(mirror.of)}
+    found = []
+    shown = {name: mirror.named.get(name, name) for name in model if name not in mirror.added}
+    found += [f"{name} of {mirror.of.__name__} is missing" for name in own - mirror.unshown - set(shown.values())]
+    found += [f"{name} is no field of {mirror.of.__name__}" for name in mirror.unshown - own]
+    found += [f"{name} is a field of {mirror.of.__name__} too" for name in mirror.added & own]
+    for name, from_ in shown.items():
+        if from_ not in there:
+            found.append(f"{name} shows {from_}, which {mirror.of.__name__} does not have")
+            continue
+        expected = written_as(mirror.as_[name] if name in mirror.as_ else there[from_])
+        is_ = written_as(get_type_hints(mirror.model)[name])
+        if is_ != expected and not (name in mirror.hidden and without_null(is_) == without_null(expected)):
+            found.append(f"{name} is {is_}; {mirror.of.__name__}.{from_} is written as {expected}")
+    return found
+
+
+@pytest.mark.parametrize("mirror", MIRRORS, ids=lambda mirror: f"{mirror.model.__name__} of {mirror.of.__name__}")
+def test_a_model_has_the_fields_of_its_dataclass(mirror: Mirror) -> None:
+    assert not differences(mirror)
+
+
+def test_every_model_is_a_mirror_or_says_what_it_shows() -> None:
+    assert set(models()) == {one.model.__name__ for one in MIRRORS} | set(ALONE)
+
+
+def test_a_field_that_is_missing_or_of_another_type_is_seen() -> None:
+    @dataclass(frozen=True)
+    class Half:
+        start: datetime
+        rows: tuple[int, ...]
+        why: str | None
+
+    class Whole(BaseModel):
+        start: str
+        rows: list[int]
+        why: str | None
+
+    class Torn(BaseModel):
+        start: str
+        rows: list[str]
+
+    assert not differences(Mirror(Whole, Half))
+    assert len(differences(Mirror(Torn, Half))) == 2
+    assert len(differences(Mirror(Whole, Half, added=frozenset({"why"})))) == 2
