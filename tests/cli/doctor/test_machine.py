@@ -75,7 +75,8 @@ def test_a_configured_port_that_another_program_has_is_told(folder: Path) -> Non
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = str(other.getsockname()[1])
         assert (
-            f"port {port} on 127.0.0.1 (kafka.port) is taken" in wrong(folder, "ports", environ={"TANDEM_KAFKA_PORT": port}).what
+            f"another program uses port {port} on 127.0.0.1 (kafka.port)"
+            in wrong(folder, "ports", environ={"TANDEM_KAFKA_PORT": port}).what
         )
     assert fine(folder, "ports", environ={"TANDEM_KAFKA_PORT": port}) == f"kafka.port {port} is free"
 

@@ -127,7 +127,7 @@ def test_beyond_the_bound_of_an_address_only_health_is_answered(world: World) ->
             third.sendall(b"GET /me HTTP/1.1\r\nHost: served\r\n\r\n")
             refused = answer(third)
             assert b"503 Service Unavailable" in refused
-            assert b"the server keeps 2 of one address" in refused
+            assert b"the server keeps 2 per address" in refused
         with connected(address, "127.0.0.2") as other:
             other.sendall(b"GET /me HTTP/1.1\r\nHost: served\r\nConnection: close\r\n\r\n")
             assert b"401 Unauthorized" in answer(other)
