@@ -38,7 +38,7 @@ _DAYS: Final = 7
 
 OLD: Final = f"""
 from datetime import datetime
-from views import Event, Source, View, count, distinct, quantiles, total, tumbling
+from views import Event, Source, View, count, approx_count_distinct, approx_quantiles, total, tumbling
 
 class Number(Event):
     n: int
@@ -46,7 +46,8 @@ class Number(Event):
 
 {SOURCE} = Source(topic="{TOPIC}", event=Number, event_time="at", identity=("n",))
 sums = View(source={SOURCE}, where="n % 2 = 0", keys={{"rest": "n % 5"}}, window=tumbling(minutes=1),
-            measures={{"events": count(), "sum": total("n"), "different": distinct("n"), "spread": quantiles("n", (0.5, 0.99))}})
+            measures={{"events": count(), "sum": total("n"), "different": approx_count_distinct("n"),
+                       "spread": approx_quantiles("n", (0.5, 0.99))}})
 SOURCES = ({SOURCE},)
 VIEWS = (sums,)
 """

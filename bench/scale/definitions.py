@@ -7,13 +7,13 @@ from views import (
     Event,
     Source,
     View,
+    approx_count_distinct,
+    approx_quantiles,
     calendar,
     count,
-    distinct,
     hopping,
     maximum,
     mean,
-    quantiles,
     session,
     total,
     tumbling,
@@ -39,7 +39,7 @@ def of(window: Any, measures: dict[str, Any], key: str | None = None, where: str
 
 
 NUMBERS = {"n": count(), "bytes": total("bytes"), "largest": maximum("bytes"), "usual": mean("bytes")}
-SKETCHES = {"visitors": distinct('"user"'), "latency": quantiles("ms", (0.5, 0.99))}
+SKETCHES = {"visitors": approx_count_distinct('"user"'), "latency": approx_quantiles("ms", (0.5, 0.99))}
 SPREAD = {"bytes": variance("bytes"), "slowest": maximum("ms")}
 SECTION, ROUTE = "split_part(path, '/', 2)", "regexp_replace(path, '[0-9]+', ':id', 'g')"
 
@@ -54,14 +54,14 @@ hours = of(tumbling(hours=1), NUMBERS | SKETCHES)
 days = of(calendar("day", zone="Europe/Berlin"), NUMBERS, SECTION)
 months = of(calendar("month", zone="America/New_York"), NUMBERS)
 sliding = of(hopping(timedelta(minutes=5), every=timedelta(minutes=1)), NUMBERS, SECTION)
-sliding_users = of(hopping(timedelta(hours=1), every=timedelta(minutes=10)), {"visitors": distinct('"user"')})
+sliding_users = of(hopping(timedelta(hours=1), every=timedelta(minutes=10)), {"visitors": approx_count_distinct('"user"')})
 visits = of(session(minutes=30), NUMBERS, '"user"')
 slow = of(tumbling(minutes=1), {"n": count(), "slowest": maximum("ms")}, ROUTE, "ms > 100")
 large = of(tumbling(hours=1), {"n": count()}, "path", "bytes > 100000")
 spread = of(tumbling(minutes=1), SPREAD, "status")
 odd = of(tumbling(minutes=1), NUMBERS, "bytes % 2 = 1")
-users = of(tumbling(minutes=1), {"visitors": distinct('"user"')}, SECTION)
-latency = of(tumbling(minutes=1), {"latency": quantiles("ms", (0.5, 0.9, 0.99))}, ROUTE)
+users = of(tumbling(minutes=1), {"visitors": approx_count_distinct('"user"')}, SECTION)
+latency = of(tumbling(minutes=1), {"latency": approx_quantiles("ms", (0.5, 0.9, 0.99))}, ROUTE)
 weeks = of(calendar("week", zone="Asia/Tokyo"), NUMBERS, "status")
 
 # Of the recompute of many keys.

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from tandem import Event, Source, View, all_time, count, distinct, maximum, minimum, total, tumbling
+from tandem import Event, Source, View, all_time, approx_count_distinct, count, maximum, minimum, total, tumbling
 
 
 class Access(Event):
@@ -40,7 +40,7 @@ broken_links = View(
     where="status = 404 AND referer IS NOT NULL",
     keys={"path": "split_part(path, '?', 1)", "referer": "referer"},
     window=tumbling(days=1),
-    measures={"hits": count(), "clients": distinct("host")},
+    measures={"hits": count(), "clients": approx_count_distinct("host")},
 )
 
 clients = View(
@@ -59,7 +59,12 @@ clients = View(
 totals = View(
     source=access,
     window=all_time(),
-    measures={"hits": count(), "bytes": total("bytes"), "clients": distinct("host"), "agents": distinct("agent")},
+    measures={
+        "hits": count(),
+        "bytes": total("bytes"),
+        "clients": approx_count_distinct("host"),
+        "agents": approx_count_distinct("agent"),
+    },
 )
 
 SOURCES = (access,)

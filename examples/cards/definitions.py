@@ -15,18 +15,18 @@ from tandem import (
     Source,
     View,
     all_time,
+    approx_count_distinct,
+    approx_quantiles,
+    approx_top_k,
     calendar,
+    collect_set,
     count,
+    count_window,
     derived,
-    distinct,
-    every_events,
-    frequent,
-    last_events,
     maximum,
     mean,
-    quantiles,
     session,
-    set_of,
+    sliding_count_window,
     total,
     tumbling,
 )
@@ -103,7 +103,12 @@ merchant_hours = View(
     where="NOT declined",
     keys={"merchant": "merchant"},
     window=tumbling(hours=1),
-    measures={"payments": count(), "spent": total("amount"), "largest": maximum("amount"), "cards": distinct("card")},
+    measures={
+        "payments": count(),
+        "spent": total("amount"),
+        "largest": maximum("amount"),
+        "cards": approx_count_distinct("card"),
+    },
 )
 
 top_merchants = View(
@@ -111,14 +116,14 @@ top_merchants = View(
     where="NOT declined",
     keys={"country": "country"},
     window=tumbling(days=1),
-    measures={"top": frequent("merchant", 10), "payments": count(), "spent": total("amount")},
+    measures={"top": approx_top_k("merchant", 10), "payments": count(), "spent": total("amount")},
 )
 
 amounts = View(
     source=payments,
     keys={"country": "country"},
     window=tumbling(hours=1),
-    measures={"amount": quantiles("amount", (0.5, 0.95, 0.99)), "mean_amount": mean("amount"), "payments": count()},
+    measures={"amount": approx_quantiles("amount", (0.5, 0.95, 0.99)), "mean_amount": mean("amount"), "payments": count()},
 )
 
 card_sessions = View(
@@ -132,13 +137,13 @@ card_days = View(
     source=payments,
     keys={"card": "card"},
     window=calendar("day", zone="Europe/Berlin"),
-    measures={"countries": set_of("country"), "payments": count()},
+    measures={"countries": collect_set("country"), "payments": count()},
 )
 
 recent_declines = View(
     source=payments,
     keys={"card": "card"},
-    window=last_events(10),
+    window=sliding_count_window(10),
     measures={"payments": count(), "declines": count(filter="declined")},
 )
 
@@ -146,7 +151,7 @@ recent_declines = View(
 merchant_hundreds = View(
     source=payments,
     keys={"merchant": "merchant"},
-    window=every_events(100),
+    window=count_window(100),
     measures={"payments": count(), "amount": total("amount"), "declines": count(filter="declined")},
 )
 

@@ -9,16 +9,16 @@ from tandem import (
     Scale,
     Source,
     View,
-    any_true,
+    bool_or,
     count,
     delta,
     histogram,
     hopping,
-    last_events,
     maximum,
     mean,
     minimum,
     punctuation,
+    sliding_count_window,
     tumbling,
 )
 
@@ -62,7 +62,7 @@ temperatures = View(
     measures={
         "celsius": histogram("celsius", (-10, 0, 10, 20, 30)),
         "readings": count(filter="kind = 'reading'"),
-        "low_battery": any_true("battery < 10"),
+        "low_battery": bool_or("battery < 10"),
     },
 )
 
@@ -70,7 +70,7 @@ recent = View(
     source=messages,
     where="kind = 'reading'",
     keys={"sensor": "sensor"},
-    window=last_events(5),
+    window=sliding_count_window(5),
     measures={"readings": count(), "mean_celsius": mean("celsius"), "battery": minimum("battery")},
 )
 

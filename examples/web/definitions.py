@@ -2,7 +2,20 @@
 
 from datetime import datetime
 
-from tandem import Event, Source, View, all_time, count, distinct, maximum, mean, minimum, quantiles, total, tumbling
+from tandem import (
+    Event,
+    Source,
+    View,
+    all_time,
+    approx_count_distinct,
+    approx_quantiles,
+    count,
+    maximum,
+    mean,
+    minimum,
+    total,
+    tumbling,
+)
 
 
 class Request(Event):
@@ -27,8 +40,8 @@ page_traffic = View(
     measures={
         "hits": count(),
         "bytes": total("bytes"),
-        "visitors": distinct('"user"'),
-        "latency": quantiles("ms", (0.5, 0.99)),
+        "visitors": approx_count_distinct('"user"'),
+        "latency": approx_quantiles("ms", (0.5, 0.99)),
     },
 )
 
@@ -36,14 +49,14 @@ section_visitors = View(
     source=requests,
     keys={"section": "split_part(path, '/', 2)"},
     window=tumbling(hours=1),
-    measures={"visitors": distinct('"user"'), "requests": count()},
+    measures={"visitors": approx_count_distinct('"user"'), "requests": count()},
 )
 
 route_latency = View(
     source=requests,
     keys={"route": "regexp_replace(path, '[0-9]+', ':id', 'g')"},
     window=tumbling(minutes=15),
-    measures={"latency": quantiles("ms", (0.5, 0.95, 0.99)), "slowest": maximum("ms"), "requests": count()},
+    measures={"latency": approx_quantiles("ms", (0.5, 0.95, 0.99)), "slowest": maximum("ms"), "requests": count()},
 )
 
 status_counts = View(
@@ -67,7 +80,7 @@ totals = View(
         "requests": count(),
         "bytes": total("bytes"),
         "mean_bytes": mean("bytes"),
-        "users": distinct('"user"'),
+        "users": approx_count_distinct('"user"'),
         "first": minimum('"at"'),
         "last": maximum('"at"'),
     },

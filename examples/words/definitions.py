@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem import Event, Source, View, all_time, count, distinct, hopping, maximum, mean, tumbling
+from tandem import Event, Source, View, all_time, approx_count_distinct, count, hopping, maximum, mean, tumbling
 
 
 class Line(Event):
@@ -40,13 +40,18 @@ lengths = View(
     source=lines,
     keys={"letters": "length(word)"},
     window=tumbling(minutes=1),
-    measures={"words": count(), "different": distinct("word")},
+    measures={"words": count(), "different": approx_count_distinct("word")},
 )
 
 totals = View(
     source=lines,
     window=all_time(),
-    measures={"words": count(), "different": distinct("word"), "mean_length": mean("length(word)"), "last": maximum("word")},
+    measures={
+        "words": count(),
+        "different": approx_count_distinct("word"),
+        "mean_length": mean("length(word)"),
+        "last": maximum("word"),
+    },
 )
 
 SOURCES = (lines,)

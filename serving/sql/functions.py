@@ -14,29 +14,29 @@ from duckdb.func import ARROW, SPECIAL
 
 from views.arrow import arrays
 from views.errors import TandemError
-from views.measures.distinct import Distinct
-from views.measures.quantiles import Quantiles
-from views.measures.theta import Theta, theta_difference, theta_intersection
+from views.measures.approx_count_distinct import ApproxCountDistinct
+from views.measures.approx_quantiles import ApproxQuantiles
+from views.measures.theta_sketch import ThetaSketch, theta_difference, theta_intersection
 from views.source.value_types import FLOAT, TEXT
 
 Sketch = Literal["hll", "kll", "theta"]
 
 SIGNATURES: Final = {
-    "hll_estimate": "hll_estimate(state): the number of distinct values, of `distinct`",
+    "hll_estimate": "hll_estimate(state): the number of distinct values, of `approx_count_distinct`",
     "hll_union": "hll_union(state): an aggregate that merges states",
-    "kll_quantile": "kll_quantile(state, fraction): the quantile, of `quantiles`",
+    "kll_quantile": "kll_quantile(state, fraction): the quantile, of `approx_quantiles`",
     "kll_union": "kll_union(state): an aggregate that merges states",
     "theta_difference": "theta_difference(state, without): the state of the values in the first only",
-    "theta_estimate": "theta_estimate(state): the number of distinct values, of `theta`",
+    "theta_estimate": "theta_estimate(state): the number of distinct values, of `theta_sketch`",
     "theta_intersection": "theta_intersection(state, other): the state of the values in both",
     "theta_union": "theta_union(state): an aggregate that merges states",
 }
 """What each function is for, by name."""
 
 _MEASURES: Final = {
-    "hll": Distinct("x").bind([TEXT]),
-    "kll": Quantiles("x", (0.5,)).bind([FLOAT]),
-    "theta": Theta("x").bind([TEXT]),
+    "hll": ApproxCountDistinct("x").bind([TEXT]),
+    "kll": ApproxQuantiles("x", (0.5,)).bind([FLOAT]),
+    "theta": ThetaSketch("x").bind([TEXT]),
 }
 
 
@@ -83,7 +83,7 @@ def _quantile(states: pa.Array, fractions: pa.Array) -> pa.Array:
         if not 0 <= fraction <= 1:
             raise TandemError(f"invalid fraction {fraction} of kll_quantile; expected 0 to 1, such as 0.99")
         rows = [row for row, one in enumerate(at) if one == fraction]
-        present = Quantiles("x", (fraction,)).bind([FLOAT]).present
+        present = ApproxQuantiles("x", (fraction,)).bind([FLOAT]).present
         column = arrays.binaries([given[row] for row in rows])
         answers = _told("kll", lambda present=present, column=column: present([column]))  # type: ignore[misc]
         for row, value in zip(rows, answers.field(0).to_pylist(), strict=True):

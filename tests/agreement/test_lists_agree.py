@@ -24,7 +24,7 @@ from speed.dedup_window import Horizon
 from speed.identities import identities, values, without
 from tests.samples import share
 from tests.views.logged import records
-from views import Event, Source, View, count, every_events, first, last, last_events, last_k, sample, top_k, total
+from views import Event, Source, View, count, count_window, first, last, last_k, max_by, sample, sliding_count_window, total
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.kernel import Partial, decode, merge, partial, prepare, present, settle, unique
 from views.source.log_order import further, places
@@ -50,11 +50,16 @@ PLAIN = {
     "first": first("n"),
     "last": last("n"),
     "last_k": last_k("n", 2),
-    "top": top_k("n % 2", 2, payload="n"),
+    "top": max_by("n", "n % 2", 2),
     "drawn": sample("n", 2),
     "at": total("_offset * 10 + _index"),
 }
-WINDOWS = {"every": every_events(3), "lasts": last_events(4), "delta": delta("n", by=4), "marks": punctuation("n % 3 = 0")}
+WINDOWS = {
+    "every": count_window(3),
+    "lasts": sliding_count_window(4),
+    "delta": delta("n", by=4),
+    "marks": punctuation("n % 3 = 0"),
+}
 VIEWS = {
     "plain": View(READINGS, measures=PLAIN),
     **{

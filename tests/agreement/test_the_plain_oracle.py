@@ -24,22 +24,22 @@ from views import oracle as said_plainly
 from views.kernel.kernel import Partial, merge, partial, prepare, present
 from views.measures import (
     Measure,
+    approx_count_distinct,
+    approx_quantiles,
+    approx_top_k,
     correlation,
     count,
     covariance,
     derived,
-    distinct,
     first,
     first_k,
-    frequent,
     kurtosis,
     last,
     mean,
-    quantiles,
     sample,
     skewness,
     stddev,
-    theta,
+    theta_sketch,
     total,
     variance,
 )
@@ -48,7 +48,7 @@ from views.source.event import Event
 from views.source.offset_ranges import EMPTY
 from views.source.source import Source, events_schema
 from views.view import View
-from views.windows import all_time, delta, every_events, hopping, last_events, punctuation, session, tumbling
+from views.windows import all_time, count_window, delta, hopping, punctuation, session, sliding_count_window, tumbling
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
@@ -89,11 +89,11 @@ ESTIMATES: dict[str, Measure] = {
     "kurtosis": kurtosis("f"),
     "covariance": covariance("f", "i"),
     "correlation": correlation("i", "f"),
-    "ranks": quantiles("i", (0, 0.1, 0.5, 0.99, 1)),
-    "few_ranks": quantiles("d", (0.1, 0.5), filter="i < 3000"),
-    "different": distinct("i"),
-    "also_different": theta("i"),
-    "often": frequent("i % 2000 * (i % 2)", 5),
+    "ranks": approx_quantiles("i", (0, 0.1, 0.5, 0.99, 1)),
+    "few_ranks": approx_quantiles("d", (0.1, 0.5), filter="i < 3000"),
+    "different": approx_count_distinct("i"),
+    "also_different": theta_sketch("i"),
+    "often": approx_top_k("i % 2000 * (i % 2)", 5),
 }
 
 
@@ -172,7 +172,7 @@ def test_what_is_derived_follows_from_what_is_published_or_plain() -> None:
             "n": count(),
             "total_i": total("i"),
             "total_f": total("f"),
-            "different": distinct("i"),
+            "different": approx_count_distinct("i"),
             "own": Range("i"),
             "per_event": derived("total_i / n"),
             "share": derived("different / n"),
@@ -241,8 +241,13 @@ def test_the_events_of_one_value_are_told_apart_by_index() -> None:
     place = {"_topic_id": "t", "_partition": 0, "_append_time": EPOCH}
     rows = [place | {"_offset": n // 3, "_index": n % 3, "id": str(n), "cents": n} for n in range(12)]
     events = prepare(source, pa.Table.from_pylist([*rows[::2], *rows[1::2]], schema=events_schema(source))).events
-    measures = {"first": first_k("cents", 4), "last": last("id"), "drawn": sample("cents", 5), "different": distinct("id")}
-    for window in (all_time(), every_events(5), last_events(4)):
+    measures = {
+        "first": first_k("cents", 4),
+        "last": last("id"),
+        "drawn": sample("cents", 5),
+        "different": approx_count_distinct("id"),
+    }
+    for window in (all_time(), count_window(5), sliding_count_window(4)):
         view = View(source, window=window, measures=measures)
         assert differing(view, split(view, events, 4), events) == dict.fromkeys(measures, 0)
 

@@ -21,10 +21,10 @@ from views.windows import (
     Window,
     all_time,
     calendar,
+    count_window,
     delta,
-    every_events,
-    last_events,
     punctuation,
+    sliding_count_window,
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -139,12 +139,12 @@ def in_order(window: Window, windows: Callable[[list[Placed]], Iterable[tuple[in
 
 def every(size: int) -> Cut:
     return in_order(
-        every_events(size), lambda members: ((at // size, members[at : at + size]) for at in range(0, len(members), size))
+        count_window(size), lambda members: ((at // size, members[at : at + size]) for at in range(0, len(members), size))
     )
 
 
 def last(size: int) -> Cut:
-    return in_order(last_events(size), lambda members: [(None, members[-size:])])
+    return in_order(sliding_count_window(size), lambda members: [(None, members[-size:])])
 
 
 def moved(sql: str, value: Callable[[Any], Any], by: Any) -> Cut:

@@ -32,7 +32,7 @@ from views.project.project import Project
 DEFINITIONS = """
 from datetime import datetime
 
-from views import Event, Source, View, count, distinct, maximum, mean, total, tumbling
+from views import Event, Source, View, count, approx_count_distinct, maximum, mean, total, tumbling
 
 
 class Sale(Event):
@@ -49,7 +49,7 @@ per_hour = View(
     window=tumbling(hours=1),
     measures={"n": count(), "cents": total("cents"), "biggest": maximum("cents"), "usual": mean("cents")},
 )
-refunds = View(source=sales, where="cents < 0", measures={"n": count(), "sales": distinct("id")})
+refunds = View(source=sales, where="cents < 0", measures={"n": count(), "sales": approx_count_distinct("id")})
 SOURCES = (sales,)
 VIEWS = (per_hour, refunds)
 """

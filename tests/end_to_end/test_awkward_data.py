@@ -39,7 +39,7 @@ FIRST = datetime(2026, 10, 23, 20, tzinfo=UTC)
 WRONG_CLOCK = "DE-07"
 DEFINITIONS = """
 from datetime import datetime, timedelta
-from tandem import Event, Source, View, calendar, count, csv, first, last, maximum, minimum, session, set_of, total
+from tandem import Event, Source, View, calendar, count, csv, first, last, maximum, minimum, session, collect_set, total
 
 MEASURED = "TRY_CAST(nullif(ozone, 'NA') AS DECIMAL(9, 2))"
 
@@ -66,7 +66,8 @@ by_day = View(source=readings, window=calendar("day", zone="Europe/Berlin"), mea
 stations = View(
     source=readings,
     keys={"station": "upper(station)"},
-    measures={"readings": count(), "began": first("number"), "came_to": last("number"), "batteries": set_of("battery", 20)},
+    measures={"readings": count(), "began": first("number"), "came_to": last("number"),
+        "batteries": collect_set("battery", limit=20)},
 )
 missing = View(source=readings, keys={"station": "station"}, where="ozone = 'NA'", measures={"rows": count()})
 runs = View(source=readings, keys={"station": "station"}, window=session(hours=2), measures={"readings": count()})

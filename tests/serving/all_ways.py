@@ -31,8 +31,8 @@ from decimal import Decimal
 from typing import Annotated
 
 from views import (
-    Event, Scale, Source, View, any_true, calendar, count, distinct, every_events, first, hopping, maximum, mean, minimum,
-    quantiles, session, set_of, theta, top_k, total, tumbling, variance,
+    Event, Scale, Source, View, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count, count_window,
+    first, hopping, max_by, maximum, mean, minimum, session, theta_sketch, total, tumbling, variance,
 )
 
 
@@ -53,8 +53,8 @@ hourly = View(
     window=tumbling(hours=1),
     measures={
         "n": count(), "bytes": total("bytes"), "price": total("price"), "ms": total("ms"), "mean": mean("bytes"),
-        "longest": maximum("page"), "least": minimum("ms"), "fine": any_true("ok"), "spread": variance("bytes % 1000"),
-        "pages": distinct("bytes"), "typical": quantiles("ms", (0.5, 0.99)),
+        "longest": maximum("page"), "least": minimum("ms"), "fine": bool_or("ok"), "spread": variance("bytes % 1000"),
+        "pages": approx_count_distinct("bytes"), "typical": approx_quantiles("ms", (0.5, 0.99)),
     },
 )
 hops = View(
@@ -62,28 +62,28 @@ hops = View(
     keys={"page": "page", "ok": "ok"},
     window=hopping(timedelta(minutes=30), every=timedelta(minutes=10)),
     measures={
-        "n": count(), "price": total("price"), "most": top_k("bytes", 2, payload="page"), "typical": quantiles("ms", (0.5,)),
+        "n": count(), "price": total("price"), "most": max_by("page", "bytes", 2), "typical": approx_quantiles("ms", (0.5,)),
     },
 )
 visits = View(
     source=hits,
     keys={"price": "price"},
     window=session(minutes=10),
-    measures={"n": count(), "began": first("page"), "names": set_of("page"), "ms": mean("ms")},
+    measures={"n": count(), "began": first("page"), "names": collect_set("page"), "ms": mean("ms")},
 )
 days = View(
     source=hits,
     where="bytes > 0",
     keys={"size": "bytes % 5"},
     window=calendar("day", zone="Europe/Berlin"),
-    measures={"n": count(), "dearest": maximum("price"), "exact": theta("page"), "latest": maximum("moment")},
+    measures={"n": count(), "dearest": maximum("price"), "exact": theta_sketch("page"), "latest": maximum("moment")},
 )
 ever = View(
     source=hits,
-    measures={"n": count(), "bytes": total("bytes"), "price": mean("price"), "pages": distinct("page"),
-              "typical": quantiles("ms", (0.1, 0.5, 0.9))},
+    measures={"n": count(), "bytes": total("bytes"), "price": mean("price"), "pages": approx_count_distinct("page"),
+              "typical": approx_quantiles("ms", (0.1, 0.5, 0.9))},
 )
-threes = View(source=hits, keys={"ok": "ok"}, window=every_events(3), measures={"n": count(), "names": set_of("page")})
+threes = View(source=hits, keys={"ok": "ok"}, window=count_window(3), measures={"n": count(), "names": collect_set("page")})
 
 SOURCES = (hits,)
 VIEWS = (hourly, hops, visits, days, ever, threes)

@@ -19,11 +19,11 @@ WINDOWS = """
 by_session = View(
     source=hits, keys={"page": "page"}, window=session(minutes=10), measures={"n": count(), "first": first("bytes")}
 )
-in_threes = View(source=hits, keys={"odd": "bytes % 2 = 1"}, window=every_events(3), measures={"all": set_of("bytes")})
+in_threes = View(source=hits, keys={"odd": "bytes % 2 = 1"}, window=count_window(3), measures={"all": collect_set("bytes")})
 hops = View(
     source=hits,
     window=hopping(timedelta(minutes=30), every=timedelta(minutes=10)),
-    measures={"n": count(), "most": top_k("bytes", 2, payload="page"), "each": derived("n * 2")},
+    measures={"n": count(), "most": max_by("page", "bytes", 2), "each": derived("n * 2")},
     units={"n": "hits"},
     docs={"n": "How many."},
 )
@@ -33,8 +33,8 @@ VIEWS = (per_page, ever, inverse, by_session, in_threes, hops)
 EVERY = (
     DEFINITIONS[: DEFINITIONS.index("SOURCES =")]
     .replace("from datetime import datetime\n", "from datetime import datetime, timedelta\n")
-    .replace("count, distinct,", "count, derived, distinct, every_events, first, hopping,")
-    .replace("mean, total,", "mean, session, set_of, top_k, total,")
+    .replace("count, approx_count_distinct,", "count, derived, approx_count_distinct, count_window, first, hopping,")
+    .replace("mean, total,", "mean, session, collect_set, max_by, total,")
     + WINDOWS
 )
 LAYERS: tuple[Layer, ...] = ("batch", "speed", "merged")

@@ -14,7 +14,7 @@ from serving.read.selection import BadSelection, last, select
 from tests.samples import EPOCH, SAMPLES, Sample, share
 from views import windows
 from views.kernel.kernel import arrange_as_one, merge, partial, present_arranged
-from views.measures import count, distinct, total
+from views.measures import approx_count_distinct, count, total
 from views.source.offset_ranges import EMPTY
 from views.testing import answer, events_table
 from views.view import View, bind
@@ -22,12 +22,12 @@ from views.windows import (
     Window,
     all_time,
     calendar,
+    count_window,
     delta,
-    every_events,
     hopping,
-    last_events,
     punctuation,
     session,
+    sliding_count_window,
     tumbling,
 )
 
@@ -38,8 +38,8 @@ WINDOWS: dict[str, Window] = {
     "hopping": hopping(timedelta(seconds=30), every=timedelta(seconds=10)),
     "calendar": calendar("day", zone="Europe/Berlin"),
     "session": session(minutes=1),
-    "every_events": every_events(2),
-    "last_events": last_events(2),
+    "count_window": count_window(2),
+    "sliding_count_window": sliding_count_window(2),
     "delta": delta("i", by=1),
     "punctuation": punctuation("flag"),
     "all_time": all_time(),
@@ -48,7 +48,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def view(window: Window) -> View:
-    measures = {"n": count(), "sum": total("i"), "different": distinct("s")}
+    measures = {"n": count(), "sum": total("i"), "different": approx_count_distinct("s")}
     return View(SAMPLES, keys={"flag": "flag"}, window=window, measures=measures, name="windowed")
 
 

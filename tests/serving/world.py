@@ -44,7 +44,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from views import Event, Scale, Source, View, count, distinct, maximum, mean, total, tumbling
+from views import Event, Scale, Source, View, count, approx_count_distinct, maximum, mean, total, tumbling
 
 
 class Hit(Event):
@@ -62,7 +62,8 @@ per_page = View(
     window=tumbling(hours=1),
     measures={"n": count(), "bytes": total("bytes"), "largest": maximum("bytes"), "price": total("price"), "mean": mean("bytes")},
 )
-ever = View(source=hits, where="bytes > 0", measures={"n": count(), "bytes": total("bytes"), "pages": distinct("page")})
+ever = View(source=hits, where="bytes > 0", measures={
+    "n": count(), "bytes": total("bytes"), "pages": approx_count_distinct("page")})
 inverse = View(source=hits, keys={"odd": "bytes % 2 = 1"}, measures={"n": count(), "most": maximum("1000 // bytes")})
 
 SOURCES = (hits,)

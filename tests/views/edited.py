@@ -23,7 +23,7 @@ import rules
 from lines import as_it_is, by_word, read_line, Line
 from rules import cap as capped
 from spread import Spread
-from views import Event, Scale, Source, Unit, View, count, csv, derived, maximum, mean, quantiles, total, tumbling
+from views import Event, Scale, Source, Unit, View, count, csv, derived, maximum, mean, approx_quantiles, total, tumbling
 
 UNUSED = 1
 PATTERN = re.compile("a+")
@@ -91,7 +91,7 @@ sales = View(
     measures={
         "n": count(),
         "paid": total("price"),
-        "q": quantiles("amount", (0.5, 0.9)),
+        "q": approx_quantiles("amount", (0.5, 0.9)),
         "most": maximum("amount", filter="amount < 9"),
         "each": derived("paid / n"),
     },

@@ -20,7 +20,7 @@ from views.exactness import (
     of_measures,
     span,
 )
-from views.measures import count, derived, distinct, frequent, mean, quantiles, theta, total
+from views.measures import approx_count_distinct, approx_quantiles, approx_top_k, count, derived, mean, theta_sketch, total
 from views.view import View
 
 HOUR = timedelta(hours=1)
@@ -49,10 +49,10 @@ def test_measures_say_why_they_are_not_exact_and_what_is_derived_says_from_what(
             "i": total("i"),
             "f": total("f"),
             "usual": mean("f"),
-            "all": distinct("i"),
-            "sketch": theta("i"),
-            "typical": quantiles("f", (0.5,)),
-            "top": frequent("i", 3),
+            "all": approx_count_distinct("i"),
+            "sketch": theta_sketch("i"),
+            "typical": approx_quantiles("f", (0.5,)),
+            "top": approx_top_k("i", 3),
             "rate": derived("n / i"),
             "rounded": derived("f / n"),
             "guess": derived('"all" / f'),

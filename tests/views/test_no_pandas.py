@@ -9,7 +9,7 @@ from datetime import datetime
 
 from views.source.event import Event
 from views.kernel.kernel import Partial, merge, present
-from views.measures import count, distinct, maximum, mean, quantiles, total
+from views.measures import count, approx_count_distinct, maximum, mean, approx_quantiles, total
 from views.source.source import Source
 from views.view import View, state_schema
 from views.windows import tumbling
@@ -22,10 +22,10 @@ class Reading(Event):
     volts: float
 
 source = Source(topic="readings", event=Reading, event_time="at")
-measures = {"n": count(), "wh": total("wh"), "mean": mean("wh"), "volts": mean("volts"), "sites": distinct("site")}
+measures = {"n": count(), "wh": total("wh"), "mean": mean("wh"), "volts": mean("volts"), "sites": approx_count_distinct("site")}
 view = View(
     source, keys={"site": "site"}, window=tumbling(hours=1),
-    measures={**measures, "q": quantiles("volts", (0.5,)), "last": maximum('"at"')},
+    measures={**measures, "q": approx_quantiles("volts", (0.5,)), "last": maximum('"at"')},
 )
 nothing = merge(view, [])
 states = from_ipc(to_ipc(nothing.states))

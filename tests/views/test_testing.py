@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 
 from views.errors import DefinitionError
-from views.measures import count, mean, quantiles, total
+from views.measures import approx_quantiles, count, mean, total
 from views.source.event import Event, Scale
 from views.source.source import Source
 from views.testing import answer, rejected
@@ -27,7 +27,7 @@ HOURLY = View(
     SALES,
     keys={"channel": "channel"},
     window=tumbling(hours=1),
-    measures={"n": count(), "amount": total("amount"), "mean": mean("amount"), "q": quantiles("amount", (0.5,))},
+    measures={"n": count(), "amount": total("amount"), "mean": mean("amount"), "q": approx_quantiles("amount", (0.5,))},
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.samples import SAMPLES
 from views.errors import DefinitionError
-from views.measures import Approximation, count, distinct, maximum, mean, quantiles, total
+from views.measures import Approximation, approx_count_distinct, approx_quantiles, count, maximum, mean, total
 from views.source.event import Event
 from views.source.source import Source
 from views.view import View, answer_schema, approximations, bind, group_columns, state_schema
@@ -35,8 +35,8 @@ TRAFFIC = View(
     measures={
         "hits": count(),
         "volume": total("bytes"),
-        "visitors": distinct('"user"'),
-        "latency": quantiles("ms", (0.5, 0.99)),
+        "visitors": approx_count_distinct('"user"'),
+        "latency": approx_quantiles("ms", (0.5, 0.99)),
         "mean_ms": mean("ms"),
         "last": maximum('"at"'),
     },
@@ -160,7 +160,7 @@ def test_what_makes_no_view_is_refused(parts: dict[str, Any], sentence: str) -> 
 @pytest.mark.parametrize("fractions", [(), (1.5,), (-0.1,), (0.5, 0.5), ("half",), (None,), (float("nan"),)])
 def test_quantiles_are_numbers_from_0_to_1(fractions: Any) -> None:
     with pytest.raises(DefinitionError, match="different numbers from 0 to 1"):
-        quantiles("ms", fractions)
+        approx_quantiles("ms", fractions)
 
 
 @pytest.mark.parametrize("size", [{"seconds": 0}, {"seconds": -1}, {"seconds": 0.5}, {"days": 400_000}, {}])

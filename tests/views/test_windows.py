@@ -15,7 +15,7 @@ from tests.samples import SAMPLES, Sample
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import fingerprint
 from views.kernel.kernel import Partial, merge, partial, present, settle
-from views.measures import count, distinct, set_of, total
+from views.measures import approx_count_distinct, collect_set, count, total
 from views.source.offset_ranges import EMPTY
 from views.source.source import Source
 from views.testing import answer, events_table, rejected
@@ -24,12 +24,12 @@ from views.windows import (
     Window,
     all_time,
     calendar,
+    count_window,
     delta,
-    every_events,
     hopping,
-    last_events,
     punctuation,
     session,
+    sliding_count_window,
     tumbling,
 )
 from views.windows.calendar import _starts
@@ -138,7 +138,7 @@ def test_no_window_leaves_the_calendar(window: Window, outside: Sequence[str], i
 
 
 def test_windows_of_n_events_follow_the_log_not_the_time() -> None:
-    rows = answer(view(every_events(2)), [at(9), at(1), at(5)])
+    rows = answer(view(count_window(2)), [at(9), at(1), at(5)])
     assert [(row["window_number"], row["window_start"], row["window_end"], row["n"]) for row in rows] == [
         (0, "2026-11-01T12:00:01Z", "2026-11-01T12:00:09Z", 2),
         (1, "2026-11-01T12:00:05Z", "2026-11-01T12:00:05Z", 1),
@@ -146,7 +146,7 @@ def test_windows_of_n_events_follow_the_log_not_the_time() -> None:
 
 
 def test_the_last_n_events_are_those_last_in_the_log() -> None:
-    rows = answer(view(last_events(2)), [at(9), at(1), at(5)])
+    rows = answer(view(sliding_count_window(2)), [at(9), at(1), at(5)])
     assert [(row["window_start"], row["window_end"], row["n"]) for row in rows] == [
         ("2026-11-01T12:00:01Z", "2026-11-01T12:00:05Z", 2)
     ]
@@ -162,14 +162,16 @@ def test_a_marker_is_the_last_event_of_its_window() -> None:
     assert [row["n"] for row in rows] == [2, 1, 1]
 
 
-@pytest.mark.parametrize("window", [every_events(10), delta("i", by=1), punctuation("flag")])
+@pytest.mark.parametrize("window", [count_window(10), delta("i", by=1), punctuation("flag")])
 def test_settled_states_are_one_row_per_window(window: Window) -> None:
-    several = View(SAMPLES, window=window, measures={"n": count(), "sum": total("i"), "users": distinct("i")}, name="several")
+    several = View(
+        SAMPLES, window=window, measures={"n": count(), "sum": total("i"), "users": approx_count_distinct("i")}, name="several"
+    )
     events = events_table(SAMPLES, [at(second, i=0, flag=False) for second in range(25)])
     whole = partial(several, events, EMPTY)
     assert whole.states.num_rows == 25
     settled = settle(several, whole.states)
-    assert settled.num_rows == (3 if window == every_events(10) else 1)
+    assert settled.num_rows == (3 if window == count_window(10) else 1)
     assert settled.schema == state_schema(several)
 
 
@@ -199,7 +201,7 @@ def answer_rows(of: View, states: pa.Table) -> list[tuple[object, ...]]:
 
 
 def test_the_last_n_events_keep_no_more_than_n_states() -> None:
-    last = view(last_events(3), keys={"i": "i"})
+    last = view(sliding_count_window(3), keys={"i": "i"})
     states = [
         partial(last, events_table(SAMPLES, [at(second, i=number) for second in range(25)]), EMPTY).states for number in (1, 2)
     ]
@@ -207,15 +209,15 @@ def test_the_last_n_events_keep_no_more_than_n_states() -> None:
 
 
 def test_all_rejected_events_are_counted_where_only_the_last_ones_matter() -> None:
-    failing = View(SAMPLES, window=last_events(1), measures={"sum": total("CAST(digits AS INTEGER)")}, name="failing")
+    failing = View(SAMPLES, window=sliding_count_window(1), measures={"sum": total("CAST(digits AS INTEGER)")}, name="failing")
     assert rejected(failing, [at(second, digits="x") for second in range(5)]) == {"expression": 5}
 
 
 def test_windows_in_order_have_their_partition_as_a_key() -> None:
-    names = answer_schema(view(every_events(2), keys={"i": "i"})).names
+    names = answer_schema(view(count_window(2), keys={"i": "i"})).names
     assert names == ["i", "window_start", "window_end", "window_state", "topic_id", "partition", "window_number", "n"]
     with pytest.raises(DefinitionError, match="'partition' is taken by 'partition'"):
-        answer_schema(view(every_events(2), keys={"partition": "i"}))
+        answer_schema(view(count_window(2), keys={"partition": "i"}))
 
 
 @pytest.mark.parametrize(
@@ -227,8 +229,8 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
         (session, "a session's gap of 0:00:00 is not possible"),
         (lambda: calendar("year", zone="UTC"), "no calendar window of 'year'; units: day, week, month"),  # type: ignore[arg-type]
         (lambda: calendar("day", zone="Europe/Berlim"), "no time zone 'Europe/Berlim'; zones: Europe/Berlin"),
-        (lambda: every_events(0), "a window of 0 events is not possible"),
-        (lambda: last_events(True), "a window of True events is not possible"),
+        (lambda: count_window(0), "a window of 0 events is not possible"),
+        (lambda: sliding_count_window(True), "a window of True events is not possible"),
         (lambda: delta("i", by=0), "a value cannot move by 0"),
         (lambda: delta("i", by=float("nan")), "a value cannot move by nan"),
         (lambda: delta("i", by=Decimal("sNaN")), "a value cannot move by Decimal('sNaN')"),
@@ -237,7 +239,7 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
         (lambda: tumbling(days=1e20), "a tumbling window's size of days=1e+20 is not possible"),
         (lambda: session(minutes="3"), "a session's gap of minutes='3' is not possible"),  # type: ignore[arg-type]
         (lambda: calendar("day", zone=["UTC"]), "zone ['UTC'] is not the name of a time zone"),  # type: ignore[arg-type]
-        (lambda: answer_schema(View(SAMPLES, measures={"s": set_of(None)})), "is not a text"),  # type: ignore[arg-type]
+        (lambda: answer_schema(View(SAMPLES, measures={"s": collect_set(None)})), "is not a text"),  # type: ignore[arg-type]
         (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; a value that moves is a number"),
         (lambda: answer_schema(view(punctuation("i"))), "window: 'i' is of type BIGINT; what closes a window is a condition"),
         (lambda: answer_schema(view(punctuation("x = 1"))), "window: 'x = 1' names a field 'x' that Sample has not"),
@@ -260,8 +262,8 @@ def test_each_window_has_its_own_fingerprint() -> None:
         calendar("month", zone="UTC"),
         session(minutes=1),
         session(minutes=2),
-        every_events(2),
-        last_events(2),
+        count_window(2),
+        sliding_count_window(2),
         delta("i", by=1),
         delta("i", by=2),
         delta("f", by=1),

@@ -15,7 +15,7 @@ from tests.laws.test_measures import MEASURES
 from tests.samples import share
 from tests.views.measures.test_custom import Range
 from views import measures
-from views.measures import count, covariance, frequent, histogram, kurtosis, quantiles, stddev, total
+from views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, stddev, total
 from views.windows import all_time, delta, hopping, punctuation, session, tumbling
 
 NAMES = {name: getattr(views, name) for name in views.__all__} | {"timedelta": timedelta, "Decimal": Decimal, "Range": Range}
@@ -24,12 +24,12 @@ PARTS = {
     'count(filter="status >= 500")': count(filter="status >= 500"),
     'total("bytes", filter="page = \'/\'")': total("bytes", filter="page = '/'"),
     "total('\"user\" + 1')": total('"user" + 1'),
-    'quantiles("ms", (0.5,))': quantiles("ms", (0.5,)),
+    'approx_quantiles("ms", (0.5,))': approx_quantiles("ms", (0.5,)),
     "histogram(\"ms\", (1, 2.5, Decimal('10')))": histogram("ms", (1, 2.5, Decimal(10))),
     'stddev("ms", population=True)': stddev("ms", population=True),
     'kurtosis("ms")': kurtosis("ms"),
     'covariance("a", "b")': covariance("a", "b"),
-    'frequent("path", 10)': frequent("path"),
+    'approx_top_k("path", 10)': approx_top_k("path"),
     'Range("i").filtered("flag")': Range("i").filtered("flag"),
     "tumbling(days=7)": tumbling(days=7),
     "tumbling(minutes=90)": tumbling(hours=1.5),
@@ -73,7 +73,7 @@ def test_any_text_is_written_so_that_it_can_be_read(text: str) -> None:
 @pytest.mark.parametrize("name", [name for name in measures.__all__ if isfunction(getattr(measures, name))])
 def test_every_measure_that_is_shown_makes_it(name: str) -> None:
     make = getattr(measures, name)
-    given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3}
+    given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3, "limit": 5}
     needed = [one.name for one in signature(make).parameters.values() if one.default is one.empty]
     measure = make(**{parameter: given.get(parameter, f"a {parameter}") for parameter in needed})
     assert str(measure).startswith(f"{name}(")

@@ -28,7 +28,7 @@ class Condition:
     which: Literal["or", "and"]
 
     def __str__(self) -> str:
-        return call("any_true" if self.which == "or" else "all_true", self.expression)
+        return call("bool_or" if self.which == "or" else "bool_and", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class Condition:
         return Aggregate((state,), pa.bool_(), "boolean", only)
 
 
-def any_true(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def bool_or(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Whether a condition held for at least one event."""
     return filtered(Condition(expression, "or"), filter)
 
 
-def all_true(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
+def bool_and(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
     """Whether a condition held for every event."""
     return filtered(Condition(expression, "and"), filter)

@@ -91,7 +91,7 @@ class Several:
     def __str__(self) -> str:
         if self.by is None:
             return call({"min": "first_k", "max": "last_k"}[self.end], self.expression, self.k)
-        return call({"min": "bottom_k", "max": "top_k"}[self.end], self.by, self.k, payload=self.expression)
+        return call({"min": "min_by", "max": "max_by"}[self.end], self.expression, self.by, self.k)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -138,14 +138,20 @@ def last_k(expression: str, k: int, *, filter: str | None = None) -> Measure:  #
     return filtered(Several(expression, k, "max"), filter)
 
 
-def top_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Measure:  # noqa: A002
-    """The k largest values of `by` with what `payload` gives for them, the largest first, of equal ones the latest."""
-    return filtered(Several(payload, k, "max", by), filter)
+def max_by(expression: str, by: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+    """The values of `expression` for the k largest values of `by`, with these: `max_by("merchant", "amount", 3)`.
+
+    The largest comes first, of equal ones the latest.
+    """
+    return filtered(Several(expression, k, "max", by), filter)
 
 
-def bottom_k(by: str, k: int, *, payload: str, filter: str | None = None) -> Measure:  # noqa: A002
-    """The k smallest values of `by` with what `payload` gives for them, the smallest first, of equal ones the earliest."""
-    return filtered(Several(payload, k, "min", by), filter)
+def min_by(expression: str, by: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+    """The values of `expression` for the k smallest values of `by`, with these: `min_by("merchant", "amount", 3)`.
+
+    The smallest comes first, of equal ones the earliest.
+    """
+    return filtered(Several(expression, k, "min", by), filter)
 
 
 def _place(types: Sequence[ValueType]) -> list[tuple[str, pa.DataType]]:

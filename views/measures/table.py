@@ -25,7 +25,7 @@ _KNOWN: Final = {
 _ARGUMENTS: Final = {
     "expression": "x",
     "by": "x",
-    "payload": "y",
+    "limit": 1000,
     "k": 10,
     "first": "x",
     "second": "y",
@@ -46,6 +46,31 @@ says whether the state of some events can be subtracted, column by column, from 
 state of nothing then. A `filter=` changes none of this.
 """
 
+_NAMES: Final = """
+## Names beside those of other systems
+
+A measure has the name that Spark SQL or DuckDB gives to the same thing. An estimate begins with `approx_`, or names its sketch.
+These names differ from one of them, for the reason beside them:
+
+| here | elsewhere | reason |
+| --- | --- | --- |
+| `total`, `minimum`, `maximum` | `sum`, `min`, `max` | a definition is Python, where these three names are built in |
+| `mean` | `mean` and `avg` of both | one of two usual names |
+| `count_distinct` | `count(DISTINCT x)` | it takes a limit |
+| `collect_set` | `collect_set` of Spark, `list(DISTINCT x)` of DuckDB | it takes a limit |
+| `approx_quantiles` | `approx_percentile` of Spark, `approx_quantile` of DuckDB | it takes several fractions |
+| `approx_top_k` | `approx_top_k` of both | the same; the largest values instead of the most frequent ones are `max_by` |
+| `max_by`, `min_by` | `max_by`, `min_by` of both | `k` must be given, and the answer has `by` too |
+| `first`, `last` | `min_by(x, time)`, `max_by(x, time)` | those of Spark follow the order of rows, these event time |
+| `first_k`, `last_k` | `arg_min(x, time, k)`, `arg_max(x, time, k)` of DuckDB | as `first` and `last` |
+| `variance`, `stddev` | `var_samp`, `stddev_samp` | `population=True` gives `var_pop` and `stddev_pop` |
+| `covariance`, `correlation` | `covar_samp`, `corr` | whole words, as `variance`; `population=True` gives `covar_pop` |
+| `histogram` | `histogram_numeric` of Spark, `histogram` of DuckDB | you choose the edges, so counts are exact |
+| `sample` | none | it draws by hash: the same for every split of the events |
+| `theta_sketch` | `theta_sketch_agg` of Spark | it answers the estimate, and keeps the sketch for SQL |
+| `derived` | an expression | an expression over other measures' answers |
+"""
+
 
 def markdown() -> str:
     """The whole page."""
@@ -53,7 +78,7 @@ def markdown() -> str:
     names = [name for name, one in made.items() if inspect.isfunction(one) or one is measures.CustomMeasure]
     rows = [row for name in sorted(names, key=str.casefold) for row in _rows(name)]
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, rows)]
-    return "\n".join([_HEAD, *lines, ""])
+    return "\n".join([_HEAD, *lines, _NAMES])
 
 
 def size(aggregate: Aggregate, facts: Facts) -> str:

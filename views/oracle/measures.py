@@ -8,21 +8,22 @@ from hashlib import md5
 from typing import Any, NamedTuple
 
 from views.measures import Measure
+from views.measures.approx_count_distinct import ApproxCountDistinct
+from views.measures.approx_quantiles import ApproxQuantiles
+from views.measures.approx_top_k import ApproxTopK
+from views.measures.collect_set import CollectSet
 from views.measures.comoments import Comoment
 from views.measures.conditions import Condition
 from views.measures.count import Count
-from views.measures.distinct import Distinct
-from views.measures.exact_set import ExactSet
+from views.measures.count_distinct import CountDistinct
 from views.measures.extremes import Extreme
 from views.measures.filtered import Filtered
 from views.measures.first_last import One, Several
-from views.measures.frequent import Frequent
 from views.measures.histogram import Histogram
 from views.measures.mean import Mean
 from views.measures.moments import Moment
-from views.measures.quantiles import Quantiles
 from views.measures.sample import Sample
-from views.measures.theta import Theta
+from views.measures.theta_sketch import ThetaSketch
 from views.measures.total import Total
 from views.oracle import estimates, numbers
 from views.oracle.rows import Row
@@ -76,19 +77,21 @@ def meaning(measure: Measure, *, indexed: bool = False) -> Meaning | None:
             return Meaning(lambda seen: extreme(_values(seen), default=None))
         case Histogram():
             return Meaning(lambda seen: _histogram(_values(seen), measure.edges))
-        case ExactSet():
-            return Meaning(lambda seen: _set(_values(seen), measure))
+        case CollectSet():
+            return Meaning(lambda seen: _set(_values(seen), measure.limit))
+        case CountDistinct():
+            return Meaning(lambda seen: _size(_set(_values(seen), measure.limit)))
         case One():
             return Meaning(lambda seen: next((one.inputs[0] for one in _ordered(seen, measure.end, by=None)), None))
         case Several():
             return Meaning(lambda seen: _several(seen, measure))
         case Sample():
             return Meaning(lambda seen: _sampled(seen, measure.k, indexed=indexed))
-        case Distinct() | Theta():
+        case ApproxCountDistinct() | ThetaSketch():
             return Meaning(_different, lambda published, seen, error: estimates.near_number(published, _different(seen), error))
-        case Quantiles():
+        case ApproxQuantiles():
             return _quantiles(measure)
-        case Frequent():
+        case ApproxTopK():
             return _frequent(measure)
     return None
 
@@ -140,11 +143,13 @@ def _histogram(values: Sequence[Any], edges: Sequence[Any]) -> dict[str, int]:
     return {name: at[number] for number, name in enumerate([f"<{edges[0]}", *map(str, edges)])}
 
 
-def _set(values: Sequence[Any], measure: ExactSet) -> Any:
+def _set(values: Sequence[Any], limit: int) -> list[Any] | None:
     different = sorted(set(values))
-    if len(different) > measure.limit:
-        return None
-    return different if measure.which == "values" else len(different)
+    return None if len(different) > limit else different
+
+
+def _size(values: list[Any] | None) -> int | None:
+    return None if values is None else len(values)
 
 
 def _ordered(seen: Sequence[Seen], end: str, *, by: int | None) -> list[Seen]:
@@ -182,14 +187,14 @@ def _different(seen: Sequence[Seen]) -> int:
     return len(set(_values(seen)))
 
 
-def _quantiles(measure: Quantiles) -> Meaning:
+def _quantiles(measure: ApproxQuantiles) -> Meaning:
     return Meaning(
         lambda seen: estimates.ranked(_values(seen), measure.fractions),
         lambda published, seen, error: estimates.near_ranks(published, _values(seen), measure.fractions, error),
     )
 
 
-def _frequent(measure: Frequent) -> Meaning:
+def _frequent(measure: ApproxTopK) -> Meaning:
     return Meaning(
         lambda seen: estimates.most_frequent(_values(seen), measure.k),
         lambda published, seen, error: estimates.near_counts(published, _values(seen), measure.k, error),

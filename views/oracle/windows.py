@@ -11,7 +11,18 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from views.oracle.rows import Row
-from views.windows import AllTime, Calendar, Delta, EveryN, Hopping, LastN, Punctuation, Session, Tumbling, Window
+from views.windows import (
+    AllTime,
+    Calendar,
+    CountWindow,
+    Delta,
+    Hopping,
+    Punctuation,
+    Session,
+    SlidingCountWindow,
+    Tumbling,
+    Window,
+)
 
 Bounds = tuple[Any, ...]
 """Start and end of a window; of one in the order of the log topic id, partition and, where it has one, number too."""
@@ -117,14 +128,14 @@ def _in_order(window: Window, rows: Sequence[Row]) -> Iterator[tuple[Bounds, lis
     for partition, inside in partitions.items():
         for number, held in enumerate(_cut(window, inside)):
             bounds = (min(row.at for row in held), max(row.at for row in held), *partition)
-            yield (bounds if isinstance(window, LastN) else (*bounds, number)), held
+            yield (bounds if isinstance(window, SlidingCountWindow) else (*bounds, number)), held
 
 
 def _cut(window: Window, rows: list[Row]) -> Iterator[list[Row]]:
     match window:
-        case LastN():
+        case SlidingCountWindow():
             yield rows[-window.size :]
-        case EveryN():
+        case CountWindow():
             yield from (rows[start : start + window.size] for start in range(0, len(rows), window.size))
         case Delta():
             yield from _moved(window, rows)

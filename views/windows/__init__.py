@@ -5,7 +5,16 @@ docs/windows.md. Its `__str__` says how a definition writes it.
 """
 
 from views.windows.calendar import Calendar, calendar
-from views.windows.in_order import Delta, EveryN, LastN, Punctuation, delta, every_events, last_events, punctuation
+from views.windows.in_order import (
+    CountWindow,
+    Delta,
+    Punctuation,
+    SlidingCountWindow,
+    count_window,
+    delta,
+    punctuation,
+    sliding_count_window,
+)
 from views.windows.in_time import AllTime, Hopping, Tumbling, all_time, hopping, tumbling
 from views.windows.placement import WINDOW_COLUMNS, Placement, Step, Window
 from views.windows.session import Session, session
@@ -14,23 +23,23 @@ __all__ = [
     "WINDOW_COLUMNS",
     "AllTime",
     "Calendar",
+    "CountWindow",
     "Delta",
-    "EveryN",
     "Hopping",
-    "LastN",
     "Placement",
     "Punctuation",
     "Session",
+    "SlidingCountWindow",
     "Step",
     "Tumbling",
     "Window",
     "all_time",
     "calendar",
+    "count_window",
     "delta",
-    "every_events",
     "hopping",
-    "last_events",
     "punctuation",
     "session",
+    "sliding_count_window",
     "tumbling",
 ]

@@ -57,7 +57,7 @@ the last one's where that depends on the event.
 
 
 @dataclass(frozen=True)
-class EveryN:
+class CountWindow:
     """Windows of N events of a key, as the log has them; the last one has as many as there are yet."""
 
     size: int
@@ -66,7 +66,7 @@ class EveryN:
         _check_events(self.size)
 
     def __str__(self) -> str:
-        return call("every_events", self.size)
+        return call("count_window", self.size)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class EveryN:
 
 
 @dataclass(frozen=True)
-class LastN:
+class SlidingCountWindow:
     """One window per key: its last N events, as the log has them."""
 
     size: int
@@ -92,7 +92,7 @@ class LastN:
         _check_events(self.size)
 
     def __str__(self) -> str:
-        return call("last_events", self.size)
+        return call("sliding_count_window", self.size)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -209,14 +209,14 @@ class Punctuation:
         return _sums(arrays.integers(arrays.whole(runs["closes"].cast(pa.int64()))), bounds)
 
 
-def every_events(size: int) -> EveryN:
-    """Windows of N events of a key: `every_events(100)`."""
-    return EveryN(size)
+def count_window(size: int) -> CountWindow:
+    """Windows of N events of a key: `count_window(100)`."""
+    return CountWindow(size)
 
 
-def last_events(size: int) -> LastN:
-    """The last N events of a key: `last_events(10)`."""
-    return LastN(size)
+def sliding_count_window(size: int) -> SlidingCountWindow:
+    """The last N events of a key: `sliding_count_window(10)`."""
+    return SlidingCountWindow(size)
 
 
 def delta(expression: str, *, by: float | Decimal) -> Delta:

@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from tandem import Event, Scale, Source, View, count, distinct, maximum, total, tumbling
+from tandem import Event, Scale, Source, View, approx_count_distinct, count, maximum, total, tumbling
 
 
 class Order(Event):
@@ -25,7 +25,12 @@ sales = View(
     source=orders,
     keys={"city": "upper(city)"},
     window=tumbling(hours=1),
-    measures={"orders": count(), "items": total("items"), "revenue": total("amount"), "customers": distinct("customer")},
+    measures={
+        "orders": count(),
+        "items": total("items"),
+        "revenue": total("amount"),
+        "customers": approx_count_distinct("customer"),
+    },
 )
 
 channels = View(

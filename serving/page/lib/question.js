@@ -64,7 +64,7 @@ export function parameters(query, { now, ...more }) {
 
 /** Whether a view's windows lie in time one after another. */
 export function hasTime(view) {
-  return !/^(all_time|last_events)\(/.test(view.window);
+  return !/^(all_time|sliding_count_window)\(/.test(view.window);
 }
 
 /** What tells a row from all others: its keys, and its window. */

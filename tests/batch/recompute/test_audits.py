@@ -26,10 +26,13 @@ from views.kernel.kernel import partial
 pytestmark = pytest.mark.broker
 
 DEFINITIONS = (
-    SHOP.partition("SOURCES")[0].replace("count, distinct", "count, distinct, quantiles, session")
+    SHOP.partition("SOURCES")[0].replace(
+        "count, approx_count_distinct", "count, approx_count_distinct, approx_quantiles, session"
+    )
     + """
 sessions = View(source=sales, keys={"shop": "shop"}, window=session(minutes=5), measures={"n": count()})
-about = View(source=sales, keys={"shop": "shop"}, measures={"ids": distinct("id"), "half": quantiles("cents", (0.5,))})
+about = View(source=sales, keys={"shop": "shop"}, measures={
+    "ids": approx_count_distinct("id"), "half": approx_quantiles("cents", (0.5,))})
 SOURCES = (sales,)
 VIEWS = (per_hour, refunds, sessions, about)
 """

@@ -19,8 +19,8 @@ VIEWS = """
 from datetime import datetime, timedelta
 
 from views import (
-    Event, Source, View, calendar, count, distinct_exact, every_events, first, hopping, last_events, maximum, mean, session,
-    total, tumbling,
+    Event, Source, View, calendar, count, count_distinct, count_window, first, hopping, maximum, mean, session,
+    sliding_count_window, total, tumbling,
 )
 
 
@@ -34,13 +34,13 @@ class Sale(Event):
 sales = Source(topic="TOPIC", event=Sale, event_time="at", identity=("id",))
 MEASURES = {"n": count(), "cents": total("cents"), "biggest": maximum("cents"), "usual": mean("cents")}
 per_hour = View(source=sales, keys={"shop": "shop"}, window=tumbling(hours=1), measures=MEASURES)
-refunds = View(source=sales, where="cents < 0", measures={"n": count(), "shops": distinct_exact("shop", limit=9)})
+refunds = View(source=sales, where="cents < 0", measures={"n": count(), "shops": count_distinct("shop", limit=9)})
 odd = View(source=sales, measures={"n": count(), "inverse": maximum("1000 // (cents % 3)")})
 hops = View(source=sales, window=hopping(timedelta(hours=3), every=timedelta(hours=1)), measures={"n": count()})
 days = View(source=sales, window=calendar("day", zone="Europe/Berlin"), measures=MEASURES)
 sessions = View(source=sales, keys={"shop": "shop"}, window=session(minutes=3), measures=MEASURES)
-sevens = View(source=sales, keys={"shop": "shop"}, window=every_events(7), measures=MEASURES)
-latest = View(source=sales, window=last_events(5), measures={"cents": total("cents")})
+sevens = View(source=sales, keys={"shop": "shop"}, window=count_window(7), measures=MEASURES)
+latest = View(source=sales, window=sliding_count_window(5), measures={"cents": total("cents")})
 SOURCES = (sales,)
 VIEWS = (per_hour, refunds, odd, hops, days, sessions, sevens, latest)
 """

@@ -30,7 +30,7 @@ from views.kernel.kernel import decode
 from views.source.offset_ranges import Ranges
 from views.verify.cause import cause
 from views.verify.compare import MeasureDifference
-from views.windows import every_events
+from views.windows import count_window
 
 _FILE = count()
 
@@ -236,7 +236,7 @@ def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
 def test_what_copies_can_have_made_is_bounded(world: World) -> None:
     """One event for each that came beyond the horizon, two where each side may have counted another copy."""
     found, view = Counts(duplicates=5, conflicts=2), world.project.views["per_page"]
-    in_order = replace(view, window=every_events(3))
+    in_order = replace(view, window=count_window(3))
     assert [told_apart(view, found, beyond=beyond) for beyond in (0, 1, 3)] == [4, 5, 7]
     assert told_apart(in_order, found, beyond=1) == 11
     assert [told_apart(one, found, beyond=None) for one in (view, in_order)] == [10, 10]

@@ -42,7 +42,8 @@ RENAMED = (
     DEFINITIONS.replace("refunds", "returns")
     .replace("cents < 0", "( cents  <  0 ) -- given back")
     .replace(
-        'measures={"n": count(), "sales": distinct("id")}', 'measures={"sales": distinct("id"), "n": count()}, doc="Given back."'
+        'measures={"n": count(), "sales": approx_count_distinct("id")}',
+        'measures={"sales": approx_count_distinct("id"), "n": count()}, doc="Given back."',
     )
     .replace("class Sale(Event):", 'class Sale(Event):\n    """One sale."""\n')
     .replace("    shop: str\n    cents: int\n", "    cents: int\n    shop: str\n")

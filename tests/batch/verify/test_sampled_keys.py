@@ -43,8 +43,8 @@ from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from views import (CustomMeasure, Event, Scale, Source, View, count, distinct, every_events, first, hopping, last, mean, session,
-    set_of, total, tumbling)
+from views import (CustomMeasure, Event, Scale, Source, View, approx_count_distinct, collect_set, count, count_window, first,
+    hopping, last, mean, session, total, tumbling)
 
 
 class Sale(Event):
@@ -84,12 +84,12 @@ def words(sales):
 sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",))
 notes = Source(topic="notes", event=Sale, event_time="at", identity=("id",), prepare=words)
 per_hour = View(sales, keys={"shop": "upper(shop)"}, window=tumbling(hours=1), measures={
-    "n": count(), "cents": total("cents"), "price": total("price"), "usual": mean("cents"), "ids": set_of("id"),
+    "n": count(), "cents": total("cents"), "price": total("price"), "usual": mean("cents"), "ids": collect_set("id"),
     "own": Own("cents")})
 nowhere = View(sales, keys={"day": 'CAST("at" AT TIME ZONE id AS DATE)'}, measures={"price": total("price")})
 visits = View(sales, keys={"shop": "shop", "paid": "cents > 0"}, window=session(minutes=10), where="10 // cents < 9",
-    measures={"n": count(), "ids": distinct("id"), "last": last("cents")})
-tens = View(sales, window=every_events(10), measures={"n": count(), "first": first("cents")})
+    measures={"n": count(), "ids": approx_count_distinct("id"), "last": last("cents")})
+tens = View(sales, window=count_window(10), measures={"n": count(), "first": first("cents")})
 whole = View(sales, measures={"n": count()})
 hops = View(sales, keys={"shop": "shop"}, window=hopping(timedelta(hours=2), every=timedelta(hours=0.5)),
     measures={"n": count()})

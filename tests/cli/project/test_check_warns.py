@@ -11,7 +11,7 @@ DEFINITIONS = """
 from datetime import datetime
 
 from views import Event, Source, View, count
-from views.windows import last_events
+from views.windows import sliding_count_window
 
 
 class Reading(Event):
@@ -20,7 +20,7 @@ class Reading(Event):
 
 
 readings = Source(topic="readings", event=Reading, event_time="at"KEY)
-last = View(readings, keys={"sensor": "sensor"}, window=last_events(3), measures={"n": count()})
+last = View(readings, keys={"sensor": "sensor"}, window=sliding_count_window(3), measures={"n": count()})
 SOURCES = (readings,)
 VIEWS = (last,)
 """

@@ -16,7 +16,7 @@ from views.view import bind, state_schema
 ORDERED = """
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, count, derived, distinct, every_events, hopping, total
+from views import Event, Source, View, count, derived, approx_count_distinct, count_window, hopping, total
 
 
 class Hit(Event):
@@ -33,9 +33,10 @@ hops = View(
     hits,
     where="bytes > 0",
     window=hopping(timedelta(minutes=3), every=timedelta(minutes=2)),
-    measures={"n": count(filter="page = '/'"), "sum": total("bytes"), "per": derived("sum / n"), "pages": distinct("page")},
+    measures={"n": count(filter="page = '/'"), "sum": total("bytes"), "per": derived("sum / n"),
+        "pages": approx_count_distinct("page")},
 )
-hundreds = View(hits, keys={"page": "page"}, window=every_events(100), measures={"n": count()})
+hundreds = View(hits, keys={"page": "page"}, window=count_window(100), measures={"n": count()})
 SOURCES = (hits,)
 VIEWS = (hops, hundreds)
 """

@@ -37,7 +37,7 @@ def test_nothing_differs(world: World, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_formatting_and_units_are_told_but_are_no_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     text = DEFINITIONS.replace("bytes > 0", "bytes   >  0").replace(
-        '"pages": distinct("page")}', '"pages": distinct("page")}, doc="x"'
+        '"pages": approx_count_distinct("page")}', '"pages": approx_count_distinct("page")}, doc="x"'
     )
     code, document, shown = planned(capsys, world.folder, text)
     assert code == 0

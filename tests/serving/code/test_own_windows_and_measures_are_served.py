@@ -15,8 +15,8 @@ WINDOWS = {
     "all_time": "AllTime()",
     "calendar": 'calendar("day", zone="Europe/Oslo")',
     "session": "Session(timedelta(minutes=3))",
-    "every": "EveryN(3)",
-    "last": "LastN(4)",
+    "every": "CountWindow(3)",
+    "last": "SlidingCountWindow(4)",
     "delta": 'Delta("bytes", 3)',
     "punctuation": 'Punctuation("bytes = 4")',
 }
@@ -26,7 +26,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
-from views import Event, Scale, Source, View, calendar, count, derived, distinct, mean, minimum, total, variance
+from views import Event, Scale, Source, View, calendar, count, derived, approx_count_distinct, mean, minimum, total, variance
 from views.measures.filtered import Filtered
 from views.windows import *
 
@@ -46,7 +46,7 @@ class Hit(Event):
 
 hits = Source(topic="hits", event=Hit, event_time="moment", lateness=timedelta(minutes=2))
 MEASURES = dict(n=count(), sum=total("price"), mean=mean("bytes"), least=minimum("page"), spread=variance("bytes"),
-                pages=distinct("page"), some=Filtered(count(), "bytes > 3"), part=derived("sum / n"))
+                pages=approx_count_distinct("page"), some=Filtered(count(), "bytes > 3"), part=derived("sum / n"))
 OWN = {name: own(one) if name in ("n", "sum", "mean", "least", "spread", "pages") else one for name, one in MEASURES.items()}
 OWN["some"] = Filtered(own(count()), "bytes > 3")
 
@@ -66,8 +66,8 @@ def definitions() -> str:
         for kind, made in (("plain", window), ("own", f"own({window})")):
             lines.append(f'{name}_{kind} = View(hits, keys={{"page": "page"}}, window={made}, measures=MEASURES)')
             names.append(f"{name}_{kind}")
-    lines.append("both_plain = View(hits, window=EveryN(2), measures=MEASURES)")
-    lines.append("both_own = View(hits, window=own(EveryN(2)), measures=OWN)")
+    lines.append("both_plain = View(hits, window=CountWindow(2), measures=MEASURES)")
+    lines.append("both_own = View(hits, window=own(CountWindow(2)), measures=OWN)")
     names += ["both_plain", "both_own"]
     return DEFINITIONS.replace("@VIEWS@", "\n".join(lines)).replace("@NAMES@", ", ".join(names))
 

@@ -12,8 +12,8 @@ from tests.serving import oracle
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import DEFINITIONS, World, hit, position
 
-WITH_QUANTILES = DEFINITIONS.replace("import Event,", "import Event, quantiles,").replace(
-    '"mean": mean("bytes")}', '"mean": mean("bytes"), "typical": quantiles("bytes", (0.5, 0.9))}'
+WITH_QUANTILES = DEFINITIONS.replace("import Event,", "import Event, approx_quantiles,").replace(
+    '"mean": mean("bytes")}', '"mean": mean("bytes"), "typical": approx_quantiles("bytes", (0.5, 0.9))}'
 )
 
 

@@ -30,7 +30,7 @@ sales = View(
     source=hits,
     keys={"city": "upper(page)"},
     window=tumbling(hours=1),
-    measures={"orders": count(), "revenue": total("price"), "customers": distinct("bytes")},
+    measures={"orders": count(), "revenue": total("price"), "customers": approx_count_distinct("bytes")},
 )
 """
 

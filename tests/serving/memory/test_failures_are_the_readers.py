@@ -134,11 +134,11 @@ def test_a_publication_of_the_past_answers_what_is_below_its_cut(world: World) -
 
 
 def test_a_question_without_a_meaning_raises_one_sentence(tmp_path: Path) -> None:
-    more = DEFINITIONS.replace("import Event,", "import every_events, hopping, calendar, Event,").replace(
+    more = DEFINITIONS.replace("import Event,", "import count_window, hopping, calendar, Event,").replace(
         "VIEWS = (per_page,",
         """
 from datetime import timedelta
-pairs = View(source=hits, keys={"page": "page"}, window=every_events(2), measures={"n": count()})
+pairs = View(source=hits, keys={"page": "page"}, window=count_window(2), measures={"n": count()})
 hops = View(source=hits, window=hopping(timedelta(minutes=6), every=timedelta(minutes=2)), measures={"n": count()})
 days = View(source=hits, window=calendar("day", zone="Europe/Berlin"), measures={"n": count()})
 both = View(source=hits, keys={"page": "page", "size": "bytes"}, measures={"n": count()})

@@ -30,7 +30,9 @@ from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits
 from views.arrow.ipc import from_ipc
 
 MORE = (
-    DEFINITIONS.replace("import Event,", "import hopping, session, every_events, last_events, calendar, all_time, Event,")
+    DEFINITIONS.replace(
+        "import Event,", "import hopping, session, count_window, sliding_count_window, calendar, all_time, Event,"
+    )
     .replace(
         "VIEWS = (per_page, ever, inverse)",
         """
@@ -38,8 +40,8 @@ n = {"n": count(), "bytes": total("bytes"), "mean": mean("bytes")}
 five, two = timedelta(minutes=5), timedelta(minutes=2)
 hops = View(source=hits, keys={"page": "page"}, window=hopping(five, every=two), measures=n)
 visits = View(source=hits, keys={"page": "page", "odd": "bytes % 2 = 1"}, window=session(minutes=3), measures=n)
-pairs = View(source=hits, keys={"page": "page"}, window=every_events(2), measures=n)
-lasts = View(source=hits, keys={"price": "price"}, window=last_events(2), measures=n)
+pairs = View(source=hits, keys={"page": "page"}, window=count_window(2), measures=n)
+lasts = View(source=hits, keys={"price": "price"}, window=sliding_count_window(2), measures=n)
 days = View(source=hits, keys={"page": "page"}, window=calendar("day", zone="Europe/Berlin"), measures=n)
 minutes = View(source=hits, window=tumbling(minutes=1), measures=n)
 
@@ -310,8 +312,8 @@ def test_of_views_that_do_not_fit_together_the_one_asked_last_stays(world: World
 
 
 def test_one_snapshot_answers_twice_with_the_same_bytes_whatever_comes(tmp_path: Path) -> None:
-    quantiles = DEFINITIONS.replace("import Event,", "import quantiles, Event,").replace(
-        '"pages": distinct("page")', '"pages": distinct("page"), "q": quantiles("bytes", (0.5,))'
+    quantiles = DEFINITIONS.replace("import Event,", "import approx_quantiles, Event,").replace(
+        '"pages": approx_count_distinct("page")', '"pages": approx_count_distinct("page"), "q": approx_quantiles("bytes", (0.5,))'
     )
     world = World(tmp_path, definitions=quantiles)
     for start in range(0, 3000, 1000):

@@ -16,7 +16,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from views import Event, Scale, Source, Unit, View, count, distinct, frequent, maximum, mean, minimum, quantiles, total, tumbling
+from views import Event, Scale, Source, Unit, View, approx_count_distinct, approx_quantiles, approx_top_k, count
+from views import maximum, mean, minimum, total, tumbling
 
 
 class Hit(Event):
@@ -38,20 +39,23 @@ page_traffic = View(
     measures={
         "hits": count(),
         "bytes": total("bytes"),
-        "visitors": distinct('"user"'),
-        "latency": quantiles("ms", (0.5, 0.99)),
+        "visitors": approx_count_distinct('"user"'),
+        "latency": approx_quantiles("ms", (0.5, 0.99)),
         "slowest": maximum("ms"),
     },
     docs={"visitors": "Different users."},
 )
 site = View(
-    source=hits, doc="The whole site.", window=tumbling(minutes=30), measures={"hits": count(), "visitors": distinct('"user"')}
+    source=hits,
+    doc="The whole site.",
+    window=tumbling(minutes=30),
+    measures={"hits": count(), "visitors": approx_count_distinct('"user"')},
 )
 totals = View(
     source=hits,
     doc="Everything ever, by page.",
     keys={"page": "page"},
-    measures={"hits": count(), "bytes": total("bytes"), "revenue": total("price"), "users": frequent('"user"', 3)},
+    measures={"hits": count(), "bytes": total("bytes"), "revenue": total("price"), "users": approx_top_k('"user"', 3)},
 )
 odd = View(
     source=hits,

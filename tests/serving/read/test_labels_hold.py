@@ -24,7 +24,7 @@ from views.source.watermark import Newest, later, newest, watermark
 DEFINITIONS = """
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, count, every_events, hopping, session, total, tumbling
+from views import Event, Source, View, count, count_window, hopping, session, total, tumbling
 
 
 class Hit(Event):
@@ -39,7 +39,7 @@ fours = View(source=hits, keys={"page": "page"}, window=tumbling(minutes=4), mea
 large = View(source=hits, where="bytes > 1", window=tumbling(minutes=4), measures=n)
 hops = View(source=hits, keys={"page": "page"}, window=hopping(timedelta(minutes=7), every=timedelta(minutes=3)), measures=n)
 sessions = View(source=hits, keys={"page": "page"}, window=session(minutes=3), measures=n)
-pairs = View(source=hits, keys={"page": "page"}, window=every_events(2), measures=n)
+pairs = View(source=hits, keys={"page": "page"}, window=count_window(2), measures=n)
 ever = View(source=hits, measures=n)
 
 SOURCES = (hits,)

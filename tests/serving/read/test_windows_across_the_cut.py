@@ -14,7 +14,7 @@ from tests.serving.world import NOON, World, hit, position
 DEFINITIONS = """
 from datetime import datetime, timedelta
 
-from views import Event, Source, View, all_time, count, hopping, last_events, every_events, session, total, tumbling
+from views import Event, Source, View, all_time, count, hopping, sliding_count_window, count_window, session, total, tumbling
 
 
 class Hit(Event):
@@ -28,8 +28,8 @@ n = {"n": count(), "bytes": total("bytes")}
 hops = View(source=hits, window=hopping(timedelta(minutes=30), every=timedelta(minutes=10)), measures=n)
 minutes = View(source=hits, keys={"page": "page"}, window=tumbling(minutes=1), measures=n)
 sessions = View(source=hits, keys={"page": "page"}, window=session(minutes=5), measures=n)
-pairs = View(source=hits, keys={"page": "page"}, window=every_events(2), measures=n)
-latest = View(source=hits, keys={"page": "page"}, window=last_events(3), measures=n)
+pairs = View(source=hits, keys={"page": "page"}, window=count_window(2), measures=n)
+latest = View(source=hits, keys={"page": "page"}, window=sliding_count_window(3), measures=n)
 ever = View(source=hits, measures=n)
 
 SOURCES = (hits,)

@@ -30,7 +30,7 @@ from views.view import answer_schema
 SKETCHES = """
 from datetime import datetime
 
-from views import Event, Source, View, count, distinct, quantiles, theta, tumbling
+from views import Event, Source, View, count, approx_count_distinct, approx_quantiles, theta_sketch, tumbling
 
 
 class Hit(Event):
@@ -45,11 +45,13 @@ hourly = View(
     keys={"page": "page"},
     window=tumbling(hours=1),
     measures={
-        "n": count(), "sizes": distinct("bytes"), "window": distinct("page"), "spread": quantiles("bytes", (0.5, 0.99)),
-        "exact": theta("bytes"),
+        "n": count(), "sizes": approx_count_distinct("bytes"), "window": approx_count_distinct("page"),
+        "spread": approx_quantiles("bytes", (0.5, 0.99)),
+        "exact": theta_sketch("bytes"),
     },
 )
-ever = View(source=hits, measures={"sizes": distinct("bytes"), "spread": quantiles("bytes", (0.5,)), "exact": theta("bytes")})
+ever = View(source=hits, measures={
+    "sizes": approx_count_distinct("bytes"), "spread": approx_quantiles("bytes", (0.5,)), "exact": theta_sketch("bytes")})
 
 SOURCES = (hits,)
 VIEWS = (hourly, ever)

@@ -33,8 +33,8 @@ from uuid import UUID
 
 import msgspec
 
-from views import Event, Scale, Source, Unit, View, by_field, by_header, calendar, count, derived, distinct, quantiles
-from views import session, total
+from views import Event, Scale, Source, Unit, View, approx_count_distinct, approx_quantiles
+from views import by_field, by_header, calendar, count, derived, session, total
 
 
 class Size(enum.Enum):
@@ -74,7 +74,7 @@ a = View(things, keys={"size": "size", "flag": "flag"}, window=calendar("day", z
          measures={"n": count(), "few": count(filter="number > 3")},
          doc="what it is for", docs={"n": "how many"}, units={"n": "things"}, tolerances={"n": 0.5})
 b = View(things, window=session(minutes=3),
-         measures={"sum": total("price"), "q": quantiles("ratio", [0.5, 0.9]), "many": distinct("id"),
+         measures={"sum": total("price"), "q": approx_quantiles("ratio", [0.5, 0.9]), "many": approx_count_distinct("id"),
                    "part": derived("sum / many")})
 SOURCES = (things, lines)
 VIEWS = (a, b)

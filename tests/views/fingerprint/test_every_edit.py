@@ -90,7 +90,7 @@ EDITS = [
     Edit(D, '{"size": "size", "big": "amount > 10"}', '{"big": "amount > 10", "size": "size"}', "breaking", "keys, in another order: size, big -> big, size"),
     Edit(D, '"big"', '"huge"', "breaking", "key 'big' removed; key 'huge' added: amount > 10"),
     Edit(D, "minutes=1", "minutes=5", "breaking", "window: tumbling\\(minutes=1\\) -> tumbling\\(minutes=5\\)"),
-    Edit(D, "0.9)", "0.99)", "breaking", r"""measure 'q': quantiles\("amount", \(0.5, 0.9\)\) -> quantiles\("amount", \(0.5, 0.99\)\)"""),
+    Edit(D, "0.9)", "0.99)", "breaking", r"""measure 'q': approx_quantiles\("amount", \(0.5, 0.9\)\) -> approx_quantiles\("amount", \(0.5, 0.99\)\)"""),
     Edit(D, '"amount < 9"', '"amount < 8"', "breaking", "measure 'most': maximum.*amount < 9.* -> .*amount < 8"),
     Edit(D, "maximum(", "mean(", "breaking", "measure 'most': maximum.* -> mean"),
     Edit(D, '"most": maximum', '"top": maximum', "breaking", "measure 'most' removed; measure 'top' added: maximum"),

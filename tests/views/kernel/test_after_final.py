@@ -13,7 +13,7 @@ from views.kernel.kernel import after_final
 from views.measures import count
 from views.source.source import Source
 from views.view import View
-from views.windows import Window, all_time, calendar, every_events, hopping, last_events, session, tumbling
+from views.windows import Window, all_time, calendar, count_window, hopping, session, sliding_count_window, tumbling
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -34,8 +34,8 @@ ENDS: dict[str, tuple[Window, Callable[[datetime], datetime | None]]] = {
     "calendar": (calendar("day", zone="UTC"), lambda at: ceiled(at, timedelta(days=1))),
     "session": (session(seconds=5), lambda at: at + 5 * SECOND),
     "all time": (all_time(), lambda _: None),
-    "every": (every_events(2), lambda _: None),
-    "last": (last_events(2), lambda _: None),
+    "every": (count_window(2), lambda _: None),
+    "last": (sliding_count_window(2), lambda _: None),
 }
 EVENTS = st.lists(st.tuples(st.integers(-90_000, 90), st.integers(-2, 2)) | st.tuples(st.integers(-30, 60), st.integers(-2, 2)))
 

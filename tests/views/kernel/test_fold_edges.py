@@ -9,7 +9,7 @@ import pytest
 
 from tests.samples import EPOCH, SAMPLES, Sample, table
 from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import count, distinct, maximum, mean, minimum, quantiles, total
+from views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, minimum, total
 from views.source.offset_ranges import EMPTY, Overlap, Ranges
 from views.source.source import Source
 from views.view import View, answer_schema, state_schema
@@ -59,8 +59,14 @@ def test_keys_that_differ_are_different_keys(name: str, values: list[Any]) -> No
 
 
 def test_negative_zero_is_zero_everywhere() -> None:
-    measures = {"low": minimum("f"), "high": maximum("f"), "sum": total("f"), "mean": mean("f"), "q": quantiles("f", (0.5,))}
-    view = View(SAMPLES, keys={"k": "f"}, measures={**measures, "different": distinct("f")})
+    measures = {
+        "low": minimum("f"),
+        "high": maximum("f"),
+        "sum": total("f"),
+        "mean": mean("f"),
+        "q": approx_quantiles("f", (0.5,)),
+    }
+    view = View(SAMPLES, keys={"k": "f"}, measures={**measures, "different": approx_count_distinct("f")})
     (row,) = answers(view, {"f": -0.0}, {"f": 0.0}, {"f": -0.0})
     zeros = [row["k"], row["low"], row["high"], row["sum"], row["mean"], row["q"]["0.5"]]
     assert [math.copysign(1, zero) for zero in zeros] == [1] * 6
@@ -128,7 +134,7 @@ def test_a_null_is_no_rejection() -> None:
 @pytest.mark.parametrize("window", [all_time(), tumbling(minutes=1)])
 @pytest.mark.parametrize("keys", [{}, {"k": "s"}])
 def test_a_view_that_has_counted_nothing_has_no_rows(window: Window, keys: dict[str, str]) -> None:
-    view = View(SAMPLES, keys=keys, window=window, measures={"n": count(), "q": quantiles("f", (0.5,))}, where="i > 0")
+    view = View(SAMPLES, keys=keys, window=window, measures={"n": count(), "q": approx_quantiles("f", (0.5,))}, where="i > 0")
     for nothing in (folded(view), folded(view, {"i": 0}), folded(view, {}, {}), merge(view, []), merge(view, [folded(view)])):
         assert nothing.states.num_rows == 0
         assert nothing.states.schema == state_schema(view)
@@ -138,7 +144,10 @@ def test_a_view_that_has_counted_nothing_has_no_rows(window: Window, keys: dict[
 
 def test_measures_without_a_value_say_what_sql_says() -> None:
     measures = {"sum": total("i"), "cents": total("d"), "double": total("f"), "mean": mean("i"), "low": minimum("s")}
-    view = View(SAMPLES, measures={"n": count(), **measures, "different": distinct("s"), "q": quantiles("f", (0.5, 1))})
+    view = View(
+        SAMPLES,
+        measures={"n": count(), **measures, "different": approx_count_distinct("s"), "q": approx_quantiles("f", (0.5, 1))},
+    )
     (row,) = answers(view, {}, {})
     assert row.pop("n") == 2
     assert row.pop("window_state") == "open"

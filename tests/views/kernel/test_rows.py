@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.views.logged import decoded
 from views.kernel.kernel import merge, partial, present
 from views.kernel.rows import ordered, time_text, to_rows, writer, written
-from views.measures import count, maximum, mean, minimum, quantiles, total
+from views.measures import approx_quantiles, count, maximum, mean, minimum, total
 from views.source.event import Event, Scale
 from views.source.offset_ranges import EMPTY
 from views.source.source import Source
@@ -116,7 +116,7 @@ def test_every_kind_of_answer_is_json() -> None:
             "dearest": maximum("price"),
             "first": minimum('"at"'),
             "mean": mean("wh"),
-            "heat": quantiles("heat", (0.5, 0.99)),
+            "heat": approx_quantiles("heat", (0.5, 0.99)),
             "none": maximum("nullif(wh, wh)"),
         },
     )
@@ -167,7 +167,9 @@ def test_extreme_values_are_written_plainly(expression: str, value: Any, expecte
 def test_no_answer_has_no_rows() -> None:
     """A view that has counted nothing answers with an empty list."""
     view = View(
-        READINGS, keys={"site": "site"}, measures={"n": count(), "heat": quantiles("heat", (0.5,)), "first": minimum('"at"')}
+        READINGS,
+        keys={"site": "site"},
+        measures={"n": count(), "heat": approx_quantiles("heat", (0.5,)), "first": minimum('"at"')},
     )
     assert to_rows(view, answer_schema(view).empty_table()) == []
 

@@ -22,12 +22,12 @@ from views.windows import (
     Window,
     all_time,
     calendar,
+    count_window,
     delta,
-    every_events,
     hopping,
-    last_events,
     punctuation,
     session,
+    sliding_count_window,
     tumbling,
 )
 
@@ -102,18 +102,18 @@ def rows(window: Window, *numbers: int) -> list[tuple[str, int]]:
 
 
 def test_windows_in_the_order_of_the_log_are_final_when_they_are_complete() -> None:
-    assert rows(every_events(2), 1, 2, 3) == [("final", 2), ("open", 1)]
-    assert rows(every_events(2), 1, 2, 3, 4) == [("final", 2), ("final", 2)]
+    assert rows(count_window(2), 1, 2, 3) == [("final", 2), ("open", 1)]
+    assert rows(count_window(2), 1, 2, 3, 4) == [("final", 2), ("final", 2)]
     assert rows(punctuation("flag"), 1, 9, 3) == [("final", 2), ("open", 1)]
     assert rows(punctuation("flag"), 1, 9, 3, 9) == [("final", 2), ("final", 2)]
     # Whether the next event is in the window depends on the event.
     assert rows(delta("i", by=3), 1, 2, 9, 9) == [("final", 2), ("open", 2)]
-    assert rows(last_events(2), 1, 2, 3) == [("open", 2)]
+    assert rows(sliding_count_window(2), 1, 2, 3) == [("open", 2)]
 
 
 def test_settled_states_know_it_as_well() -> None:
     events = table([{"at": START, "i": number, "flag": number > 5} for number in (1, 9, 3)])
-    for window in (every_events(2), punctuation("flag"), delta("i", by=3)):
+    for window in (count_window(2), punctuation("flag"), delta("i", by=3)):
         states = partial(view(window), events, EMPTY).states
         found, settled = (
             present_arranged(view(window), arrange(view(window), each))["window_state"].to_pylist()

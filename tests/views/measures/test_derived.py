@@ -13,7 +13,7 @@ from views.errors import DefinitionError
 from views.fingerprint.fingerprint import fingerprint
 from views.kernel.kernel import merge, present
 from views.kernel.rows import to_rows
-from views.measures import count, derived, distinct, maximum, quantiles, total
+from views.measures import approx_count_distinct, approx_quantiles, count, derived, maximum, total
 from views.view import View, approximations, bind, state_schema
 
 RATES = View(
@@ -70,13 +70,13 @@ def test_it_keeps_no_state_and_stands_where_it_was_declared() -> None:
 
 
 def test_of_approximate_measures_it_is_approximate() -> None:
-    measures = {"n": count(), "users": distinct("s"), "each": derived("n / users"), "twice": derived("n * 2")}
+    measures = {"n": count(), "users": approx_count_distinct("s"), "each": derived("n / users"), "twice": derived("n * 2")}
     kinds = {name: how.kind for name, how in approximations(View(SAMPLES, measures=measures)).items()}
     assert kinds == {"users": "hll", "each": "derived"}
 
 
 def test_a_quantile_can_be_named() -> None:
-    view = View(SAMPLES, measures={"ms": quantiles("i", (0.5, 0.9)), "spread": derived('ms."0.9" - ms."0.5"')})
+    view = View(SAMPLES, measures={"ms": approx_quantiles("i", (0.5, 0.9)), "spread": derived('ms."0.9" - ms."0.5"')})
     (row,) = answers(view, *({"i": value} for value in range(1, 11)))
     assert row["spread"] == 4.0
 

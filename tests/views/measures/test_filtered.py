@@ -6,7 +6,7 @@ from tests.samples import SAMPLES
 from tests.views.kernel.test_fold_edges import answers, folded
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import fingerprint
-from views.measures import Measure, all_true, count, mean, quantiles, total, variance
+from views.measures import Measure, approx_quantiles, bool_and, count, mean, total, variance
 from views.view import View, bind
 
 
@@ -36,7 +36,7 @@ def test_nothing_that_passes_is_nothing_counted() -> None:
         (total("i", filter="i >"), "measure 'm': 'i >' is not SQL"),
         (total("nothing", filter="flag"), "measure 'm': 'nothing' names a field 'nothing' that Sample has not"),
         (total("s", filter="flag"), "measure 'm': 's' is of type VARCHAR; this measure takes numbers"),
-        (all_true("i"), "measure 'm': 'i' is of type BIGINT; this measure takes conditions"),
+        (bool_and("i"), "measure 'm': 'i' is of type BIGINT; this measure takes conditions"),
         (count(filter="random() < 0.5"), "measure 'm': 'random() < 0.5' is refused"),
     ],
 )
@@ -52,4 +52,6 @@ def test_a_filter_is_part_of_the_meaning_and_its_spelling_is_not() -> None:
     others = (variance("i"), variance("i", filter="flag"), variance("d", filter="flag AND i > 0"))
     assert meaning not in {fingerprint(view(measure)) for measure in others}
     assert fingerprint(view(variance("i", filter="flag AND i > 0", population=True))) != meaning
-    assert fingerprint(view(quantiles("i", (0.5,), filter="flag"))) != fingerprint(view(quantiles("i", (0.9,), filter="flag")))
+    assert fingerprint(view(approx_quantiles("i", (0.5,), filter="flag"))) != fingerprint(
+        view(approx_quantiles("i", (0.9,), filter="flag"))
+    )

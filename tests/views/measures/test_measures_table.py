@@ -14,13 +14,25 @@ import views
 from tests.samples import SAMPLES, WIDE, rows, share, table
 from views import measures
 from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import count, covariance, distinct, frequent, histogram, kurtosis, mean, quantiles, skewness, theta, total
-from views.measures.distinct import MOST_BYTES as HLL_BYTES
-from views.measures.frequent import ROOM, VALUE_BYTES
+from views.measures import (
+    approx_count_distinct,
+    approx_quantiles,
+    approx_top_k,
+    count,
+    covariance,
+    histogram,
+    kurtosis,
+    mean,
+    skewness,
+    theta_sketch,
+    total,
+)
+from views.measures.approx_count_distinct import MOST_BYTES as HLL_BYTES
+from views.measures.approx_quantiles import MOST_BYTES as KLL_BYTES
+from views.measures.approx_top_k import ROOM, VALUE_BYTES
 from views.measures.measure import Measure
-from views.measures.quantiles import MOST_BYTES as KLL_BYTES
 from views.measures.table import markdown
-from views.measures.theta import MOST_BYTES as THETA_BYTES
+from views.measures.theta_sketch import MOST_BYTES as THETA_BYTES
 from views.source.offset_ranges import EMPTY, Ranges
 from views.view import View, bind
 
@@ -51,9 +63,9 @@ def state_bytes(measure: Measure, numbers: int) -> int:
 @pytest.mark.parametrize(
     ("measure", "numbers", "most"),
     [
-        (distinct("i"), 100_000, HLL_BYTES),
-        (theta("i"), 100_000, THETA_BYTES),
-        (frequent("s"), ROOM, 32 + ROOM * (VALUE_BYTES + 8)),
+        (approx_count_distinct("i"), 100_000, HLL_BYTES),
+        (theta_sketch("i"), 100_000, THETA_BYTES),
+        (approx_top_k("s"), ROOM, 32 + ROOM * (VALUE_BYTES + 8)),
     ],
 )
 def test_a_full_sketch_takes_what_the_page_says(measure: Measure, numbers: int, most: int) -> None:
@@ -61,7 +73,7 @@ def test_a_full_sketch_takes_what_the_page_says(measure: Measure, numbers: int, 
 
 
 def test_a_quantile_sketch_stays_below_what_the_page_says() -> None:
-    assert KLL_BYTES // 3 < state_bytes(quantiles("i", (0.5,)), 1_000_000) < KLL_BYTES
+    assert KLL_BYTES // 3 < state_bytes(approx_quantiles("i", (0.5,)), 1_000_000) < KLL_BYTES
 
 
 INVERTIBLE = View(
@@ -84,7 +96,8 @@ INVERTIBLE = View(
 def test_all_that_the_page_calls_invertible_is_tried_below() -> None:
     tried = {name.partition("_")[0] for name in INVERTIBLE.measures}
     of_one_class = {"correlation": "covariance", "stddev": "skewness", "variance": "skewness"}
-    lines = [line.split(" | ") for line in markdown().splitlines() if line.startswith("| `")]
+    table = markdown().partition("\n## ")[0]
+    lines = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
     invertible = {cells[0].split("`")[1].partition("(")[0] for cells in lines if cells[5].startswith("yes")}
     assert invertible == {*tried, *of_one_class} - {"positive"}
 

@@ -10,8 +10,8 @@ import pytest
 from tests.samples import SAMPLES, table
 from tests.views.kernel.test_fold_edges import NOON, answers, events
 from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import Measure, distinct, quantiles
-from views.measures.distinct import LG_K
+from views.measures import Measure, approx_count_distinct, approx_quantiles
+from views.measures.approx_count_distinct import LG_K
 from views.source.offset_ranges import EMPTY, Ranges
 from views.view import View, approximations
 
@@ -44,7 +44,7 @@ def states(measure: Measure, *rows: dict[str, Any]) -> list[bytes | None]:
 
 @pytest.mark.parametrize(("name", "value", "coupon"), SPARK_COUPONS)
 def test_values_are_hashed_as_spark_hashes_them(name: str, value: Any, coupon: str) -> None:
-    (sketch,) = states(distinct(name), {name: value})
+    (sketch,) = states(approx_count_distinct(name), {name: value})
     assert sketch is not None
     assert sketch[-4:].hex() == coupon
     assert datasketches.hll_sketch.deserialize(sketch).lg_config_k == LG_K
@@ -52,19 +52,19 @@ def test_values_are_hashed_as_spark_hashes_them(name: str, value: Any, coupon: s
 
 @pytest.mark.parametrize(("name", "values"), [("s", ["", "a", "b"]), ("b", [b"", b"\xff", b"a"]), ("flag", [True, False])])
 def test_every_value_counts_the_empty_one_too(name: str, values: list[Any]) -> None:
-    view = View(SAMPLES, measures={"different": distinct(name)})
+    view = View(SAMPLES, measures={"different": approx_count_distinct(name)})
     (row,) = answers(view, *({name: value} for value in [*values, None, *values]))
     assert row["different"] == len(values)
 
 
 def test_texts_and_bytes_beside_bytes_that_are_no_text() -> None:
     values = [bytes([n, n + 1]) for n in range(0, 255, 5)]
-    (row,) = answers(View(SAMPLES, measures={"different": distinct("b")}), *({"b": value} for value in values))
+    (row,) = answers(View(SAMPLES, measures={"different": approx_count_distinct("b")}), *({"b": value} for value in values))
     assert row["different"] == len(values)
 
 
 def test_the_estimate_is_the_same_for_every_split_and_near_the_truth() -> None:
-    view = View(SAMPLES, measures={"different": distinct("i")})
+    view = View(SAMPLES, measures={"different": approx_count_distinct("i")})
     (error,) = [approximation.error for approximation in approximations(view).values()]
     assert error is not None
     for number in (3000, 50_000):
@@ -87,13 +87,13 @@ def folded(view: View, number: int, cuts: list[int]) -> Partial:
 
 
 def test_quantiles_are_nearest_ranks_and_exact_for_few_values() -> None:
-    view = View(SAMPLES, measures={"q": quantiles("i", (0, 0.25, 0.5, 0.51, 0.75, 1))})
+    view = View(SAMPLES, measures={"q": approx_quantiles("i", (0, 0.25, 0.5, 0.51, 0.75, 1))})
     (row,) = answers(view, *({"i": value} for value in (40, 10, None, 30, 20)))
     assert row["q"] == {"0.0": 10.0, "0.25": 10.0, "0.5": 20.0, "0.51": 30.0, "0.75": 30.0, "1.0": 40.0}
 
 
 def test_quantiles_are_within_their_rank_error_after_many_merges() -> None:
-    view = View(SAMPLES, measures={"q": quantiles("f", (0.01, 0.5, 0.99))})
+    view = View(SAMPLES, measures={"q": approx_quantiles("f", (0.01, 0.5, 0.99))})
     (approximation,) = approximations(view).values()
     assert approximation.error is not None
     number = 20_000
@@ -104,7 +104,7 @@ def test_quantiles_are_within_their_rank_error_after_many_merges() -> None:
 
 
 def test_sketches_keep_the_form_that_spark_reads() -> None:
-    (hll,) = states(distinct("i"), *({"i": n} for n in range(1000)))
-    (kll,) = states(quantiles("f", (0.5,)), *({"f": float(n)} for n in range(1000)))
+    (hll,) = states(approx_count_distinct("i"), *({"i": n} for n in range(1000)))
+    (kll,) = states(approx_quantiles("f", (0.5,)), *({"f": float(n)} for n in range(1000)))
     assert datasketches.hll_sketch.deserialize(hll).tgt_type == datasketches.tgt_hll_type.HLL_8
     assert datasketches.kll_doubles_sketch.deserialize(kll).n == 1000

@@ -19,7 +19,7 @@ from views.project.project import load_files
 from views.source.event import Event, Scale
 from views.source.source import APPEND_TIME, Source
 from views.view import View
-from views.windows import Window, all_time, every_events, last_events, session, tumbling
+from views.windows import Window, all_time, count_window, session, sliding_count_window, tumbling
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -122,7 +122,7 @@ def warned(key: str | None, keys: Sequence[str], window: Window) -> str | None:
     return spread(View(sales(key), keys=named, window=window, measures={"n": count()}))
 
 
-@pytest.mark.parametrize("window", [every_events(2), last_events(2)])
+@pytest.mark.parametrize("window", [count_window(2), sliding_count_window(2)])
 def test_windows_in_the_order_of_the_log_need_their_keys_in_one_partition(window: Window) -> None:
     alone = warned(None, ["shop"], window)
     assert alone is not None

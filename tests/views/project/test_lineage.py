@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from infra.jars import ROOT
-from views.measures import count, derived, first, quantiles, total
+from views.measures import approx_quantiles, count, derived, first, total
 from views.project.column_lineage import Origin, lineage
 from views.project.project import load
 from views.source.event import Event
 from views.source.source import Source
 from views.view import View, answer_schema
-from views.windows import last_events, session, tumbling
+from views.windows import session, sliding_count_window, tumbling
 
 
 class Sale(Event):
@@ -38,7 +38,7 @@ def view(source: Source = SALES, **changes) -> View:
             "n": count(),
             "back": total("cents", filter="refund"),
             "opened": first("cents", filter="refund"),
-            "spread": quantiles("cents * 2", (0.5,)),
+            "spread": approx_quantiles("cents * 2", (0.5,)),
             "share": derived("back / n"),
         },
     }
@@ -69,7 +69,7 @@ def test_what_chooses_and_groups_is_of_the_whole_view() -> None:
 
 def test_a_window_in_order_is_made_of_positions_and_a_session_of_time() -> None:
     positions = ["_offset", "_partition", "_topic_id"]
-    assert [field for field, _ in origins(view(window=last_events(10)))["window_start"]] == positions
+    assert [field for field, _ in origins(view(window=sliding_count_window(10)))["window_start"]] == positions
     assert origins(view(window=session(minutes=2)))["window_end"] == [("at", "transformation")]
 
 

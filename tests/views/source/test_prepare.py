@@ -27,7 +27,7 @@ from views.source.prepare import prepared_schema
 from views.source.source import POSITION_SCHEMA, Source, events_schema
 from views.testing import answer, events_table, rejected
 from views.view import View, bind
-from views.windows import Window, every_events, hopping, last_events, session, tumbling
+from views.windows import Window, count_window, hopping, session, sliding_count_window, tumbling
 from views.windows.in_order import delta, punctuation
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -311,7 +311,7 @@ def test_expressions_are_checked_against_what_it_makes() -> None:
         bind(View(LINES, keys={"w": "wrd"}, measures={"n": count()}))
 
 
-@pytest.mark.parametrize("window", [every_events(2), last_events(2), delta("id", by=1), punctuation("id = 1")])
+@pytest.mark.parametrize("window", [count_window(2), sliding_count_window(2), delta("id", by=1), punctuation("id = 1")])
 def test_rows_of_one_event_have_no_order_for_a_window_to_follow(window: Window) -> None:
     with pytest.raises(DefinitionError, match="follows the order of the log, in which the rows that words makes of one event"):
         bind(View(LINES, window=window, measures={"n": count()}))

@@ -18,7 +18,7 @@ from views.errors import DefinitionError
 from views.fingerprint import definition_diff
 from views.fingerprint.fingerprint import fingerprint
 from views.kernel.kernel import merge, partial, present
-from views.measures import count, derived, distinct, distinct_exact, maximum, mean, quantiles, top_k, total
+from views.measures import approx_count_distinct, approx_quantiles, count, count_distinct, derived, max_by, maximum, mean, total
 from views.project.project import Project
 from views.source.offset_ranges import EMPTY
 from views.verify.compare import EXAMPLES, FLOAT_TOLERANCE, MeasureDifference, compare, plus, tolerance
@@ -37,10 +37,10 @@ VIEW = View(
         "flag": maximum("flag"),
         "days": maximum("day"),
         "usual": mean("i"),
-        "top": top_k("i", 2, payload="s"),
-        "half": quantiles("i", (0.5, 0.9)),
-        "about": distinct("i"),
-        "exact": distinct_exact("i", limit=5),
+        "top": max_by("s", "i", 2),
+        "half": approx_quantiles("i", (0.5, 0.9)),
+        "about": approx_count_distinct("i"),
+        "exact": count_distinct("i", limit=5),
         "rate": derived("n / exact"),
     },
     name="compared",
@@ -139,7 +139,7 @@ def test_every_measure_agrees_with_itself_however_the_events_were_split(one: lis
     assert [difference.measure for difference in exact if difference.unequal] == []
 
 
-HALVES = View(SAMPLES, keys={"s": "s"}, measures={"half": quantiles("f", (0.1, 0.5, 0.99))}, name="halves")
+HALVES = View(SAMPLES, keys={"s": "s"}, measures={"half": approx_quantiles("f", (0.1, 0.5, 0.99))}, name="halves")
 
 
 def sketched(numbers: list[float], *, pieces: int = 1, view: View = HALVES) -> pa.Table:
@@ -173,7 +173,7 @@ def test_quantiles_of_more_values_or_of_none_differ_whatever_they_are() -> None:
     """How many values a sketch has seen is exact, however small the error of the rank is."""
     numbers = [float(n) for n in range(1000)]
     # Only the answers 0 and 1 are sure to differ: the sketch throws dice for those between, which may come out the same.
-    ends = replace(HALVES, measures={"half": quantiles("f", (0.5, 1))})
+    ends = replace(HALVES, measures={"half": approx_quantiles("f", (0.5, 1))})
     (more,) = compare(ends, sketched(numbers, view=ends), sketched([*numbers, 1000.0], view=ends))
     assert (more.rows, more.differ) == (1, 1)
     assert compare(HALVES, sketched(numbers), sketched([]))[0].examples[0].only == "served"

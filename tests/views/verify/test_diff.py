@@ -17,7 +17,7 @@ from ledger.publish.publications import Publication
 from tests.samples import SAMPLES, share
 from tests.views.verify.test_compare import answered, pieces
 from views.kernel.kernel import Partial, merge, present
-from views.measures import count, distinct, maximum, mean, quantiles, total
+from views.measures import approx_count_distinct, approx_quantiles, count, maximum, mean, total
 from views.verify.compare import tolerance
 from views.verify.release_diff import Diff, add, diff, to_json
 from views.view import View, group_columns
@@ -27,13 +27,13 @@ OLD = View(
     SAMPLES,
     keys={"s": "s"},
     window=tumbling(hours=1),
-    measures={"n": count(), "d": total("d"), "usual": mean("f"), "gone": maximum("i"), "about": distinct("i")},
+    measures={"n": count(), "d": total("d"), "usual": mean("f"), "gone": maximum("i"), "about": approx_count_distinct("i")},
     name="v",
 )
 NEW = replace(
     OLD,
     where="i is null or i > 0",
-    measures={"n": count(), "d": total("d"), "usual": mean("f"), "about": distinct("i"), "most": maximum("f")},
+    measures={"n": count(), "d": total("d"), "usual": mean("f"), "about": approx_count_distinct("i"), "most": maximum("f")},
 )
 
 
@@ -129,8 +129,8 @@ def test_quantiles_are_compared_by_their_sketches() -> None:
     Around 0 values that are near in rank are far apart relative to each other.
     """
     events = [{"at": datetime(2026, 1, 1, tzinfo=UTC), "s": "a", "i": n} for n in range(-2500, 2500)]
-    old = replace(OLD, measures={"half": quantiles("i", (0.5, 0.9))})
-    new, shifted = replace(old, where="i is not null"), replace(old, measures={"half": quantiles("i + 2000", (0.5, 0.9))})
+    old = replace(OLD, measures={"half": approx_quantiles("i", (0.5, 0.9))})
+    new, shifted = replace(old, where="i is not null"), replace(old, measures={"half": approx_quantiles("i + 2000", (0.5, 0.9))})
     same, other = (diff(old, view, answered(old, events), answered(view, events)) for view in (new, shifted))
     assert (same.matched, same.changed, same.measures["half"].differ) == (1, 0, 0)
     assert (other.matched, other.changed, other.measures["half"].differ) == (1, 1, 1)

@@ -11,21 +11,21 @@ import pytest
 from tests.views.measures.test_custom import Range
 from tests.views.test_testing import HOURLY, SALES, Sale, sale
 from views.kernel.kernel import Partial
-from views.measures import count, distinct, last, mean, quantiles, stddev, total
+from views.measures import approx_count_distinct, approx_quantiles, count, last, mean, stddev, total
 from views.source.source import Source
 from views.testing import answer, rejected
 from views.verify import every_cut
 from views.verify.every_cut import at_every_cut, checked_answer
 from views.view import View
-from views.windows import all_time, every_events, hopping, last_events, session, tumbling
+from views.windows import all_time, count_window, hopping, session, sliding_count_window, tumbling
 
 MEASURES = {
     "n": count(),
     "amount": total("amount"),
     "mean": mean("amount"),
     "deviation": stddev("number / 7"),
-    "different": distinct("number"),
-    "middle": quantiles("amount", (0.5,)),
+    "different": approx_count_distinct("number"),
+    "middle": approx_quantiles("amount", (0.5,)),
     "latest": last("number"),
     "spread": Range("number"),
     "inverse": total("100 // (number - 1)", filter="number < 3"),
@@ -35,8 +35,8 @@ WINDOWS = (
     tumbling(hours=1),
     hopping(timedelta(hours=2), every=timedelta(hours=1)),
     session(hours=1),
-    every_events(2),
-    last_events(3),
+    count_window(2),
+    sliding_count_window(3),
 )
 UNIQUE = [sale(n % 5, 9 + n % 3, f"{n}.10", "shop" if n % 4 else "web") for n in range(9)]
 EVENTS = [*UNIQUE, *UNIQUE[:3]]

@@ -47,7 +47,7 @@ _READ: Final[dict[str, Callable[[str], Any]]] = {
 
 
 @dataclass(frozen=True)
-class Frequent:
+class ApproxTopK:
     """The `k` most frequent values, nulls left out: by falling estimate, equal ones by rising value; empty without a value.
 
     Each comes with an estimate of how often it occurred, and a lower and an upper bound that always hold. Up to 768 different
@@ -73,7 +73,7 @@ class Frequent:
             raise DefinitionError(f"k {self.k!r} is not an integer from 1 to {ROOM}")
 
     def __str__(self) -> str:
-        return call("frequent", self.expression, self.k)
+        return call("approx_top_k", self.expression, self.k)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -99,9 +99,9 @@ class Frequent:
         )
 
 
-def frequent(expression: str, k: int = 10, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """The k most frequent values of an expression, each with how often it occurred: `frequent("path", 10)`."""
-    return filtered(Frequent(expression, k), filter)
+def approx_top_k(expression: str, k: int = 10, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """The k most frequent values of an expression, each with how often it occurred: `approx_top_k("path", 10)`."""
+    return filtered(ApproxTopK(expression, k), filter)
 
 
 def _build(maps: pa.MapArray) -> pa.Array:

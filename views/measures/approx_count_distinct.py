@@ -28,7 +28,7 @@ _CONFIDENCE: Final = 0.954
 
 
 @dataclass(frozen=True)
-class Distinct:
+class ApproxCountDistinct:
     """The number of different values, nulls left out; 0 if there was no value."""
 
     facts: ClassVar = Facts(
@@ -41,7 +41,7 @@ class Distinct:
     expression: str
 
     def __str__(self) -> str:
-        return call("distinct", self.expression)
+        return call("approx_count_distinct", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -62,9 +62,9 @@ class Distinct:
         return Aggregate((state,), pa.int64(), "integer", _present, _approximation())
 
 
-def distinct(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def approx_count_distinct(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The estimated number of different values of an expression."""
-    return filtered(Distinct(expression), filter)
+    return filtered(ApproxCountDistinct(expression), filter)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

@@ -14,13 +14,13 @@ from tests.views.kernel.test_fold_edges import NOON, events
 from tests.views.measures.test_sketches import SPARK_COUPONS
 from views.errors import TandemError
 from views.kernel.kernel import Partial, merge, partial, present
-from views.measures import theta
+from views.measures import theta_sketch
 from views.measures.states.hashing import one_value_theta
-from views.measures.theta import LG_K, theta_difference, theta_intersection, theta_union
+from views.measures.theta_sketch import LG_K, theta_difference, theta_intersection, theta_union
 from views.source.offset_ranges import EMPTY
 from views.view import View, approximations
 
-VIEW = View(SAMPLES, measures={"m": theta("i")})
+VIEW = View(SAMPLES, measures={"m": theta_sketch("i")})
 BASE = table([{"at": NOON}])
 
 
@@ -65,7 +65,7 @@ def test_the_error_is_that_of_the_sketch() -> None:
 @pytest.mark.parametrize(("name", "value", "coupon"), SPARK_COUPONS)
 def test_values_are_hashed_as_spark_hashes_them(name: str, value: Any, coupon: str) -> None:
     """An HLL coupon holds the 26 lower bits of the hash, of which a theta sketch keeps all but the lowest."""
-    (sketch,) = partial(View(SAMPLES, measures={"m": theta(name)}), events({name: value}), EMPTY).states["m"].to_pylist()
+    (sketch,) = partial(View(SAMPLES, measures={"m": theta_sketch(name)}), events({name: value}), EMPTY).states["m"].to_pylist()
     (hashed,) = datasketches.compact_theta_sketch.deserialize(sketch)
     mask = (1 << 25) - 1
     assert hashed & mask == int.from_bytes(bytes.fromhex(coupon), "little") >> 1 & mask
@@ -81,7 +81,7 @@ def test_a_sketch_of_one_value_is_written_as_the_library_writes_it(text: str) ->
 def test_every_value_counts_the_empty_one_too() -> None:
     values = [b"", b"\xff", b"a", b"\xfe\xff"]
     rows = [{"b": value, "s": s} for value in [*values, *values] for s in ("", "a", None)]
-    view = View(SAMPLES, measures={"b": theta("b"), "s": theta("s"), "none": theta("i")})
+    view = View(SAMPLES, measures={"b": theta_sketch("b"), "s": theta_sketch("s"), "none": theta_sketch("i")})
     (row,) = present(view, partial(view, events(*rows), EMPTY)).to_pylist()
     assert (row["b"], row["s"], row["none"]) == (4, 2, 0)
 

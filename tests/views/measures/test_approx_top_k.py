@@ -16,8 +16,8 @@ from tests.views.kernel.test_fold_edges import answers, folded
 from views.errors import DefinitionError
 from views.kernel.kernel import merge, partial, present
 from views.kernel.rows import to_rows
-from views.measures import frequent
-from views.measures.frequent import ROOM
+from views.measures import approx_top_k
+from views.measures.approx_top_k import ROOM
 from views.source.offset_ranges import EMPTY
 from views.view import View, approximations
 
@@ -27,14 +27,15 @@ def exactly(value: Any, count: int) -> dict[str, Any]:
 
 
 def test_the_most_frequent_come_first_and_equally_frequent_ones_in_order() -> None:
-    view = View(SAMPLES, measures={"m": frequent("s", 3)})
+    view = View(SAMPLES, measures={"m": approx_top_k("s", 3)})
     (row,) = answers(view, *({"s": s} for s in ["b", "a", "c", "c", "ä", None, None, None, "A"]))
     assert row["m"] == [exactly("c", 2), exactly("A", 1), exactly("a", 1)]
 
 
 def test_numbers_are_ordered_as_numbers() -> None:
     view = View(
-        SAMPLES, measures={"i": frequent("i"), "huge": frequent("i::HUGEINT * i"), "d": frequent("d"), "f": frequent("f")}
+        SAMPLES,
+        measures={"i": approx_top_k("i"), "huge": approx_top_k("i::HUGEINT * i"), "d": approx_top_k("d"), "f": approx_top_k("f")},
     )
     (row,) = answers(view, *({"i": n, "d": Decimal(n), "f": n / 10} for n in (10, 9, -1)))
     assert [one["value"] for one in row["i"]] == [-1, 9, 10]
@@ -57,26 +58,26 @@ def test_numbers_are_ordered_as_numbers() -> None:
     ],
 )
 def test_values_come_back_as_they_went_in(name: str, values: list[Any]) -> None:
-    (row,) = answers(View(SAMPLES, measures={"m": frequent(name)}), *({name: value} for value in [*values, *values, None]))
+    (row,) = answers(View(SAMPLES, measures={"m": approx_top_k(name)}), *({name: value} for value in [*values, *values, None]))
     assert row["m"] == [exactly(value, 2) for value in sorted(values)]
 
 
 @share(20)
 @given(st.lists(sample_rows, max_size=20))
 def test_every_double_comes_back(rows: list[dict[str, Any]]) -> None:
-    view = View(SAMPLES, measures={"m": frequent("f * 0.1", 100)})
+    view = View(SAMPLES, measures={"m": approx_top_k("f * 0.1", 100)})
     found = present(view, partial(view, table(rows), EMPTY)).to_pylist()
     expected = Counter(row["f"] * 0.1 + 0.0 for row in rows if row["f"] is not None)
     assert {one["value"]: one["lower"] for row in found for one in row["m"]} == expected
 
 
 def test_without_a_value_the_list_is_empty() -> None:
-    (row,) = answers(View(SAMPLES, measures={"m": frequent("s"), "n": frequent("s", filter="i > 0")}), {"i": 1})
+    (row,) = answers(View(SAMPLES, measures={"m": approx_top_k("s"), "n": approx_top_k("s", filter="i > 0")}), {"i": 1})
     assert (row["m"], row["n"]) == ([], [])
 
 
 def test_every_split_answers_the_same_up_to_the_room() -> None:
-    view = View(SAMPLES, measures={"m": frequent("i", ROOM)})
+    view = View(SAMPLES, measures={"m": approx_top_k("i", ROOM)})
     values = [n for n in range(ROOM) for _ in range(1 + n % 4)]
     expected = [exactly(n, count) for n, count in sorted(Counter(values).items(), key=lambda one: (-one[1], one[0]))]
     for seed in range(3):
@@ -92,7 +93,7 @@ def test_every_split_answers_the_same_up_to_the_room() -> None:
 
 
 def test_bounds_hold_and_no_frequent_value_is_missing_when_there_are_many() -> None:
-    view = View(SAMPLES, measures={"m": frequent("i", 20)})
+    view = View(SAMPLES, measures={"m": approx_top_k("i", 20)})
     (approximation,) = approximations(view).values()
     assert (approximation.kind, approximation.confidence) == ("frequent", None)
     dice = random.Random(7)
@@ -114,7 +115,13 @@ def test_bounds_hold_and_no_frequent_value_is_missing_when_there_are_many() -> N
 
 def test_rows_write_values_as_their_kind_says() -> None:
     view = View(
-        SAMPLES, measures={"b": frequent("b"), "huge": frequent("i::HUGEINT * i"), "d": frequent("d"), "t": frequent('"at"')}
+        SAMPLES,
+        measures={
+            "b": approx_top_k("b"),
+            "huge": approx_top_k("i::HUGEINT * i"),
+            "d": approx_top_k("d"),
+            "t": approx_top_k('"at"'),
+        },
     )
     (row,) = to_rows(view, present(view, folded(view, {"b": b"\xff", "i": 2**62, "d": Decimal("1.5")})))
     assert row["b"] == [exactly("/w==", 1)]
@@ -126,4 +133,4 @@ def test_rows_write_values_as_their_kind_says() -> None:
 @pytest.mark.parametrize("k", [0, -1, ROOM + 1, 1.0, "3", True])
 def test_k_is_an_integer_within_bounds(k: Any) -> None:
     with pytest.raises(DefinitionError, match=f"k {k!r} is not an integer from 1 to 768"):
-        frequent("i", k)
+        approx_top_k("i", k)

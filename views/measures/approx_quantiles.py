@@ -29,7 +29,7 @@ _CONFIDENCE: Final = 0.99
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class ApproxQuantiles:
     """For each fraction q the smallest value that at least q of all values do not exceed; nulls are left out.
 
     The sketch keeps random samples, so two folds of the same events may differ within its error.
@@ -56,7 +56,7 @@ class Quantiles:
         object.__setattr__(self, "fractions", fractions)
 
     def __str__(self) -> str:
-        return call("quantiles", self.expression, self.fractions)
+        return call("approx_quantiles", self.expression, self.fractions)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -87,9 +87,9 @@ class Quantiles:
         )
 
 
-def quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
-    """Estimated quantiles of an expression: `quantiles("ms", (0.5, 0.99))`."""
-    return filtered(Quantiles(expression, tuple(fractions)), filter)
+def approx_quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """Estimated quantiles of an expression: `approx_quantiles("ms", (0.5, 0.99))`."""
+    return filtered(ApproxQuantiles(expression, tuple(fractions)), filter)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

@@ -33,7 +33,7 @@ _CONFIDENCE: Final = 0.954
 
 
 @dataclass(frozen=True)
-class Theta:
+class ThetaSketch:
     """The number of different values, nulls left out; 0 if there was no value."""
 
     facts: ClassVar = Facts(
@@ -47,7 +47,7 @@ class Theta:
     expression: str
 
     def __str__(self) -> str:
-        return call("theta", self.expression)
+        return call("theta_sketch", self.expression)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -83,9 +83,9 @@ class Different:
     upper: float
 
 
-def theta(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def theta_sketch(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The estimated number of different values of an expression, in a state that also intersects and subtracts."""
-    return filtered(Theta(expression), filter)
+    return filtered(ThetaSketch(expression), filter)
 
 
 def theta_union(states: Sequence[bytes | None]) -> Different:

@@ -1,0 +1,56 @@
+"""The different values, exactly, as long as they are few."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from views.arrow import arrays
+from views.definition_text import call
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Measure
+from views.measures.states.distinct_values import DISTINCT_VALUES, check_limit, distinct_values, within_limit
+from views.source.value_types import ValueType, answer_field
+
+
+@dataclass(frozen=True)
+class CollectSet:
+    """The different values in ascending order; nulls are left out, and more than `limit` values give null.
+
+    Without a value the answer is the empty list. Texts and bytes are ordered byte by byte, texts in UTF-8.
+    """
+
+    facts: ClassVar = DISTINCT_VALUES
+
+    expression: str
+    limit: int
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
+        check_limit(self.limit)
+
+    def __str__(self) -> str:
+        return call("collect_set", self.expression, limit=self.limit)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One list of at most `limit` values; a fold holds the different values of the events before it."""
+        (value,) = types
+        answer = pa.list_(answer_field("item", value))
+        return Aggregate((distinct_values(value, self.limit),), answer, "list", lambda columns: _lists(columns, answer))
+
+
+def collect_set(expression: str, *, limit: int = 1000, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """The different values of an expression in ascending order; null if there are more than `limit`, at most 100 000."""
+    return filtered(CollectSet(expression, limit), filter)
+
+
+def _lists(columns: Sequence[pa.Array], answer: pa.DataType) -> pa.Array:
+    (lists,) = columns
+    lengths = arrays.lengths(lists)
+    return arrays.lists(lists.flatten(), lengths, answer, within_limit(lists, lengths))

@@ -1,0 +1,75 @@
+"""How many different values there are, exactly, as long as they are few."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import ClassVar, ParamSpec
+
+import pyarrow as pa
+
+from views.arrow import arrays
+from views.definition_text import call
+from views.errors import DefinitionError
+from views.measures.filtered import filtered
+from views.measures.measure import Aggregate, Measure
+from views.measures.states.distinct_values import DISTINCT_VALUES, MOST_VALUES, check_limit, distinct_values, within_limit
+from views.source.value_types import ValueType
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class CountDistinct:
+    """The number of different values, nulls left out: 0 without a value, null if there are more than `limit`."""
+
+    facts: ClassVar = DISTINCT_VALUES
+
+    expression: str
+    limit: int
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
+        check_limit(self.limit)
+
+    def __str__(self) -> str:
+        return call("count_distinct", self.expression, limit=self.limit)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The one expression."""
+        return (self.expression,)
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """One list of at most `limit` values; a fold holds the different values of the events before it."""
+        (value,) = types
+        return Aggregate((distinct_values(value, self.limit),), pa.int64(), "integer", _numbers)
+
+
+def _told_of_the_limit(factory: Callable[P, Measure]) -> Callable[P, Measure]:
+    """The same function; without a limit it raises a DefinitionError that explains the limit."""
+
+    @wraps(factory)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Measure:
+        if "limit" not in kwargs:
+            raise DefinitionError(
+                f"count_distinct needs limit=, an integer from 1 to {MOST_VALUES}: the most different values that it keeps for a "
+                "key and window. Beyond the limit the answer is null; approx_count_distinct has no limit and answers an estimate"
+            )
+        return factory(*args, **kwargs)
+
+    return checked
+
+
+@_told_of_the_limit
+def count_distinct(expression: str, *, limit: int, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+    """The exact number of different values of an expression; null if there are more than `limit`, at most 100 000.
+
+    Every state keeps its values, so `limit` bounds its memory. `approx_count_distinct` needs no limit.
+    """
+    return filtered(CountDistinct(expression, limit), filter)
+
+
+def _numbers(columns: Sequence[pa.Array]) -> pa.Array:
+    (lists,) = columns
+    lengths = arrays.lengths(lists)
+    return arrays.from_numpy(lengths, pa.int64(), within_limit(lists, lengths))
