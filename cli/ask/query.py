@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import typer
 
 from cli.command.call import UNHEALTHY, Call, Output
+from cli.command.drift import working_tree_drift
 from cli.command.text_tables import listing
 from cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
-from cli.command.working_tree_drift import working_tree_drift
 from ledger.delta.addresses import Tables
 from ledger.log.positions import distance
 from serving.read.outcome import Absent, Value, document, given

@@ -12,7 +12,7 @@ from batch.fold.columns import columns
 from batch.runtime.file_ranges import EVENTS, spans
 from batch.runtime.parallelism import buckets, slices
 from cli.command.call import Call, Output
-from cli.command.working_tree_drift import working_tree_drift
+from cli.command.drift import working_tree_drift
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables

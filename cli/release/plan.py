@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from batch.recompute.estimate import RAW, Expected, duration, expected, size
 from cli.command.call import Call, Output
+from cli.command.drift import since_published
 from cli.command.options import AcceptGap, AcceptShorterHistory
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.publish import publications, releases
 from ledger.publish.completeness import accepted_gaps, shorter_histories
 from ledger.publish.publications import Publication
-from serving.drift import since_published
 from views.counted import counted
 from views.fingerprint.definition_diff import Change, Changes, SourceChanges, ViewChanges
 from views.fingerprint.schema_evolution import refuse_breaks

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from cli.command.call import UNHEALTHY, Call, Output
+from cli.command.drift import working_tree_drift
 from cli.command.text_tables import aligned
-from cli.command.working_tree_drift import working_tree_drift
 from cli.run import part_processes
 from infra.settings import Settings
 from ledger.delta.addresses import Tables

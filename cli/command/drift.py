@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
+from cli.command.call import Call
 from ledger.delta.addresses import Tables
 from ledger.publish import releases
 from ledger.publish.publications import Publication
+from serving.read.reader import Reader
 from views.errors import DefinitionError, TandemError
 from views.fingerprint.definition_diff import Changes, Fingerprints, Status, compare
 from views.project.project import Project, load_files
@@ -69,3 +71,18 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
     except DefinitionError as error:
         raise TandemError(f"the definitions of release {release.number} cannot be used: {error}") from error
     return compare(published, wanted, Fingerprints(release.sources, release.views))
+
+
+def working_tree_drift(call: Call, reader: Reader) -> Drift:
+    """Return how the working tree differs from what is published, and print it on stderr.
+
+    A working tree that cannot be read is a problem of the drift, and does not keep the command from answering.
+    """
+    publication = reader.snapshot().publication
+    try:
+        found = drift(since_published(reader.tables, publication, call.definitions()))
+    except TandemError as error:
+        found = Drift(problem=str(error))
+    for sentence in found.sentences():
+        call.say(sentence)
+    return found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.drift import Drift, drift, since_published
+from cli.command.drift import Drift, drift, since_published
 from tests.serving.world import DEFINITIONS, World
 from views.project import project
 
