@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from infra import broker, kafka, processes
+from infra import kafka
+from infra.kafka import broker
 from infra.kafka.bulk import BulkSender
-from infra.kafka.python_sender import PythonSender
+from infra.kafka.kafka_python.sender import PythonSender
+from infra.process import background
 from infra.settings import Kafka, Settings
 
 RECORDS = 200_000
@@ -31,7 +33,7 @@ def main() -> None:
     """Print a line for each client and round, by turns."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(state=folder, kafka=Kafka(memory="512m", timeout_s=20))
-        with processes.starting(Path(folder)):
+        with background.starting(Path(folder)):
             process = broker.start(settings, environ=dict(os.environ))
         try:
             address = broker.address(settings)
@@ -41,7 +43,7 @@ def main() -> None:
                     rate, cpu = measured(address, make, RECORDS)
                     print(f"{name:<14}{rate:>10,.0f} records/s {cpu:>8.1f} µs of CPU a record")
         finally:
-            processes.stop(Path(folder), process, seconds=20)
+            background.stop(Path(folder), process, seconds=20)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from infra import settings as settings_of_project
-from infra import spark
 from infra.settings import Settings
+from infra.spark.session import get_or_create_session
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import open_table
 from ledger.log import archive
@@ -207,7 +207,7 @@ def pinned(settings: Settings, *, publication: int | None, as_of: datetime | Non
 
 def started(settings: Settings, environ: Mapping[str, str], *, debug: bool = False) -> SparkSession:
     """The session of a person's own queries."""
-    return spark.session(settings, "pyspark", environ=environ, conf=_CONF, debug=debug)
+    return get_or_create_session(settings, "pyspark", environ=environ, conf=_CONF, debug=debug)
 
 
 def frames(session: SparkSession, reader: Reader) -> Frames:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Final, TypeVar
 
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from speed.follow import Surroundings
 from speed.progress import Waiting
 from views.source.source import Source

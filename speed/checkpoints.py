@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from infra import processes
+from infra.process import background
 
 _FOLDER: Final = "speed"
 
@@ -25,4 +25,4 @@ def own_folder(state: Path) -> Path:
 def folders(state: Path) -> Iterator[tuple[Path, bool]]:
     """The folders that are there, and of each whether its process lives."""
     for folder in sorted((state / _FOLDER).glob("[0-9]*-*")):
-        yield folder, bool(processes.start_time(int(folder.name.partition("-")[0])))
+        yield folder, bool(background.start_time(int(folder.name.partition("-")[0])))

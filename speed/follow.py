@@ -13,8 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from infra import kafka
 from infra.lineage.runs import Reporter
 from infra.settings import Settings
-from infra.spark import kafka_options
-from infra.spark_failures import broker_away, sentence, worded
+from infra.spark.errors import broker_away, sentence, worded
+from infra.spark.kafka_source import kafka_options
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.fetch_checks import LogChanged

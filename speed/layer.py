@@ -16,11 +16,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
 from infra.settings import Settings
-from infra.spark_failures import worded
+from infra.spark.errors import worded
 from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unwritable
 from ledger.publish import first_publication, publications, releases, standing

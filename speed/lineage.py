@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from infra import broker
+from infra.kafka import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSets, Made
 from ledger.delta import delta_tables

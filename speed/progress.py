@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from infra import processes
-from infra.pulse import Heart
+from infra.process import background
+from infra.process.pulse import Heart
 
 PART: Final = "speed"
 NAME: Final = "speed.progress"
@@ -69,7 +69,7 @@ def read(state: Path) -> Progress | None:
         found = msgspec.json.decode(file(state).read_bytes(), type=Progress)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
-    return found if processes.start_time(found.pid) == found.began else None
+    return found if background.start_time(found.pid) == found.began else None
 
 
 def query_name(release: int, source: str, unique: str) -> str:
@@ -95,7 +95,7 @@ class Recorder:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._began = processes.start_time(self.pid)
+        self._began = background.start_time(self.pid)
         self.heart = Heart(self.state, PART)
 
     def add(self, document: str) -> None:

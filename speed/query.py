@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from infra.spark import topic_offsets
+from infra.spark.kafka_source import topic_offsets
 from ledger.log.positions import Position, upper
 from speed import records
 from speed.log import Log
@@ -22,7 +22,7 @@ CONF: Final = {
     "spark.sql.adaptive.enabled": "false",
     # Releases that are followed side by side share the executors evenly (speed/source_thread.py).
     "spark.scheduler.mode": "FAIR",
-    # So often a query that finds nothing new reports that it looked (infra/pulse.py).
+    # So often a query that finds nothing new reports that it looked (infra/process/pulse.py).
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
 }
 """Spark properties of a session in which queries run."""

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from infra.kafka import Topic
-from infra.spark import topic_ids, topic_offsets
+from infra.spark.kafka_source import topic_ids, topic_offsets
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from views.source.offset_ranges import Offsets, Ranges

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
-from infra import broker as embedded
-from infra import kafka, processes
+from infra import kafka
+from infra.kafka import broker as embedded
+from infra.process import background
 from infra.settings import Kafka, Settings
 from tests.stack import environ
 
@@ -17,13 +18,13 @@ from tests.stack import environ
 def own_broker(folder: Path) -> Iterator[tuple[kafka.Connection, int]]:
     """A connection that waits 5 seconds for an answer, and the broker's process id."""
     settings = Settings(state=str(folder), kafka=Kafka(memory="320m", timeout_s=5))
-    with processes.starting(folder):
+    with background.starting(folder):
         process = embedded.start(settings, environ=environ())
     try:
         yield kafka.connect(embedded.address(settings)), process.pid
     finally:
         os.kill(process.pid, signal.SIGCONT)
-        processes.stop(folder, process, seconds=20)
+        background.stop(folder, process, seconds=20)
 
 
 def frozen(pid: int, seconds: float) -> Timer:

@@ -14,11 +14,12 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
-import infra.spark
-from infra import broker as embedded
-from infra import folders, kafka, processes
-from infra.kafka import python_client, python_codecs
+from infra import folders, kafka
+from infra.kafka import broker as embedded
+from infra.kafka.kafka_python import client, codecs
+from infra.process import background
 from infra.settings import Kafka, Settings, Spark
+from infra.spark.session import get_or_create_session
 
 _TOPICS = count(1)
 PYTHONPATH = os.pathsep.join(map(str, folders.IMPORTED))
@@ -34,19 +35,19 @@ def environ() -> dict[str, str]:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Connection]:
     """A connection to the run's one embedded broker; make topics of your own."""
     settings = Settings(state=str(tmp_path_factory.mktemp("broker")), kafka=Kafka(memory="320m", timeout_s=20))
-    with processes.starting(settings.folder):
+    with background.starting(settings.folder):
         process = embedded.start(settings, environ=environ())
     try:
         yield kafka.connect(embedded.address(settings))
     finally:
-        processes.stop(settings.folder, process, seconds=20)
+        background.stop(settings.folder, process, seconds=20)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The run's one Spark session, on two cores."""
     settings = Settings(state=str(tmp_path_factory.mktemp("spark")), spark=Spark(master="local[2]"))
-    session = infra.spark.session(settings, "tests", environ=environ())
+    session = get_or_create_session(settings, "tests", environ=environ())
     yield session
     session.stop()
 
@@ -104,10 +105,10 @@ def produce(
 
 def consumed(connection: kafka.Connection, topic: kafka.Topic) -> list[Any]:
     """Every committed record of a topic, partition by partition, as kafka-python's own consumer reads it."""
-    python_codecs.provide()
+    codecs.provide()
     ends = {TopicPartition(topic.name, number): end for (_, number), end in kafka.ends(connection, [topic]).items()}
     options = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "isolation_level": "read_committed"}
-    consumer = KafkaConsumer(**python_client.configuration(connection.address), **options)
+    consumer = KafkaConsumer(**client.configuration(connection.address), **options)
     found: list[Any] = []
     try:
         consumer.assign(list(ends))

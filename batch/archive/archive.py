@@ -15,10 +15,12 @@ from batch.runtime import delta_commits, spark_jobs
 from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, spans
 from batch.runtime.session import Lock, Run
 from batch.runtime.splits import cut, even_rows
-from infra import broker, kafka, spark
+from infra import kafka
+from infra.kafka import broker
 from infra.lineage.runs import reporting
 from infra.logs.telling import bound
-from infra.spark_failures import broker_away
+from infra.spark.errors import broker_away
+from infra.spark.kafka_source import kafka_options
 from ledger import losses
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
@@ -200,7 +202,7 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
         }
     )
     batch.say(f"{log.source.name}: copying {there.length} offsets")
-    options, name = spark.kafka_options(log.connection.address), log.source.name
+    options, name = kafka_options(log.connection.address), log.source.name
     for pause in (*_COPY_PAUSES_S, None):
         try:
             copy.copy(batch.session, options, log.topics, there, tables=batch.tables, source=name, run=run.number)

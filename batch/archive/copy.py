@@ -13,8 +13,8 @@ from batch.runtime.file_ranges import RECORDS, Span
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
 from infra.kafka import Topic
-from infra.spark import topic_ids, topic_offsets
-from infra.spark_failures import SPARK_ERRORS, sentence
+from infra.spark.errors import SPARK_ERRORS, sentence
+from infra.spark.kafka_source import topic_ids, topic_offsets
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from ledger.log import archive

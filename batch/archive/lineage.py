@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from batch.runtime.session import Run
-from infra import broker
+from infra.kafka import broker
 from infra.lineage import data_set
 from infra.lineage.data_set import DataSet, DataSets
 from ledger.delta import delta_tables

@@ -9,8 +9,9 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from infra import spark
 from infra.settings import Settings
+from infra.spark.jvm_lock import locker
+from infra.spark.session import get_or_create_session
 from ledger.delta import locks
 from ledger.delta.addresses import Tables
 
@@ -41,7 +42,7 @@ class Run:
     @cached_property
     def session(self) -> SparkSession:
         """The Spark session, started when it is first needed."""
-        session = spark.session(self.settings, self.by, environ=self.environ, debug=self.debug)
+        session = get_or_create_session(self.settings, self.by, environ=self.environ, debug=self.debug)
         self.started(session)
         return session
 
@@ -54,7 +55,7 @@ class Run:
         """Be the one process that writes these tables, as long as its JVM lives. Waits as the settings say; raises Held."""
         locks.hold(
             self.tables.lock(name),
-            spark.locker(self.session),
+            locker(self.session),
             what=f"tandem {self.by}",
             pid=os.getpid(),
             at=self.now(),

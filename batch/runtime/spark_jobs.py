@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from infra.spark_failures import SPARK_ERRORS, sentence
+from infra.spark.errors import SPARK_ERRORS, sentence
 from views.errors import TandemError
 
 Item = TypeVar("Item")

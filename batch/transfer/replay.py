@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 
 from batch.transfer.archived_records import Records
-from infra import broker, kafka
-from infra.kafka import Record
+from infra import kafka
+from infra.kafka import Record, broker
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log import archive

@@ -20,8 +20,8 @@ from bench.peak import peak
 from bench.serving.over_http import OverHTTP, over_http
 from bench.serving.published import AT, SMALL, VIEW, Tail, files, publish
 from bench.serving.questions import MANY, Asked, Questions, Scale, asked, many, numbered, questions, timed
-from infra import spark
 from infra.settings import Settings, Spark
+from infra.spark.session import get_or_create_session
 from ledger.delta.addresses import Tables
 from serving import Connection, PublishedView
 from serving.memory.store import Store
@@ -175,7 +175,7 @@ def by_duckdb(folder: Path, keys: int, scale: Scale) -> ByDuckDB:
 def by_spark(folder: Path, keys: int, scale: Scale) -> BySpark:
     """The same to Spark, in a session with the settings of Tandem's own."""
     settings = Settings(state=str(folder / "spark"), spark=Spark(driver_memory="2g"))
-    session = spark.session(settings, "bench", environ=os.environ)
+    session = get_or_create_session(settings, "bench", environ=os.environ)
     tables = Tables(str(folder / ".tandem"))
     columns = "page, hits, bytes, largest, mean__sum / mean__count AS mean"
     session.read.parquet(*files(tables, VIEW)).createOrReplaceTempView(VIEW)

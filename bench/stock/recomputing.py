@@ -14,7 +14,7 @@ from bench.stock.answers import Answers, differing
 from bench.stock.shown import Asked, MergedTables
 from bench.stock.spark_views import SIX
 from bench.stock.systems import SOURCE, Place, environ, project, tandem_environ
-from infra import jars
+from infra.java import jars
 from ledger.delta.addresses import Tables
 from views.fingerprint.fingerprint import decoder_fingerprint
 from views.project.project import load

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from bench.stock.shown import Asked, MergedTables, Partials, Shown
 from bench.stock.spark_views import SparkView
-from infra import jars, kafka, private
+from infra import kafka, private_files
 from infra.folders import child_environment
+from infra.java import jars
 
 SOURCE = "requests"
 TOPIC = "bench"
@@ -61,7 +62,7 @@ def _kafka(place: Place) -> Path:
     """A file with the options of Spark's Kafka source, for it holds a login that no command line may show."""
     path = place.state / "kafka.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    private.write(path, json.dumps({f"kafka.{name}": value for name, value in kafka.java_options(place.broker).items()}))
+    private_files.write(path, json.dumps({f"kafka.{name}": value for name, value in kafka.java_options(place.broker).items()}))
     return path
 
 

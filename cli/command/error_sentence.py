@@ -10,9 +10,9 @@ def worded(error: BaseException) -> str:
     if isinstance(error, TandemError):
         return str(error)
     if "pyspark" in sys.modules:
-        from infra import spark_failures  # noqa: PLC0415 - what never met Spark need not import it to fail
+        from infra.spark import errors  # noqa: PLC0415 - what never met Spark need not import it to fail
 
-        if isinstance(error, Exception) and (told := spark_failures.worded(error, "Spark failed")):
+        if isinstance(error, Exception) and (told := errors.worded(error, "Spark failed")):
             return str(told)
     if isinstance(error, OSError) and error.strerror:
         place = f": {error.filename}" if error.filename else ""

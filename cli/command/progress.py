@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cli.command.call import Call
-from infra.spark_failures import SPARK_ERRORS
+from infra.spark.errors import SPARK_ERRORS
 
 _LOOK_S: Final = 0.3
 _LINE_S: Final = 15.0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from infra import airflow, airflow_api
+from infra.airflow import local_airflow, rest_api
 from infra.settings import Settings
 from views.errors import TandemError
 
@@ -45,18 +45,18 @@ class Scheduler:
         """Its newest run, in a few words, and where to look at it."""
         runs = sorted(self._runs(), key=lambda run: str(run["start_date"] or ""))
         last = f"its run {runs[-1]['dag_run_id']}: {runs[-1]['state']}" if runs else "no run yet"
-        return f"Airflow at {airflow.address(self.settings)}, {last}"
+        return f"Airflow at {local_airflow.address(self.settings)}, {last}"
 
     def _runs(self) -> list[dict[str, Any]]:
-        found = airflow.address(self.settings)
+        found = local_airflow.address(self.settings)
         if found is None:
             raise RunFailed("Airflow has ended unexpectedly")
-        listed = airflow_api.ask(found, airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after")
+        listed = rest_api.ask(found, local_airflow.passwords(self.settings), f"/dags/{DAG}/dagRuns?limit=100&order_by=-run_after")
         runs: list[dict[str, Any]] = listed["dag_runs"]
         return runs
 
     def _logs(self) -> str:
-        return str(airflow.home(self.settings) / "logs")
+        return str(local_airflow.home(self.settings) / "logs")
 
 
 def now() -> datetime:

@@ -17,8 +17,9 @@ from cli.command.exclusive_state import emptied, own_state
 from cli.command.signals import undisturbed
 from cli.demo.wait_for import wait_for
 from cli.run import down
-from infra import folders, processes
-from infra.processes import Process
+from infra import folders
+from infra.process import background
+from infra.process.background import Process
 from views.errors import TandemError
 
 _STOP_S = 15
@@ -88,7 +89,7 @@ class Stage:
         """Start what of the parts is not running."""
         document = self.finish(self.start("up", *options), seconds=seconds)
         names = [part["name"] for part in document["processes"]]
-        found = {name: processes.running(self.state, name) for name in names}
+        found = {name: background.running(self.state, name) for name in names}
         self.parts = {name: process for name, process in found.items() if process is not None}
 
     def kill(self, name: str) -> None:
@@ -97,14 +98,14 @@ class Stage:
         os.kill(process.pid, signal.SIGKILL)
 
         def gone() -> bool | None:
-            return None if processes.alive(process) else True
+            return None if background.alive(process) else True
 
         wait_for(f"{name} (process {process.pid}) to die", gone, seconds=_STOP_S, meanwhile=self.check)
 
     def check(self) -> None:
         """Raise ChildEnded, with the last lines of its log, if a part has ended or a command has failed."""
         for name, process in self.parts.items():
-            if not processes.alive(process):
+            if not background.alive(process):
                 raise ChildEnded(f"{name} (process {process.pid}) ended unexpectedly{_said(Path(process.log))}")
         for child in self.children:
             if child.popen.poll():
@@ -152,5 +153,5 @@ def _environ(given: Mapping[str, str], state: Path) -> dict[str, str]:
 
 
 def _said(log: Path) -> str:
-    lines = processes.last_lines(log)
+    lines = background.last_lines(log)
     return f"; the last lines of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f"; {log} is empty"

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log import archive

@@ -25,7 +25,9 @@ from bench.stock.rounds import FULL, QUICK, Setting, compare, cores
 from cli.command.call import Call, Output
 from cli.command.exclusive_state import emptied, own_state
 from cli.command.signals import interrupted
-from infra import broker, kafka, processes
+from infra import kafka
+from infra.kafka import broker
+from infra.process import background
 from infra.settings import Settings
 from views.errors import TandemError
 
@@ -149,15 +151,15 @@ def _stock(call: Call, *, quick: bool) -> Output:
 def _broker(call: Call, state: Path) -> Iterator[kafka.Connection]:
     """A broker of the benchmark's own."""
     settings = Settings(state=str(state / "kafka"))
-    with processes.starting(settings.folder):
+    with background.starting(settings.folder):
         process = broker.start(settings, environ=call.environ)
     try:
         yield kafka.connect(broker.address(settings))
     finally:
-        processes.stop(settings.folder, process, seconds=20)
+        background.stop(settings.folder, process, seconds=20)
 
 
 def _stop(state: Path) -> None:
     """End the broker of a benchmark that was killed."""
-    if process := processes.running(state / "kafka", broker.NAME):
-        processes.stop(state / "kafka", process, seconds=20)
+    if process := background.running(state / "kafka", broker.NAME):
+        background.stop(state / "kafka", process, seconds=20)

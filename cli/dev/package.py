@@ -9,10 +9,10 @@ import typer
 
 from cli.command.call import Call, Output
 from infra import folders
-from infra.environments import Environment
+from infra.locks.environment import Environment
 from views.errors import TandemError
 
-_LOCK: Final = folders.ROOT / "infra" / "build.lock"
+_LOCK: Final = folders.ROOT / "infra" / "locks" / "build.lock"
 
 
 def run(
@@ -20,7 +20,7 @@ def run(
     *,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The wheel's folder.")] = Path("dist"),
 ) -> Output:
-    """Build the wheel with the build backend that infra/build.lock pins. The first build installs that backend.
+    """Build the wheel with the build backend that infra/locks/build.lock pins. The first build installs that backend.
 
     `uv tool install` and `pip install` accept the wheel and install the other packages within the bounds of pyproject.toml.
     """

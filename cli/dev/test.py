@@ -10,7 +10,8 @@ import typer
 
 from cli.command import exit_codes
 from cli.command.call import Call, Output
-from infra import airflow_packages, folders
+from infra import folders
+from infra.airflow import packages
 from views.errors import TandemError
 
 _SLOW = "not slow"
@@ -72,7 +73,7 @@ def run(
     environ["JAVA_TOOL_OPTIONS"] = " ".join(filter(None, [environ.get("JAVA_TOOL_OPTIONS"), _JAVA]))
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
-        airflow_packages.environment(call.environ).provide(call.say, environ=call.environ)
+        packages.environment(call.environ).provide(call.say, environ=call.environ)
     if mutants:
         code = _program(call, environ, "tests.mutation", arguments or [])
         return Output({"mutants": "failed" if code else "caught"}, code=code)

@@ -6,7 +6,8 @@ from typing import Final
 
 from cli.doctor.check import Check, Finding, Problem, ok, unknown, unless
 from cli.doctor.subject import Subject
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from ledger.publish import publications
 from ledger.publish.standing import Followed
 from ledger.realtime.commit_files import newest_at

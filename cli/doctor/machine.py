@@ -11,8 +11,11 @@ from typing import Final
 from cli.doctor.check import Check, Finding, Problem, ok, unknown
 from cli.doctor.subject import Subject
 from cli.run import part_processes
-from infra import broker, jars, java, kafka, processes
+from infra import kafka
 from infra.folders import CHECKOUT
+from infra.java import jars, java_home
+from infra.kafka import broker
+from infra.process import background
 from infra.settings import FILE, keys
 from views.counted import counted
 from views.errors import TandemError
@@ -37,18 +40,18 @@ def _python(_: Subject) -> Iterator[Finding]:
 
 
 def _java(subject: Subject) -> Iterator[Finding]:
-    found = java.find(subject.call.environ)
+    found = java_home.find(subject.call.environ)
     environ = subject.call.environ
-    origin = "packaged with Tandem" if found.home == java.packaged_home(environ) else f"found by {found.origin}"
-    what, archive = f"{found.version} at {found.home}, {origin}", java.class_archive(found, environ)
+    origin = "packaged with Tandem" if found.home == java_home.packaged_home(environ) else f"found by {found.origin}"
+    what, archive = f"{found.version} at {found.home}, {origin}", java_home.class_archive(found, environ)
     yield ok(what) if archive.exists() else NO_ARCHIVE.found(f"{what}; {archive} is missing")
 
 
 def _jars(subject: Subject) -> Iterator[Finding]:
     folder = jars.folder(subject.call.environ)
     if wrong := jars.differing(folder):
-        raise TandemError(f"{len(wrong)} jars in {folder} are missing or differ from infra/jars.lock, such as {wrong[0]}")
-    yield ok(f"{len(jars.pinned())} as pinned in infra/jars.lock, in {folder}")
+        raise TandemError(f"{len(wrong)} jars in {folder} are missing or differ from infra/locks/jars.lock, such as {wrong[0]}")
+    yield ok(f"{len(jars.pinned())} as pinned in infra/locks/jars.lock, in {folder}")
 
 
 def _loopback(_: Subject) -> Iterator[Finding]:
@@ -73,7 +76,7 @@ def _ports(subject: Subject) -> Iterator[Finding]:
     configured = settings.kafka.port
     if settings.kafka.bootstrap:
         yield ok("not needed: kafka.bootstrap names an outside broker")
-    elif processes.running(settings.folder, broker.NAME):
+    elif background.running(settings.folder, broker.NAME):
         try:
             address = broker.address(settings).bootstrap
         except kafka.NoBroker:
@@ -105,7 +108,7 @@ CHECKS: Final = (
         Problem(
             "fail",
             "Java 17 or 21 is missing",
-            f"install one and set JAVA_HOME, or {java.HOW_TO_PACKAGE}",
+            f"install one and set JAVA_HOME, or {java_home.HOW_TO_PACKAGE}",
         ),
         (NO_ARCHIVE,),
     ),

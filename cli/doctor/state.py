@@ -8,7 +8,7 @@ from typing import Final
 from batch.runtime.scratch import scratch
 from cli.doctor.check import Check, Finding, Problem, ok, unless
 from cli.doctor.subject import Subject
-from infra import processes
+from infra.process import background
 from ledger.delta import locks
 from ledger.log import archive, gaps
 from ledger.publish import diffs, publications, releases, standing
@@ -62,7 +62,7 @@ def _locks(subject: Subject) -> Iterator[Finding]:
         pid, owner = locks.holding(path), locks.owner(path)
         if pid is None:
             continue
-        if owner is not None and processes.start_time(owner.pid):
+        if owner is not None and background.start_time(owner.pid):
             held.append(f"{path.name} by {owner}")
         else:
             by = "an unknown process" if owner is None else f"{owner}, which has ended,"
@@ -82,11 +82,11 @@ def _held(subject: Subject, name: str) -> bool:
 
 def _processes(subject: Subject) -> Iterator[Finding]:
     state, found, live = subject.settings.folder, [], []
-    for name in processes.names(state):
-        known = processes.recorded(state, name)
+    for name in background.names(state):
+        known = background.recorded(state, name)
         if known is None:
             found.append(BAD_RECORD.found(f"{state / 'run' / name}.json does not name a process"))
-        elif processes.alive(known):
+        elif background.alive(known):
             live.append(f"{name} (process {known.pid})")
         else:
             found.append(GONE.found(f"{name} (process {known.pid}) is dead", log=known.log))

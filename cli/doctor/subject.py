@@ -7,7 +7,8 @@ from functools import cached_property
 
 from cli.command.call import Call
 from cli.command.published_definitions import definitions
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from views.source.source import Source

@@ -20,7 +20,8 @@ from cli.records.bundles import Bundles, Value
 from cli.records.lines import lines
 from cli.records.record_keys import PIECE
 from cli.records.tail import followed
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from views.errors import TandemError

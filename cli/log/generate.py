@@ -28,7 +28,8 @@ from cli.command.signals import stopping
 from cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from cli.records import expected_answers
 from cli.records.record_keys import Sample, keyed
-from infra import broker, folders, kafka
+from infra import folders, kafka
+from infra.kafka import broker
 from ledger.log.positions import Position
 from views.errors import TandemError, listed, said_by
 from views.kernel.rows import utc_text

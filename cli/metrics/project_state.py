@@ -7,7 +7,7 @@ from typing import Any
 
 from cli.command.call import Call
 from cli.run import part_processes, status
-from infra import broker
+from infra.kafka import broker
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.command.call import Call
-from infra import airflow, airflow_packages
+from infra.airflow import local_airflow, packages
 from views.errors import TandemError
 
 
@@ -19,9 +19,9 @@ def run(
     Example: `tandem airflow -- dags list`. Output and exit code are Airflow's own.
     """
     settings = call.settings()
-    packages = airflow_packages.environment(call.environ)
-    if not packages.installed() or not (airflow.home(settings) / "airflow.cfg").exists():
+    environment = packages.environment(call.environ)
+    if not environment.installed() or not (local_airflow.home(settings) / "airflow.cfg").exists():
         raise TandemError("this project has no Airflow yet; `tandem up --airflow` starts one")
     os.execve(  # noqa: S606 - Airflow's command line takes the place of ours
-        packages.command("airflow"), ["airflow", *(arguments or ())], airflow.environment(settings, call.environ)
+        environment.command("airflow"), ["airflow", *(arguments or ())], local_airflow.environment(settings, call.environ)
     )

@@ -2,7 +2,7 @@
 
 from cli.command.call import Call, Output
 from cli.run import part_processes, supervisor_client
-from infra import processes
+from infra.process import background
 
 _SECONDS = 20
 
@@ -16,14 +16,14 @@ def run(call: Call) -> Output:
     state = settings.folder
     stopped = []
     if (state / "run").is_dir():
-        with processes.starting(state):
-            found = [process for process in part_processes.running(settings) if processes.alive(process)]
+        with background.starting(state):
+            found = [process for process in part_processes.running(settings) if background.alive(process)]
             stopped = [{"name": process.name, "pid": process.pid} for process in reversed(found)]
             supervisor_client.end(settings)
             # What is left where no supervisor ran. The broker last: what reads it would only see it vanish.
             for name in reversed(part_processes.in_order(state)):
-                if process := processes.recorded(state, name):
-                    processes.stop(state, process, seconds=_SECONDS)
-                processes.forget(state, name)
+                if process := background.recorded(state, name):
+                    background.stop(state, process, seconds=_SECONDS)
+                background.forget(state, name)
     shown = "\n".join(f"stopped {part['name']} (process {part['pid']})" for part in stopped) or "nothing was running"
     return Output({"stopped": stopped}, shown)

@@ -7,26 +7,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from infra import airflow, broker, broker_login, kafka, processes
-from infra.processes import Process
+from infra import kafka
+from infra.airflow import local_airflow
+from infra.kafka import broker, broker_login
+from infra.process import background
+from infra.process.background import Process
 from infra.settings import Settings
 from infra.supervision import record
 
 SPEED: Final = "speed"
 SERVER: Final = "serve"
-_ORDER: Final = (broker.NAME, SPEED, SERVER, *airflow.NAMES, record.NAME)
+_ORDER: Final = (broker.NAME, SPEED, SERVER, *local_airflow.NAMES, record.NAME)
 """As they are started; they are stopped the other way round, so that nobody sees what he reads vanish."""
 
 
 def running(settings: Settings) -> list[Process]:
     """The parts that live, in the order in which they are started."""
-    found = (processes.running(settings.folder, name) for name in in_order(settings.folder))
+    found = (background.running(settings.folder, name) for name in in_order(settings.folder))
     return [process for process in found if process]
 
 
 def in_order(state: Path) -> list[str]:
     """What has been started here, running or not, the broker first."""
-    return sorted(processes.names(state), key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+    return sorted(background.names(state), key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 
 def ready_file(state: Path, name: str) -> Path:
@@ -76,8 +79,8 @@ def _addresses(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "kafka", broker.address(settings).bootstrap
         if not settings.kafka.bootstrap:
             yield "kafka_login", str(broker_login.java_properties(settings))
-    server = processes.running(settings.folder, SERVER)
+    server = background.running(settings.folder, SERVER)
     if server and (facts := announced(settings.folder, SERVER, server)):
         yield "serve", facts["address"]
-    if found := airflow.address(settings):
+    if found := local_airflow.address(settings):
         yield "airflow", found

@@ -16,8 +16,10 @@ from cli.command import signals
 from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
-from infra import broker, folders, kafka, processes
+from infra import folders, kafka
+from infra.kafka import broker
 from infra.logs import telling
+from infra.process import background
 from infra.settings import Settings
 from ledger.publish import publications, releases
 from serving.access import tokens
@@ -65,7 +67,7 @@ def run(
 
             def ready() -> None:
                 log.info("serving", url=address)
-                mine = processes.running(settings.folder, part_processes.SERVER)
+                mine = background.running(settings.folder, part_processes.SERVER)
                 if mine is not None and mine.pid == os.getpid():  # another one may be served by hand, at another port
                     part_processes.announce(settings.folder, part_processes.SERVER, address=address)
                 if call.json:

@@ -6,7 +6,7 @@ from cli.command import signals
 from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
-from infra import spark
+from infra.spark.session import get_or_create_session
 from speed import layer
 from speed.query import CONF
 
@@ -23,7 +23,9 @@ def run(call: Call) -> None:
             layer.run(
                 settings,
                 project=call.publishable,
-                session=lambda: spark.session(settings, part_processes.SPEED, environ=call.environ, conf=CONF, debug=call.debug),
+                session=lambda: get_or_create_session(
+                    settings, part_processes.SPEED, environ=call.environ, conf=CONF, debug=call.debug
+                ),
                 stop=stop,
                 now=lambda: datetime.now(UTC),
                 say=log.info,

@@ -10,9 +10,12 @@ from typing import Final
 
 from cli.command.call import Call
 from cli.run import part_processes
-from infra import airflow, broker, folders, processes, pulse
+from infra import folders
+from infra.airflow import local_airflow
+from infra.kafka import broker
 from infra.logs.files import bounds
-from infra.processes import Child, Process
+from infra.process import background, pulse
+from infra.process.background import Child, Process
 from infra.settings import Settings
 from infra.supervision.part import Part, Sign, answered
 
@@ -40,7 +43,7 @@ def supervised(call: Call, settings: Settings) -> Sequence[Part]:
         ready_s=settings.speed.ready_s,
     )
     ours = [_broker(call, settings), speed, server] if embedded else [speed, server]
-    return [*ours, *(_airflow(call, settings, name) for name in airflow.NAMES)]
+    return [*ours, *(_airflow(call, settings, name) for name in local_airflow.NAMES)]
 
 
 def _answering(
@@ -84,7 +87,7 @@ def _command(call: Call, settings: Settings, name: str) -> Child:
     environ = {**folders.child_environment(call.environ), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "cli", name, "--project", str(call.project), *(["--debug"] if call.debug else [])]
     part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
-    return processes.spawn(
+    return background.spawn(
         settings.folder,
         name,
         command,
@@ -133,15 +136,15 @@ def _airflow(call: Call, settings: Settings, name: str) -> Part:
 
     def begin() -> Child:
         began[:] = [datetime.now(UTC)]
-        return airflow.begin(settings, name, environ=call.environ, dies_with_us=True)
+        return local_airflow.begin(settings, name, environ=call.environ, dies_with_us=True)
 
     def ask(process: Process) -> bool:
-        if not airflow.healthy(settings, name, since=began[0]):
+        if not local_airflow.healthy(settings, name, since=began[0]):
             return False
-        if name == airflow.DAGS and process.pid not in parsed and airflow.parsed(settings):
+        if name == local_airflow.DAGS and process.pid not in parsed and local_airflow.parsed(settings):
             parsed[:] = [process.pid]
-        return name != airflow.DAGS or process.pid in parsed
+        return name != local_airflow.DAGS or process.pid in parsed
 
     # The first thing that a task does is to report to the API.
-    needs = () if name == airflow.API else (airflow.API,)
-    return _answering(settings, name, begin=begin, ask=ask, ready_s=airflow.READY_S, needs=needs)
+    needs = () if name == local_airflow.API else (local_airflow.API,)
+    return _answering(settings, name, begin=begin, ask=ask, ready_s=local_airflow.READY_S, needs=needs)

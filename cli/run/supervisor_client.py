@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from cli.command.call import Call
-from infra import folders, processes
+from infra import folders
 from infra.logs.files import bounds
-from infra.processes import Crashed, Process
+from infra.process import background
+from infra.process.background import Crashed, Process
 from infra.settings import Settings
 from infra.supervision import record
 from infra.supervision.loop import GRACE_S
@@ -30,7 +31,7 @@ class NotUp(TandemError):
 class Supervised:
     """The parts of a project that one `up` asks for; `asked` is when it began, in monotonic seconds.
 
-    The caller holds `processes.starting`.
+    The caller holds `background.starting`.
     """
 
     call: Call
@@ -62,8 +63,8 @@ class Supervised:
 
         Kills a supervisor that hangs, with its parts.
         """
-        found = processes.running(self.settings.folder, record.NAME)
-        while found is not None and processes.alive(found):
+        found = background.running(self.settings.folder, record.NAME)
+        while found is not None and background.alive(found):
             told = record.read(self.settings.folder)
             if told is None or told.pid != found.pid or told.at > self.asked:
                 return found
@@ -77,15 +78,15 @@ class Supervised:
         told = record.read(self.settings.folder)
         # A process that has just been started has imports to do before it writes.
         heard, bound = (told.at, _SILENT_S) if told and told.pid == supervisor.pid else (self.asked, self.settings.speed.ready_s)
-        if time.monotonic() - heard <= bound and not processes.stopped(supervisor):
+        if time.monotonic() - heard <= bound and not background.stopped(supervisor):
             return False
         self.call.say(f"the supervisor (process {supervisor.pid}) hangs; killing it and its parts")
-        processes.stop(self.settings.folder, supervisor, seconds=0)
+        background.stop(self.settings.folder, supervisor, seconds=0)
         return True
 
     def _start(self) -> Process:
         command = [sys.executable, "-m", "cli.run.supervisor", "--project", str(self.call.project)]
-        child = processes.spawn(
+        child = background.spawn(
             self.settings.folder,
             record.NAME,
             [*command, "--debug"] if self.call.debug else command,
@@ -94,9 +95,9 @@ class Supervised:
             bounds=bounds(self.settings.logs),
         )
         try:
-            processes.wait(child, lambda: self._told(child.process), seconds=self.settings.speed.ready_s)
+            background.wait(child, lambda: self._told(child.process), seconds=self.settings.speed.ready_s)
         except BaseException:
-            processes.stop(self.settings.folder, child.process, seconds=GRACE_S)
+            background.stop(self.settings.folder, child.process, seconds=GRACE_S)
             raise
         return child.process
 
@@ -108,8 +109,8 @@ class Supervised:
     def _wait(self, supervisor: Process, name: str) -> None:
         failures, deadline = None, time.monotonic() + self.settings.speed.ready_s
         while True:
-            if not processes.alive(supervisor):
-                lines = "\n".join(f"  {line}" for line in processes.last_lines(Path(supervisor.log)))
+            if not background.alive(supervisor):
+                lines = "\n".join(f"  {line}" for line in background.last_lines(Path(supervisor.log)))
                 raise Crashed(f"the supervisor ended; the last lines of {supervisor.log}:\n{lines}")
             if self._hung(supervisor):
                 raise NotUp("the supervisor hung while `up` waited for it; `tandem up` starts everything again")
@@ -134,34 +135,34 @@ class Supervised:
     def _settle(self, supervisor: Process, gone: Sequence[str]) -> None:
         """Wait until the parts that are no longer wanted have ended, and a supervisor that has nothing left to do."""
         deadline = time.monotonic() + (len(gone) + 1) * GRACE_S
-        while time.monotonic() < deadline and processes.alive(supervisor):
+        while time.monotonic() < deadline and background.alive(supervisor):
             told = record.read(self.settings.folder)
             if told and told.parts and not any(told.part(name) for name in gone):
                 return
             time.sleep(_LOOK_S)
-        if not processes.alive(supervisor):
-            processes.forget(self.settings.folder, record.NAME)
+        if not background.alive(supervisor):
+            background.forget(self.settings.folder, record.NAME)
 
 
 def end(settings: Settings) -> None:
-    """End the supervisor and with it its parts, the last started first; the caller holds `processes.starting`.
+    """End the supervisor and with it its parts, the last started first; the caller holds `background.starting`.
 
     A supervisor that hangs is killed, and the kernel ends its parts.
     """
     state = settings.folder
-    supervisor = processes.running(state, record.NAME)
+    supervisor = background.running(state, record.NAME)
     if supervisor is None:
         return
     record.want(state, Wanted())
-    processes.ask_to_end(supervisor)
-    deadline = time.monotonic() + (len(processes.names(state)) + 1) * GRACE_S
-    while processes.alive(supervisor) and time.monotonic() < deadline:
+    background.ask_to_end(supervisor)
+    deadline = time.monotonic() + (len(background.names(state)) + 1) * GRACE_S
+    while background.alive(supervisor) and time.monotonic() < deadline:
         told = record.read(state)
         silent = told is None or told.pid != supervisor.pid or time.monotonic() - told.at > _SILENT_S
-        if silent or processes.stopped(supervisor):
+        if silent or background.stopped(supervisor):
             break
         time.sleep(_LOOK_S)
-    processes.stop(state, supervisor, seconds=0)
+    background.stop(state, supervisor, seconds=0)
 
 
 def _late(part: Part, seconds: float) -> str:

@@ -10,7 +10,10 @@ from cli.command.call import Call, Output
 from cli.command.published_definitions import definitions
 from cli.run import part_processes
 from cli.run.supervisor_client import Supervised
-from infra import airflow, broker, broker_login, kafka, private, processes
+from infra import kafka, private_files
+from infra.airflow import local_airflow
+from infra.kafka import broker, broker_login
+from infra.process import background
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from views.source.source import APPEND_TIME, Source
@@ -39,20 +42,20 @@ def run(
     prints the password. With --serve it also starts `tandem serve`. The supervisor keeps both running too.
     """
     settings = call.settings()
-    if (wider := private.narrow(settings.folder)) is not None:
+    if (wider := private_files.narrow(settings.folder)) is not None:
         call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
     sources = definitions(call, Tables(settings.state)).sources.values()
-    with processes.starting(settings.folder):
+    with background.starting(settings.folder):
         supervised = Supervised(call, settings, time.monotonic())
         if not settings.kafka.bootstrap:
-            if not processes.running(settings.folder, broker.NAME):
+            if not background.running(settings.folder, broker.NAME):
                 broker.refuse_taken_port(settings)
                 call.say("starting the broker")
             elif fault := broker_login.fault(settings):
                 call.say(f"{fault}; the supervisor restarts the broker with the file's password, or with a new one")
             supervised.provide([broker.NAME])
         _make_topics(settings, sources)
-        if not processes.running(settings.folder, part_processes.SPEED):
+        if not background.running(settings.folder, part_processes.SPEED):
             call.say("starting the speed layer")
         supervised.provide([part_processes.SPEED])
         if with_server:
@@ -72,10 +75,10 @@ def _make_topics(settings: Settings, sources: Collection[Source]) -> None:
 
 
 def _provide_airflow(call: Call, settings: Settings, supervised: Supervised) -> None:
-    prepared = airflow.prepare(settings, call.project, environ=call.environ, say=call.say)
+    prepared = local_airflow.prepare(settings, call.project, environ=call.environ, say=call.say)
     if prepared.password is not None:
-        kept = airflow.passwords(settings)
-        call.say(f"Airflow is at {prepared.address}; user {airflow.USER}, password {prepared.password} (stored in {kept})")
-    if not processes.running(settings.folder, airflow.API):
+        kept = local_airflow.passwords(settings)
+        call.say(f"Airflow is at {prepared.address}; user {local_airflow.USER}, password {prepared.password} (stored in {kept})")
+    if not background.running(settings.folder, local_airflow.API):
         call.say("starting Airflow")
-    supervised.provide(airflow.NAMES)
+    supervised.provide(local_airflow.NAMES)

@@ -6,13 +6,13 @@ installed. Callers know this package's names alone.
 
 from infra.kafka.address import Address, jaas, java_options, login, outside
 from infra.kafka.errors import BrokerRefused, NoBroker, NoTopic, NotSent
+from infra.kafka.kafka_python.client import Connection, connect
+from infra.kafka.kafka_python.logins import record_login
+from infra.kafka.kafka_python.offsets import delete_before, ends, newest_timestamps, starts
+from infra.kafka.kafka_python.records import records
+from infra.kafka.kafka_python.topics import configurations, create, describe, replicas, topic, topics
 from infra.kafka.outcome import Appended, NotAppended, Outcome, Told
 from infra.kafka.placement import OtherPartitioner, refuse_crc32
-from infra.kafka.python_client import Connection, connect
-from infra.kafka.python_logins import record_login
-from infra.kafka.python_offsets import delete_before, ends, newest_timestamps, starts
-from infra.kafka.python_records import records
-from infra.kafka.python_topics import configurations, create, describe, replicas, topic, topics
 from infra.kafka.record import Record
 from infra.kafka.sending import MOST_BYTES, SLOWER, Appender, Sender, appender, bulk_installed, sender
 from infra.kafka.topic import Topic

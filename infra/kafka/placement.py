@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from zlib import crc32
 
+from infra.kafka.kafka_python.client import Connection
+from infra.kafka.kafka_python.offsets import ends, starts
+from infra.kafka.kafka_python.records import records
+from infra.kafka.kafka_python.topics import describe
 from infra.kafka.partitioner import partition_of
-from infra.kafka.python_client import Connection
-from infra.kafka.python_offsets import ends, starts
-from infra.kafka.python_records import records
-from infra.kafka.python_topics import describe
 from views.errors import TandemError
 
 _SAMPLE: Final = 100

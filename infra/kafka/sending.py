@@ -5,9 +5,9 @@ from importlib.util import find_spec
 from typing import Final, Protocol, Self
 
 from infra.kafka.address import Address
+from infra.kafka.kafka_python.appender import PythonAppender
+from infra.kafka.kafka_python.sender import PythonSender
 from infra.kafka.outcome import Told
-from infra.kafka.python_appender import PythonAppender
-from infra.kafka.python_sender import PythonSender
 from infra.kafka.record import Record
 
 MOST_BYTES: Final = 1_000_000

@@ -1,8 +1,8 @@
 """What ends the sessions of all parts if the supervisor dies: a process of its own at the other end of a pipe.
 
-The kernel kills the first process of each part with the supervisor (infra/dying_with.py), but not what that has started. This
-module is also that process's program, which imports nothing of the platform. It reads lines, `+SESSION` or `-SESSION`; at their
-end, which is the supervisor's, it kills the sessions that were added and not taken away.
+The kernel kills the first process of each part with the supervisor (`infra/process/pdeathsig.py`), but not what that has
+started. This module is also that process's program, which imports nothing of the platform. It reads lines, `+SESSION` or
+`-SESSION`; at their end, which is the supervisor's, it kills the sessions that were added and not taken away.
 """
 
 import os

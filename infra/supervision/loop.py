@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from infra import processes
-from infra.processes import Child
+from infra.process import background
+from infra.process.background import Child
 from infra.supervision import record, restarts
 from infra.supervision.guard import Guard
 from infra.supervision.part import Part, Watch, stuck
@@ -72,7 +72,7 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self._kept = {part.name: _Kept(part) for part in self.parts}
-        self._began = processes.start_time(os.getpid())
+        self._began = background.start_time(os.getpid())
 
     def keep(self, stop: threading.Event) -> None:
         """Run until nothing is wanted any more or `stop` is set, and all parts have ended. Raises nothing of a part."""
@@ -99,7 +99,7 @@ class Supervisor:
                     self._start(kept)
             elif kept.child is None and kept.since is not None:
                 kept.standing, kept.why, kept.failed, kept.works, kept.since = Standing(), "", None, False, None
-                processes.forget(self.state, name)
+                background.forget(self.state, name)
         self._asked = wanted.asked
         self._write(wanted)
 
@@ -110,8 +110,8 @@ class Supervisor:
         name, now = kept.part.name, self.clock()
         kept.standing = self._moves(kept, restarts.started(kept.standing, now=now))
         try:
-            if left := processes.recorded(self.state, name):
-                processes.stop(self.state, left, seconds=0)  # of a supervisor that is gone, or of this part's last process
+            if left := background.recorded(self.state, name):
+                background.stop(self.state, left, seconds=0)  # of a supervisor that is gone, or of this part's last process
             kept.child = kept.part.begin()
         except (TandemError, OSError) as error:
             self._fails(kept, f"{name} could not be started: {error}")
@@ -133,7 +133,7 @@ class Supervisor:
             kept.ends_at = None
             self._buried(kept)
             when = " while starting" if starting else ""
-            self._fails(kept, f"{name} ended{when} ({processes.outcome(ended)}){processes.said(child)}")
+            self._fails(kept, f"{name} ended{when} ({background.outcome(ended)}){background.said(child)}")
             return
         if starting and watch.sign is not None and watch.sign.looked is not None:
             kept.standing, kept.works = self._moves(kept, restarts.ready(kept.standing, now=now)), True
@@ -148,7 +148,7 @@ class Supervisor:
             waits = f"; it is waiting: {watch.sign.waits}" if watch.sign and watch.sign.waits else ""
             waits += f"; the health check failed: {watch.error}" if watch.error else ""
             self._buried(kept)
-            self._fails(kept, f"{name} {why}{waits}{processes.said(child)}", silent_s=now - max(since, last))
+            self._fails(kept, f"{name} {why}{waits}{background.said(child)}", silent_s=now - max(since, last))
             return
         kept.standing = restarts.settled(kept.standing, self.terms, now=now)
 
@@ -159,27 +159,27 @@ class Supervisor:
         later = list(self._kept)[list(self._kept).index(kept.part.name) + 1 :]
         if ended is not None:
             self._buried(kept)
-            processes.forget(self.state, kept.part.name)
+            background.forget(self.state, kept.part.name)
             self.say(f"{kept.part.name} has ended")
         elif kept.ends_at is None and not any(self._kept[name].child for name in later):
             kept.standing = self._moves(kept, replace(kept.standing, state="ending"))
             kept.ends_at = now + self.grace_s
-            processes.ask_to_end(process)
+            background.ask_to_end(process)
         elif kept.ends_at is not None and now >= kept.ends_at:
             self.warn(f"{kept.part.name} (process {process.pid}) did not end within {self.grace_s:.0f} s; killing it")
-            processes.kill(process)
+            background.kill(process)
 
     def _buried(self, kept: _Kept) -> None:
         """Nothing of the part's process is left."""
         assert kept.child is not None
         assert kept.watch is not None
         kept.watch.end()
-        processes.kill(kept.child.process)
+        background.kill(kept.child.process)
         with suppress(subprocess.TimeoutExpired):
             kept.child.popen.wait(GRACE_S)
         deadline = self.clock() + GRACE_S
-        while processes.leaves(kept.child.process) and self.clock() < deadline:
-            processes.kill(kept.child.process)
+        while background.leaves(kept.child.process) and self.clock() < deadline:
+            background.kill(kept.child.process)
             time.sleep(0.02)
         self._guard.forget(kept.child.process.pid)
         kept.child, kept.watch, kept.ends_at = None, None, None

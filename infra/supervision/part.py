@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from infra.processes import Child, Process
+from infra.process.background import Child, Process
 
 
 class Sign(NamedTuple):

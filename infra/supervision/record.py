@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from infra import processes
+from infra.process import background
 
 NAME: Final = "supervisor"
 _T = TypeVar("_T")
@@ -53,7 +53,7 @@ class Supervision(msgspec.Struct, frozen=True):
     @property
     def lives(self) -> bool:
         """Whether that supervisor still runs."""
-        return processes.start_time(self.pid) == self.began
+        return background.start_time(self.pid) == self.began
 
     def part(self, name: str) -> Part | None:
         """What is on record of a part."""
@@ -86,7 +86,7 @@ def wanted(state: Path) -> Wanted | None:
 
 
 def want(state: Path, wanted: Wanted) -> None:
-    """Ask for it; the caller holds `processes.starting`. Raises OSError."""
+    """Ask for it; the caller holds `background.starting`. Raises OSError."""
     _write(state / "run" / f"{NAME}.wanted", wanted)
 
 

@@ -1,7 +1,7 @@
 """The lock that keeps a Spark-written table to one writer process, for as long as that process's JVM lives.
 
 The JVM outlives a killed Python driver by half a second and may still commit, so it must be the JVM that holds the operating
-system's lock: `acquire` is given by whoever has one (infra/spark.py). Who starts no
+system's lock: `acquire` is given by whoever has one (infra/spark/session.py). Who starts no
 JVM takes locks of its own process (`own`), which exclude a JVM's. `hold` releases no lock; its process's end does.
 """
 

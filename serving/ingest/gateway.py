@@ -8,8 +8,8 @@ from functools import partial
 from math import ceil
 from typing import Final, TypeVar
 
-from infra import broker, kafka
-from infra.kafka import Appender, Outcome, Record
+from infra import kafka
+from infra.kafka import Appender, Outcome, Record, broker
 from infra.settings import Settings
 from serving.access.fair_pool import FairPool
 from serving.access.shares import Shares

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from infra import broker, kafka
+from infra import kafka
+from infra.kafka import broker
 from infra.settings import Settings
 from ledger.log.positions import Position, distance
 from views.source.source import Source

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from infra import processes, pulse
-from infra.processes import Process
+from infra.process import background, pulse
+from infra.process.background import Process
 from infra.settings import Settings
 from infra.supervision import record as supervision
 from infra.supervision.record import Part, Supervision
@@ -53,7 +53,7 @@ def _all(settings: Settings, now: datetime, counting: Counting) -> list[Signs]:
     supervised = [part.name for part in living.parts] if living is not None else []
     return [
         signs(state, name, now=now, supervisor=living, counting=counting if name == SPEED else _NOTHING)
-        for name in dict.fromkeys((*own, SPEED, *supervised, *processes.names(state)))
+        for name in dict.fromkeys((*own, SPEED, *supervised, *background.names(state)))
     ]
 
 
@@ -67,16 +67,16 @@ def signs(
 ) -> Signs:
     """What the state folder, the kernel and a living supervisor's report tell of one part."""
     supervised = None if supervisor is None else supervisor.part(part)
-    known, written = processes.recorded(state, part), pulse.read(state, part)
+    known, written = background.recorded(state, part), pulse.read(state, part)
     # A part that somebody started by hand has no record, or that of an earlier one.
     own = written is not None and (known is None or written.pid == known.pid or written.lives)
     process = Process(part, written.pid, written.began, "") if written is not None and own else known
-    alive = None if process is None else processes.alive(process)
+    alive = None if process is None else background.alive(process)
     return Signs(
         part,
         recorded=known is not None,
         alive=alive,
-        stopped=bool(alive) and process is not None and processes.stopped(process),
+        stopped=bool(alive) and process is not None and background.stopped(process),
         failure=None if supervised is None else _failure(supervised),
         answered=None if supervisor is None else _answered(supervisor, part, now=now),
         beat=_beat(state, part, written, now=now) if written is not None and own else None,
@@ -88,7 +88,7 @@ def signs(
 
 def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Beat:
     """A pulse in times of day; of another machine, whose monotonic clock is another one, by when its file was written."""
-    here = processes.same_boot(written.began)
+    here = background.same_boot(written.began)
     newest = max([written.at, *(loop.moved for loop in written.loops)])
     clock, at = (time.monotonic(), now) if here else (newest, _written(pulse.file(state, part)) or now)
 

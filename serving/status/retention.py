@@ -5,8 +5,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from statistics import fmean
 
-from infra import broker, kafka
-from infra.kafka import Record
+from infra import kafka
+from infra.kafka import Record, broker
 from infra.settings import Settings
 from ledger import losses
 from ledger.delta.addresses import Tables

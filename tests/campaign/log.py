@@ -9,8 +9,8 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from infra import broker
-from infra.kafka import python_client, python_codecs
+from infra.kafka import broker
+from infra.kafka.kafka_python import client, codecs
 from infra.settings import Settings
 from tests.campaign.oracle import Position, Record
 
@@ -69,6 +69,6 @@ class Log:
             consumer.close()
 
     def _consumer(self) -> Any:
-        python_codecs.provide()
+        codecs.provide()
         address = broker.address(Settings(state=str(self.state)))
-        return KafkaConsumer(**python_client.configuration(address), enable_auto_commit=False, auto_offset_reset="none")
+        return KafkaConsumer(**client.configuration(address), enable_auto_commit=False, auto_offset_reset="none")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra import java
+from infra.java import java_home
 from views.errors import TandemError
 
 _LIBRARY: Final = Path(__file__).with_name("clock.c")
@@ -82,7 +82,7 @@ class Clock:
         clock.file.write_bytes(bytes(_STEP.size))
         clock.step_to(0)
         try:
-            done = _run([java.find(os.environ).command, "-version"], environ={**os.environ, **clock.environ})
+            done = _run([java_home.find(os.environ).command, "-version"], environ={**os.environ, **clock.environ})
         except (TandemError, OSError, subprocess.TimeoutExpired) as error:
             raise LeftOut(f"steps of the clock: Java does not run with {_LIBRARY.name} ({error})") from None
         if done.returncode:

@@ -12,7 +12,7 @@ import pytest
 from cli import registry
 from cli.__main__ import main
 from cli.command.call import DEFAULT_PROJECT, Call, Output, resolve_project
-from infra.jars import ROOT
+from infra.folders import ROOT
 from views.errors import TandemError
 
 

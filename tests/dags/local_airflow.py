@@ -17,13 +17,13 @@ from urllib.parse import quote
 
 import pytest
 
-from infra import airflow_packages
-from infra.jars import ROOT
+from infra.airflow import packages
+from infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 PATIENCE_S = 600
 needs_airflow = pytest.mark.skipif(
-    not airflow_packages.environment(environ()).installed(),
+    not packages.environment(environ()).installed(),
     reason="Airflow is not installed here: `tandem up --airflow` or `tandem test --all` does it",
 )
 

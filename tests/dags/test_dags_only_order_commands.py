@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from infra.settings import Airflow
 from tandem_dags.configuration import VARIABLE, Configuration, load
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from infra import airflow, airflow_packages
-from infra.jars import ROOT
+from infra.airflow import local_airflow, packages
+from infra.folders import ROOT
 from tests.dags.local_airflow import needs_airflow
 
 # What a DAG processor does with a folder of files, in a process of its own, without the platform's packages.
@@ -41,7 +41,7 @@ def test_every_dag_parses_without_a_warning(tmp_path, record_property) -> None:
     database = f"[database]\nsql_alchemy_conn = sqlite:///{home}/airflow.db\n"
     (home / "airflow.cfg").write_text(f"[core]\nload_examples = False\n{database}[logging]\nlogging_level = ERROR\n")
     variables = {"AIRFLOW_HOME": str(home), "PYTHONPATH": str(ROOT / "dags"), "PATH": os.environ["PATH"]}
-    python = airflow_packages.environment({}).command("python")
+    python = packages.environment({}).command("python")
     folders = [str(ROOT / "dags"), str(ROOT / "examples" / "airflow")]
     done = subprocess.run(
         [str(python), "-c", PARSE, *folders], env=variables, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -62,7 +62,7 @@ def test_every_dag_parses_without_a_warning(tmp_path, record_property) -> None:
         "maintain": ["maintain"],
         "watch_log": ["watch_log"],
     }
-    assert set(found[folders[0]]["dags"]) == airflow.OUR_DAGS
+    assert set(found[folders[0]]["dags"]) == local_airflow.OUR_DAGS
     assert set(found[folders[1]]["dags"]) == {"report", "daily_report", "morning_report"}
 
 
@@ -81,7 +81,7 @@ print([ended(since, until) for since in (before, nothing, None) for until in (du
 
 @needs_airflow
 def test_hours_are_reckoned_from_what_airflow_gives() -> None:
-    python = airflow_packages.environment({}).command("python")
+    python = packages.environment({}).command("python")
     done = subprocess.run(
         [str(python), "-c", HOURS], env={"PYTHONPATH": str(ROOT / "dags")}, capture_output=True, text=True, check=False
     )

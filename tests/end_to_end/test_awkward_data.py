@@ -24,8 +24,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from infra import broker, kafka, processes
-from infra.jars import ROOT
+from infra import kafka
+from infra.folders import ROOT
+from infra.kafka import broker
+from infra.process import background
 from infra.settings import Settings
 from tests.end_to_end.test_readme import typed
 
@@ -244,7 +246,7 @@ class Drill:
             time.sleep(0.3)
 
     def kill_speed(self) -> None:
-        speed = processes.running(self.settings.folder, "speed")
+        speed = background.running(self.settings.folder, "speed")
         assert speed is not None
         os.kill(speed.pid, signal.SIGKILL)
 

@@ -7,11 +7,11 @@ from typing import Any
 import fastjsonschema
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.documented import File, steps
 from tests.end_to_end.test_readme import typed
 
-VALID = fastjsonschema.compile(json.loads((ROOT / "tests" / "infra" / "openlineage.json").read_text("utf-8")))
+VALID = fastjsonschema.compile(json.loads((ROOT / "tests" / "infra" / "lineage" / "openlineage.json").read_text("utf-8")))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from serving.client import Client, Refused, client
 from tests.end_to_end.test_readme import typed
 from tests.stack import environ

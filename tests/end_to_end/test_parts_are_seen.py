@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli.__main__ import main
 from cli.command.call import UNHEALTHY
 from infra import kafka
-from infra.jars import ROOT
+from infra.folders import ROOT
 from ledger.log.positions import Position
 from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
 from tests.speed.test_killed import layer

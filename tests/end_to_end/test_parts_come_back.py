@@ -22,7 +22,7 @@ import pytest
 
 from cli.__main__ import main
 from cli.command.call import UNHEALTHY
-from infra import airflow
+from infra.airflow import local_airflow
 from infra.settings import Settings
 from infra.supervision import record
 from serving.status.part_signs import part_states
@@ -332,7 +332,7 @@ def test_a_part_comes_back_and_each_record_counts_once(stack: Stack, part: str, 
 
 @needs_airflow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize("part", airflow.NAMES)
+@pytest.mark.parametrize("part", local_airflow.NAMES)
 def test_airflow_comes_back(stack: Stack, part: str, how: signal.Signals) -> None:
     code, found = stack.run("up", "--airflow")
     assert code == 0, found

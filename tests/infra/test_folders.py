@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from cli.command.exclusive_state import own_state
-from infra import folders, java, settings
-from infra.airflow_packages import environment
+from infra import folders, settings
+from infra.airflow.packages import environment
+from infra.java import java_home
 
 HOME = {"HOME": "/home/ann"}
 
@@ -41,7 +42,7 @@ def test_a_checkout_keeps_all_in_its_own_folder() -> None:
 def test_an_installed_copy_uses_the_home_or_what_it_is_told(environ: dict[str, str], cache: str, state: str) -> None:
     assert (str(folders.cache(environ)), str(folders.state(environ))) == (cache, state)
     assert environment(environ).folder == Path(cache) / "airflow"
-    assert java.packaged_home(environ) == Path(cache) / "jre"
+    assert java_home.packaged_home(environ) == Path(cache) / "jre"
     assert own_state(environ, "demo", "web") == Path(state) / "demo" / "web"
 
 

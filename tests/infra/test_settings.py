@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from infra.settings import SettingsError, effective, keys, load, secrets, without_secrets
 
 

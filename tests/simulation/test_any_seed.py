@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.samples import LONGER
 from tests.simulation.simulation import Simulation, Wrong
 from tests.simulation.world import surroundings

@@ -15,7 +15,7 @@ from infra.settings import Settings, Speed
 from speed.broker_wait import Wait
 from speed.follow import Surroundings
 from speed.progress import Recorder
-from tests.infra.begun import begun
+from tests.infra.kafka.begun import begun
 
 
 def other_port(settings: Settings) -> None:

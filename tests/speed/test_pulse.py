@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from infra import kafka, pulse
-from infra.pulse import Pulse
+from infra import kafka
+from infra.process import pulse
+from infra.process.pulse import Pulse
 from tests.speed.sales import running, settings_for, some, wait_for, wait_until_folded
 from tests.stack import new_topic, produce
 

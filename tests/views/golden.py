@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.views.pythons import forms
 from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from views.project.project import load

@@ -12,7 +12,7 @@ from threading import Barrier
 
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from views.fingerprint.fingerprint import fingerprint
 from views.project import project
 from views.project.python_code import parsed

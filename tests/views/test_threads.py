@@ -10,7 +10,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from views.decode.formats.csv import _rows
 from views.project import project
 

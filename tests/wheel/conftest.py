@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import jars
+from infra.java import jars
 from tests.stack import environ
 from tests.wheel import copy
 

@@ -10,9 +10,9 @@ import pytest
 from infra.folders import ROOT
 
 NEEDED = (
-    "infra/jars.lock",
-    "infra/ivy.xml",
-    "infra/airflow.lock",
+    "infra/locks/jars.lock",
+    "infra/locks/ivy.xml",
+    "infra/locks/airflow.lock",
     "infra/grafana/dashboards",
     "serving/page/index.html",
     "cli/project/template/conftest.py",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from infra.child import Child
+from infra.process.bounded_child import Child
 from serving.access.rights import Principal
 
 MOST_BYTES: Final = 1 << 20

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from structlog.typing import FilteringBoundLogger
 
-from infra.child import Child
 from infra.logs.telling import without
+from infra.process.bounded_child import Child
 from serving.access.rights import Principal
 from serving.http.operations.command import MOST_BYTES, Tandem, document_of
 from views.errors import TandemError

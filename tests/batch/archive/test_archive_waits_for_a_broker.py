@@ -9,7 +9,6 @@ from threading import Timer
 import pytest
 
 from batch.archive import archive
-from infra import spark
 from tests.batch.shop import Shop, records, rows_of
 from tests.frozen import frozen, own_broker
 from tests.stack import new_topic
@@ -30,8 +29,8 @@ IMPATIENT = {
 @pytest.mark.usefixtures("spark")
 def test_it_asks_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frozen for longer than other commands wait for an answer, then until Spark's clients have given up."""
-    options_of = spark.kafka_options
-    monkeypatch.setattr(spark, "kafka_options", lambda *given: {**options_of(*given), **IMPATIENT})
+    options_of = archive.kafka_options
+    monkeypatch.setattr(archive, "kafka_options", lambda *given: {**options_of(*given), **IMPATIENT})
     with own_broker(tmp_path / "broker") as (connection, pid):
         shop, said, timers = Shop.open(connection, new_topic(connection), tmp_path), list[str](), list[Timer]()
         log = records(5, 200)

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from cli.__main__ import main
-from infra.processes import Process
+from infra.process.background import Process
 from infra.settings import Settings
 from ledger.log.positions import LOG_START
-from tests.infra.begun import begun
+from tests.infra.kafka.begun import begun
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from infra.jars import ROOT
+from infra.folders import ROOT
 from serving import connect
 from tests.serving.world import World, forty_hits, hit
 

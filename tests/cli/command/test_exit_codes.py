@@ -15,7 +15,7 @@ from cli.__main__ import main
 from cli.command import exit_codes
 from cli.command.call import Output
 from cli.registry import COMMANDS
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
 

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from cli.doctor.machine import NO_ARCHIVE, OTHER_PORT
-from infra import jars, processes
+from infra.java import jars
+from infra.process import background
 from tests.cli.doctor.looked import fine, looked, wrong
 from tests.stack import environ
 
@@ -84,7 +85,7 @@ def test_a_configured_port_that_another_program_has_is_told(folder: Path) -> Non
 def test_a_broker_on_another_port_than_the_configured_one_is_told(folder: Path) -> None:
     pid, state = os.getpid(), folder / ".tandem"
     for name, content in {
-        "run/broker.json": processes.Process("broker", pid, processes.start_time(pid), "broker.log"),
+        "run/broker.json": background.Process("broker", pid, background.start_time(pid), "broker.log"),
         "broker/ports.json": {"port": 9092, "controller": 9093},
     }.items():
         (state / name).parent.mkdir(parents=True)

@@ -14,7 +14,7 @@ import pytest
 
 from cli.__main__ import main
 from cli.doctor import state as looks
-from infra import processes
+from infra.process import background
 from ledger.delta.addresses import Tables
 from ledger.delta.locks import Owner
 from ledger.log import archive, gaps
@@ -98,11 +98,11 @@ def test_a_lock_is_held_by_whom_it_says(folder: Path, tables: Tables) -> None:
 def test_a_part_that_is_gone_is_told(folder: Path, tables: Tables) -> None:
     assert fine(folder, "processes") == "nothing is running"
     state = Path(tables.root)
-    child = processes.spawn(state, "speed", ["/bin/sleep", "600"], environ=os.environ, folder=folder)
+    child = background.spawn(state, "speed", ["/bin/sleep", "600"], environ=os.environ, folder=folder)
     try:
         assert fine(folder, "processes") == f"running: speed (process {child.process.pid})"
         child.popen.send_signal(signal.SIGSTOP)
-        while not processes.stopped(child.process):
+        while not background.stopped(child.process):
             pass
         assert "the speed layer has been stuck" in wrong(folder, "processes", looks.STILL).what
         child.popen.send_signal(signal.SIGCONT)

@@ -14,7 +14,7 @@ from cli.__main__ import main
 from cli.doctor import CHECKS
 from cli.doctor.check import Outcome
 from cli.registry import COMMANDS
-from infra.jars import ROOT
+from infra.folders import ROOT
 from infra.settings import keys
 from tests.documented import DOCS
 

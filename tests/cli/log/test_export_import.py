@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.__main__ import main
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.batch.filed import Filed, row
 from tests.serving.world import SOURCE, World
 from views.fingerprint.fingerprint import decoder_fingerprint

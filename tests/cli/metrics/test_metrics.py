@@ -17,7 +17,7 @@ import pytest
 from cli.__main__ import main
 from cli.metrics.families import FAMILIES
 from cli.metrics.table import markdown
-from infra.jars import ROOT
+from infra.folders import ROOT
 from ledger.delta import delta_tables
 from ledger.log.positions import LOG_START
 from ledger.publish import audits, rates

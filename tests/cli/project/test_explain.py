@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.serving.world import World, hit, position
 from views.view import bind, state_schema
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from cli.command.call import Call
 from cli.run import supervisor_client
 from cli.run.supervisor_client import NotUp, Supervised
-from infra import processes
-from infra.processes import Crashed, Process
+from infra.process import background
+from infra.process.background import Crashed, Process
 from infra.settings import Settings, Speed
 from infra.supervision import record
 from infra.supervision.record import Part, Supervision, Wanted
@@ -54,9 +54,9 @@ def settings(tmp_path: Path) -> Settings:
 def supervisor(settings: Settings) -> Iterator[Process]:
     state = settings.folder
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    child = processes.spawn(state, record.NAME, command, environ=os.environ, folder=state)
+    child = background.spawn(state, record.NAME, command, environ=os.environ, folder=state)
     yield child.process
-    processes.stop(state, child.process, seconds=0)
+    background.stop(state, child.process, seconds=0)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def test_a_supervisor_that_died_is_told(settings: Settings, supervisor: Process)
 
     def parts(_: Wanted) -> list[Part]:
         if time.monotonic() > up.asked + 0.5:
-            processes.kill(supervisor)
+            background.kill(supervisor)
         return [replace(RUNNING, looked=up.asked - 1)]
 
     with reporting(settings, supervisor, parts), pytest.raises(Crashed, match="the supervisor ended"):
@@ -178,7 +178,7 @@ def test_a_supervisor_that_hangs_is_waited_for_no_longer_than_its_bound(
         os.kill(supervisor.pid, signal.SIGSTOP)
     with pytest.raises(*((pytest.fail.Exception,) if when == "before" else (NotUp,)), match="supervisor"):
         up.provide(["speed"])
-    assert not processes.alive(supervisor)
+    assert not background.alive(supervisor)
 
 
 @pytest.mark.parametrize("stopped", [True, False])
@@ -191,6 +191,6 @@ def test_down_ends_a_supervisor_that_hangs(settings: Settings, supervisor: Proce
     began = time.monotonic()
     supervisor_client.end(settings)
     assert time.monotonic() - began < 20
-    assert not processes.alive(supervisor)
+    assert not background.alive(supervisor)
     assert wanted(settings) == ()
-    assert processes.names(settings.folder) == []
+    assert background.names(settings.folder) == []

@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from cli.__main__ import main
-from infra import broker, kafka
-from infra.jars import ROOT
+from infra import kafka
+from infra.folders import ROOT
+from infra.kafka import broker
 from infra.settings import load
 from tests.cli.metrics.figures import Samples, parsed
 from tests.cli.run import exposure

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from infra import kafka
 from infra.kafka.bulk import BulkAppender, BulkSender
-from infra.kafka.python_appender import PythonAppender
-from infra.kafka.python_sender import PythonSender
+from infra.kafka.kafka_python.appender import PythonAppender
+from infra.kafka.kafka_python.sender import PythonSender
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from infra import kafka
 from infra.kafka import Appended, NotAppended, Outcome, Record
-from infra.kafka.python_client import configuration
+from infra.kafka.kafka_python.client import configuration
 from infra.settings import Kafka, Settings
 from tests.frozen import frozen, own_broker
 from tests.infra.kafka.clients import Client

@@ -18,9 +18,10 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from infra import broker as embedded
-from infra import kafka, processes
+from infra import kafka
+from infra.kafka import broker as embedded
 from infra.logs.files import bounds
+from infra.process import background
 from infra.settings import Kafka, Settings
 from tests.infra.kafka.clients import Client
 from tests.stack import consumed, environ, librdkafka, new_topic
@@ -199,18 +200,18 @@ def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
             return kafka.describe(kafka.connect(before), ["x"]) == {}
         return None
 
-    with processes.starting(tmp_path):
-        child = processes.spawn(tmp_path, embedded.NAME, command, environ=environ(), folder=folder, bounds=bounds(settings.logs))
-        processes.wait(child, answers, seconds=120)
+    with background.starting(tmp_path):
+        child = background.spawn(tmp_path, embedded.NAME, command, environ=environ(), folder=folder, bounds=bounds(settings.logs))
+        background.wait(child, answers, seconds=120)
     with pytest.raises(kafka.NoBroker, match=r"without a login; restart it with `tandem down` and `tandem up`$"):
         embedded.address(settings)
     kept = kafka.create(kafka.connect(before), ["kept"], settings)["kept"]
     with kafka.sender(before) as sender:
         sender.send("kept", b"one")
-    processes.stop(tmp_path, child.process, seconds=20)
+    background.stop(tmp_path, child.process, seconds=20)
     found = set[str]()
     for _ in range(2):
-        with processes.starting(tmp_path):
+        with background.starting(tmp_path):
             process = embedded.start(settings, environ=environ())
         try:
             address = embedded.address(settings)
@@ -222,6 +223,6 @@ def test_the_log_of_an_older_broker_is_kept_and_closed(tmp_path: Path) -> None:
                 kafka.connect(replace(before, timeout_s=2))
             found.add(address.options["sasl.password"])
         finally:
-            processes.stop(tmp_path, process, seconds=20)
+            background.stop(tmp_path, process, seconds=20)
         (folder / "password").unlink()
     assert len(found) == 2

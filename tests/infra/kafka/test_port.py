@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 
 from examples.truth import murmur2
 from infra import kafka
-from infra.jars import ROOT
+from infra.folders import ROOT
 from infra.settings import Kafka, Settings
 from tests.infra.kafka.clients import Client
 from tests.stack import consumed, delete_topic, librdkafka, new_topic

@@ -7,7 +7,7 @@ from kafka import errors
 
 from infra import kafka
 from infra.kafka.errors import heals, reason
-from infra.kafka.python_client import ask
+from infra.kafka.kafka_python.client import ask
 
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.KafkaError)),

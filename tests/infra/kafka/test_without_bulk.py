@@ -13,7 +13,7 @@ import pytest
 
 from cli.__main__ import main
 from infra import kafka
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.stack import PYTHONPATH, consumed, environ, kafka_toml, new_topic
 
 WITHOUT = ROOT / "tests" / "without_bulk"

@@ -11,7 +11,8 @@ from typing import Final
 
 import pytest
 
-from infra import folders, jar_fetch, jars, java, kafka
+from infra import folders, kafka
+from infra.java import jar_fetch, jars, java_home
 from tests.stack import environ
 
 _JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -72,7 +73,7 @@ class Tools:
 
     def _run(self, tool: str, *options: str, typed: bytes = b"") -> bytes:
         classpath = ":".join(map(str, (*jars.paths("broker", environ=environ()), *_jars())))
-        command = [java.find(environ()).command, *_JVM, "-cp", classpath, f"org.apache.kafka.tools.{tool}"]
+        command = [java_home.find(environ()).command, *_JVM, "-cp", classpath, f"org.apache.kafka.tools.{tool}"]
         with tempfile.NamedTemporaryFile("w", suffix=".properties") as login:
             login.writelines(f"{name}={value}\n" for name, value in kafka.java_options(self.address).items())
             login.flush()
@@ -86,8 +87,8 @@ class Tools:
 def _jars() -> tuple[Path, ...]:
     """The jars of the tools, fetched once; a test that needs them is skipped where they are not there and cannot be fetched."""
     lists, folder, environment = Path(__file__).parent, jars.folder(environ()) / "tests", environ()
-    found = java.find(environment)
-    store = folder / "cacerts" if found.home == java.packaged_home(environment) else None
+    found = java_home.find(environment)
+    store = folder / "cacerts" if found.home == java_home.packaged_home(environment) else None
     try:
         jar_fetch.fetch(
             folder, folders.cache(environment), java=found.command, trust_store=store, environ=environment, lists=lists

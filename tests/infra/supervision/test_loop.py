@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from infra import processes
-from infra.jars import ROOT
+from infra.folders import ROOT
+from infra.process import background
 from infra.supervision import record
 from infra.supervision.record import Wanted
 
@@ -25,7 +25,7 @@ import json, os, signal, sys, threading, time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra import processes
+from infra.process import background
 from infra.supervision.loop import Supervisor
 from infra.supervision.part import Part, Sign, answered
 from infra.supervision.restarts import Terms
@@ -34,7 +34,7 @@ state, scripts, bounds = Path(sys.argv[1]), json.loads(sys.argv[2]), json.loads(
 
 def part(name, script, needs):
     def begin():
-        return processes.spawn(
+        return background.spawn(
             state, name, [sys.executable, "-c", script], environ=os.environ, folder=state, dies_with_us=True
         )
 
@@ -133,8 +133,8 @@ def supervised(tmp_path: Path) -> Iterator[Callable[..., Supervised]]:
         if one.popen is not None:
             one.popen.kill()
             one.popen.wait()
-    for name in processes.names(tmp_path):
-        if left := processes.recorded(tmp_path, name):
+    for name in background.names(tmp_path):
+        if left := background.recorded(tmp_path, name):
             wait_for(lambda left=left: not session(left.pid))
 
 
@@ -207,9 +207,9 @@ def test_a_part_that_fails_again_and_again_is_given_up_with_its_last_words(super
     record.want(one.state, Wanted(("a", "b"), time.monotonic()))
     wait_for(lambda: one.said().count("started b") == 6)
     assert one.running("a") == a
-    assert processes.names(one.state) == ["a", "b"]
+    assert background.names(one.state) == ["a", "b"]
     record.want(one.state, Wanted(("a",), time.monotonic()))
-    wait_for(lambda: processes.names(one.state) == ["a"])
+    wait_for(lambda: background.names(one.state) == ["a"])
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_a_part_that_is_wanted_later_is_started_beside_the_others(supervised) ->
     assert (one.running("a"), session(b)) == (a, [])
     record.want(one.state, Wanted((), time.monotonic()))
     assert popen.wait(60) == 0
-    assert processes.names(one.state) == []
+    assert background.names(one.state) == []
 
 
 @pytest.mark.slow

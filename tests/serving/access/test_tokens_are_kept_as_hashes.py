@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from serving.access import tokens
 from serving.access.rights import Rights
 from serving.access.tokens import TokenError, Tokens

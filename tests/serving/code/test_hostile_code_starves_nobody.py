@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from tests.serving.code.coded import coded, files
 from tests.serving.http.bystander import ASKED, answered
 from tests.serving.http.served import Served

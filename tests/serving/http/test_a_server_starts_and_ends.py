@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from cli.__main__ import main
-from infra.jars import ROOT
+from infra.folders import ROOT
 from ledger.log.positions import LOG_START
 from serving.http import running
 from serving.http.running import CannotServe, Tls

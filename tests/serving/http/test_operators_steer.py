@@ -16,7 +16,7 @@ from ledger.realtime_writer import Writer
 from serving.access.rights import VERBS, Principal, Rights
 from serving.http.operations.command import MOST_BYTES, Tandem
 from serving.http.operations.runs import KEPT, LINES, Busy, Runs
-from tests.infra.test_child import ended
+from tests.infra.process.test_bounded_child import ended
 from tests.serving.http.served import DAY, WAITING, Served
 from tests.serving.http.test_a_server_starts_and_ends import started
 from tests.serving.world import CHANGED, DEFINITIONS, NOON, SOURCE, one_ready, position

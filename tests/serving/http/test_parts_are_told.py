@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from infra import kafka, processes, pulse
-from infra.pulse import Heart
+from infra import kafka
+from infra.process import background, pulse
+from infra.process.pulse import Heart
 from serving.http.operations.part_states import HEADER
 from tests.serving.http import sending
 from tests.serving.http.sending import Log
@@ -53,7 +54,7 @@ def beating(state: Path) -> Iterator[Heart]:
 def died(state: Path) -> None:
     """The record of a speed layer that `up` has started, and whose process is gone."""
     (state / "run").mkdir(parents=True, exist_ok=True)
-    gone = processes.Process("speed", 2**22 + 1, "of another boot", str(state / "speed.log"))
+    gone = background.Process("speed", 2**22 + 1, "of another boot", str(state / "speed.log"))
     (state / "run" / "speed.json").write_bytes(msgspec.json.encode(gone))
 
 

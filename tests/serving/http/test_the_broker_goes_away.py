@@ -10,8 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from infra import broker as embedded
-from infra import kafka, processes
+from infra import kafka
+from infra.kafka import broker as embedded
+from infra.process import background
 from infra.settings import Kafka, Settings
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Served
@@ -29,16 +30,16 @@ class Broker:
         self.start()
 
     def start(self) -> None:
-        with processes.starting(self.settings.folder):
+        with background.starting(self.settings.folder):
             self.process = embedded.start(self.settings, environ=environ())
 
     def tell(self, sign: signal.Signals) -> None:
         os.kill(self.process.pid, sign)
 
     def end(self) -> None:
-        if process := processes.running(self.settings.folder, embedded.NAME):
+        if process := background.running(self.settings.folder, embedded.NAME):
             self.tell(signal.SIGCONT)
-            processes.stop(self.settings.folder, process, seconds=20)
+            background.stop(self.settings.folder, process, seconds=20)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +162,7 @@ async def test_a_broker_that_is_killed_is_said_and_comes_back(project: tuple[Bro
         broker.tell(signal.SIGKILL)
         cut_off = await midway
         assert (cut_off.status_code, {one["outcome"] for one in cut_off.json()["records"]}) == (503, {"unknown"})
-        while processes.running(broker.settings.folder, embedded.NAME):  # noqa: ASYNC110 - until its parent has seen it
+        while background.running(broker.settings.folder, embedded.NAME):  # noqa: ASYNC110 - until its parent has seen it
             await asyncio.sleep(0.01)
         server.seconds += 2
         gone = await send(client, "keyed", values, "midway")

@@ -14,7 +14,7 @@ import pytest
 
 from cli.__main__ import main
 from infra import kafka, settings
-from infra.jars import ROOT
+from infra.folders import ROOT
 from serving.access.oidc import provider
 from serving.client import Refused, client
 from serving.http.requests.gate import gated

@@ -14,8 +14,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
-from infra import pulse
-from infra.pulse import Heart
+from infra.process import pulse
+from infra.process.pulse import Heart
 from ledger.publish import audits
 from ledger.publish.publications import history
 from ledger.realtime_writer import Writer

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from infra import processes, pulse
-from infra.processes import Process
-from infra.pulse import Heart, Loop, Pulse
+from infra.process import background, pulse
+from infra.process.background import Process
+from infra.process.pulse import Heart, Loop, Pulse
 from infra.settings import Settings
 from infra.supervision import record
 from infra.supervision.record import Part, Supervision
@@ -29,7 +29,7 @@ def process(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that is on record as the speed layer of the state folder."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         (tmp_path / "run").mkdir()
-        known = Process("speed", child.pid, processes.start_time(child.pid), str(tmp_path / "speed.log"))
+        known = Process("speed", child.pid, background.start_time(child.pid), str(tmp_path / "speed.log"))
         (tmp_path / "run" / "speed.json").write_bytes(msgspec.json.encode(known))
         yield child
         child.kill()
@@ -43,7 +43,7 @@ def beat(folder: Path, pid: int, *, looked: float, at: float = 0.1, live: int = 
     """Write a pulse as of so many seconds ago, with a loop of the live release and one of another that never looked."""
     now = time.monotonic()
     loops = (Loop(live, "hits", now - looked, now - looked), Loop(live + 1, "hits", now - 5000))
-    found = Pulse(pid, processes.start_time(pid) if began is None else began, now - at, live, loops)
+    found = Pulse(pid, background.start_time(pid) if began is None else began, now - at, live, loops)
     pulse.file(folder, "speed").write_bytes(msgspec.json.encode(found))
 
 
@@ -70,12 +70,12 @@ def test_a_process_is_seen_to_move_to_be_stopped_and_to_be_killed(tmp_path: Path
 
     beat(tmp_path, process.pid, looked=1)
     process.send_signal(signal.SIGSTOP)
-    while not processes.stopped(Process("speed", process.pid, "", "")):
+    while not background.stopped(Process("speed", process.pid, "", "")):
         pass
     assert (state_of(tmp_path).state, state_of(tmp_path).red) == ("stuck", True)
     assert "kill -CONT" in (state_of(tmp_path).advice or "")
     process.send_signal(signal.SIGCONT)
-    while processes.stopped(Process("speed", process.pid, "", "")):
+    while background.stopped(Process("speed", process.pid, "", "")):
         pass
     assert state_of(tmp_path).state == "running"
     beat(tmp_path, process.pid, looked=9, at=9)
@@ -86,7 +86,7 @@ def test_a_process_is_seen_to_move_to_be_stopped_and_to_be_killed(tmp_path: Path
     found = state_of(tmp_path)
     assert (found.state, found.red, near(found.since, 9)) == ("dead", True, True)
     # `down` forgets it.
-    processes.forget(tmp_path, "speed")
+    background.forget(tmp_path, "speed")
     assert (state_of(tmp_path).state, state_of(tmp_path).red) == ("not_started", False)
 
 
@@ -128,7 +128,7 @@ def test_a_broker_is_red_until_it_answers_after_a_failure(tmp_path: Path, proces
     own, failed = os.getpid(), (NOW - timedelta(seconds=3)).isoformat()
     for state, red in (("starting", True), ("running", False)):
         part = Part("broker", state, NOW.isoformat(), process.pid, 1, time.monotonic(), "", "killed by SIGKILL", failed)  # type: ignore[arg-type]
-        record.write(tmp_path, Supervision(own, processes.start_time(own), time.monotonic(), 0.0, (part,)))
+        record.write(tmp_path, Supervision(own, background.start_time(own), time.monotonic(), 0.0, (part,)))
         found = state_of(tmp_path, "broker")
         assert (found.red, found.why) == (red, "killed by SIGKILL" if red else None)
 
@@ -138,7 +138,7 @@ def test_a_supervisor_that_hangs_is_red_and_its_parts_are_not(
     tmp_path: Path, process: "subprocess.Popen[bytes]", silent: float, *, hung: bool
 ) -> None:
     """It asks them no more, so their last answers grow old: nobody is to read that the broker is stuck."""
-    own = processes.start_time(process.pid)
+    own = background.start_time(process.pid)
     for name in ("broker", "supervisor"):
         known = Process(name, process.pid, own, str(tmp_path / f"{name}.log"))
         (tmp_path / "run" / f"{name}.json").write_bytes(msgspec.json.encode(known))
@@ -157,7 +157,7 @@ def test_what_the_supervisor_reports_is_the_reason(tmp_path: Path, process: "sub
     def report(state: record.State, **more: object) -> None:
         pid = os.getpid()
         part = Part("speed", state, NOW.isoformat(), **more)  # type: ignore[arg-type]
-        record.write(tmp_path, Supervision(pid, processes.start_time(pid), time.monotonic(), 0.0, (part,)))
+        record.write(tmp_path, Supervision(pid, background.start_time(pid), time.monotonic(), 0.0, (part,)))
 
     failed = (NOW - timedelta(seconds=30)).isoformat()
     report("starting", why="speed ended (killed by SIGKILL)", failed=failed, failures=1)

@@ -5,7 +5,7 @@ from datetime import datetime
 import pyarrow as pa
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from views.measures import approx_quantiles, count, derived, first, total
 from views.project.column_lineage import Origin, lineage
 from views.project.project import load

@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from infra.jars import ROOT
+from infra.folders import ROOT
 from views.arrow import bisect
 from views.sql import engine
 

@@ -1,0 +1,58 @@
+"""The log's offsets by kafka-python: starts, ends, and the newest timestamps."""
+
+from collections.abc import Iterable
+
+from kafka import IsolationLevel, TopicPartition
+from kafka.admin import OffsetSpec
+
+from infra.kafka.kafka_python.client import Connection, ask
+from infra.kafka.topic import Topic
+from views.source.offset_ranges import Offsets
+
+
+def starts(connection: Connection, topics: Iterable[Topic]) -> Offsets:
+    """The first offset that each partition still has."""
+    return _offsets(connection, topics, OffsetSpec.EARLIEST)
+
+
+def ends(connection: Connection, topics: Iterable[Topic]) -> Offsets:
+    """The offset after the last that a reader of committed records may read, of each partition."""
+    return _offsets(connection, topics, OffsetSpec.LATEST)
+
+
+def newest_timestamps(connection: Connection, topics: Iterable[Topic]) -> dict[str, int]:
+    """The newest timestamp of each of these topics that has records, by name, in milliseconds since 1970. Raises NoBroker."""
+    wanted = dict.fromkeys(_places(topics), OffsetSpec.MAX_TIMESTAMP)
+    if not wanted:
+        return {}
+    found: dict[str, int] = {}
+    told = ask(connection, "the log's timestamps", lambda: connection.admin.list_partition_offsets(wanted))
+    for place, at in told.items():
+        if at.timestamp >= 0:
+            found[place.topic] = max(at.timestamp, found.get(place.topic, 0))
+    return found
+
+
+def delete_before(connection: Connection, topics: Iterable[Topic], offsets: Offsets) -> None:
+    """Delete the records below these offsets, as retention does: each partition then starts there. Raises NoBroker."""
+    names = {topic.id: topic.name for topic in topics}
+    wanted = {TopicPartition(names[topic], number): offset for (topic, number), offset in offsets.items()}
+    ask(connection, "records to delete", lambda: connection.admin.delete_records(wanted))
+
+
+def _offsets(connection: Connection, topics: Iterable[Topic], spec: int) -> Offsets:
+    described = list(topics)
+    ids = {topic.name: topic.id for topic in described}
+    wanted = dict.fromkeys(_places(described), spec)
+    if not wanted:
+        return {}
+    told = ask(
+        connection,
+        "the log's offsets",
+        lambda: connection.admin.list_partition_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED),
+    )
+    return {(ids[place.topic], place.partition): at.offset for place, at in told.items()}
+
+
+def _places(topics: Iterable[Topic]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions)]

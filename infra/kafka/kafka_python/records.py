@@ -1,0 +1,78 @@
+"""Single records by kafka-python: the first of partitions from an offset on."""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from infra.kafka.errors import NoBroker, heals
+from infra.kafka.kafka_python import codecs
+from infra.kafka.kafka_python.client import Connection, opening, refusal
+from infra.kafka.kafka_python.offsets import ends
+from infra.kafka.record import Record
+from infra.kafka.topic import Topic
+from views.source.offset_ranges import Offsets, Partition
+
+_POLL_MS: Final = 100
+
+
+def records(connection: Connection, topics: Iterable[Topic], starts: Offsets, *, most: int) -> dict[Partition, list[Record]]:
+    """The first committed records of each of these partitions from an offset on: `most`, or as many as there are.
+
+    Raises NoBroker if nothing comes for the address's time.
+    """
+    described = list(topics)
+    ids = {topic.name: topic.id for topic in described}
+    names = {topic: name for name, topic in ids.items()}
+    found: dict[Partition, list[Record]] = {partition: [] for partition in starts}
+    if not starts:
+        return found
+    limits = ends(connection, described)
+    codecs.provide()
+    with opening(connection.address) as options:
+        consumer = KafkaConsumer(
+            **options,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            fetch_max_wait_ms=10,
+            allow_auto_create_topics=False,
+        )
+    try:
+        left = {
+            TopicPartition(names[topic], number): (topic, number)
+            for (topic, number), offset in starts.items()
+            if offset < limits[topic, number]
+        }
+        consumer.assign(list(left))
+        for place, partition in left.items():
+            consumer.seek(place, starts[partition])
+        deadline = time.monotonic() + connection.address.timeout_s
+        while left:
+            told = consumer.poll(_POLL_MS)
+            if told:
+                deadline = time.monotonic() + connection.address.timeout_s
+            for place, batch in told.items():
+                held = found[left[place]] if place in left else []
+                held += map(_record, batch[: most - len(held)])
+            for place, partition in list(left.items()):
+                if len(found[partition]) == most or consumer.position(place) >= limits[partition]:
+                    del left[place]
+                    consumer.pause(place)
+            if left and time.monotonic() > deadline:
+                raise NoBroker(f"Kafka at {connection.address.bootstrap} did not return records of {', '.join(ids)} in time")
+    except KafkaError as error:
+        if heals(error):
+            raise NoBroker(
+                f"Kafka at {connection.address.bootstrap} did not return records of {', '.join(ids)} in time"
+            ) from None
+        raise refusal(connection, f"records of {', '.join(ids)}", error) from None
+    finally:
+        consumer.close()
+    return found
+
+
+def _record(given: Any) -> Record:
+    return Record(given.timestamp, given.key, given.value, tuple(given.headers))

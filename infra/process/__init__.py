@@ -1,0 +1,1 @@
+"""Processes of this machine: a project's background processes, bounded children, their pulse and their ports."""

@@ -1,0 +1,315 @@
+"""A project's background processes: started detached, found again, and stopped, each known by pid and start time.
+
+`run/<name>.json` in the state folder names the process whose death ends that part. A pid alone may by now belong to somebody
+else; pid and start time together belong to nobody else for as long as the machine runs.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from infra import private_files
+from infra.logs.files import OUT, Bounds, begin_anew, log_of
+from infra.logs.lines import spoken
+from infra.process import pdeathsig
+from views.errors import TandemError
+
+_BOUNDS = Bounds(bytes=8 << 20, kept=3)
+_SHOWN_LINES = 15
+_PROC = Path("/proc/self/stat")  # where there is none, ps tells
+_T = TypeVar("_T")
+
+
+class Crashed(TandemError):
+    """A process ended, or did not become ready in time."""
+
+
+class NotStopped(TandemError):
+    """A process did not end."""
+
+
+class Process(msgspec.Struct, frozen=True):
+    """One background process: what it is called, its pid and start time, and where it writes."""
+
+    name: str
+    pid: int
+    started: str
+    log: str
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that this one has just started: its record, and where in each of its files this start begins."""
+
+    process: Process
+    popen: "subprocess.Popen[bytes]"
+    starts: Mapping[Path, int]
+
+    def last_lines(self) -> list[str]:
+        """The last lines that it wrote, whatever file they are in."""
+        return [line for path, start in self.starts.items() for line in last_lines(path, start=start)][-_SHOWN_LINES:]
+
+
+def spawn(
+    state: Path,
+    name: str,
+    command: Sequence[str],
+    *,
+    environ: Mapping[str, str],
+    folder: Path,
+    bounds: Bounds = _BOUNDS,
+    logs_itself: bool = False,
+    dies_with_us: bool = False,
+) -> Child:
+    """Start a process of its own session, its output appended to `logs/<name>.log`, recorded before it does anything.
+
+    A process that `logs_itself` keeps that file in its bounds, and what else it prints goes to `logs/<name>.out`. A process that
+    `dies_with_us` is killed by the kernel when the calling thread ends (`pdeathsig.py`). Nobody else starts one of this name
+    meanwhile: the caller holds `starting`, or is the supervisor. Nothing here waits; see `wait`.
+    """
+    if dies_with_us:
+        command = [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *command]
+    log = log_of(state, name)
+    output = log.with_suffix(OUT) if logs_itself else log
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begin_anew(output, bounds)
+    with output.open("ab") as sink:
+        starts = {output: sink.tell()}
+        if logs_itself:
+            starts[log] = log.stat().st_size if log.exists() else 0
+        # The shell waits for one line, so that the process is on record before it runs: were this process killed in between,
+        # the line would never come and nothing would be left behind. exec keeps pid and start time.
+        popen = subprocess.Popen(  # noqa: S603 - our own command
+            ["/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=dict(environ),
+            start_new_session=True,
+        )
+    process = Process(name, popen.pid, start_time(popen.pid), str(log))
+    _record(state, name).parent.mkdir(parents=True, exist_ok=True)
+    _write(_record(state, name), msgspec.json.encode(process))
+    if popen.stdin is not None:
+        popen.stdin.write(b"go\n")
+        popen.stdin.close()
+    return Child(process, popen, starts)
+
+
+def running(state: Path, name: str) -> Process | None:
+    """The process of this name that this state folder's owner started, if it still lives."""
+    process = recorded(state, name)
+    return process if process is not None and alive(process) else None
+
+
+def recorded(state: Path, name: str) -> Process | None:
+    """The process of this name that was started last, alive or not; None if there is no record that can be read."""
+    try:
+        return msgspec.json.decode(_record(state, name).read_bytes(), type=Process)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def names(state: Path) -> list[str]:
+    """What has been started here, running or not."""
+    return sorted(path.stem for path in (state / "run").glob("*.json"))
+
+
+def alive(process: Process) -> bool:
+    """Whether this very process lives, and not another one under its old pid."""
+    return start_time(process.pid) == process.started
+
+
+def stopped(process: Process) -> bool:
+    """Whether a process that lives was stopped by a signal, as far as this system tells."""
+    return _stat(process.pid)[:1] in (["T"], ["t"])
+
+
+def wait(child: Child, ready: Callable[[], _T | None], *, seconds: float) -> _T:
+    """Wait until `ready` gives something; raises Crashed, with the last lines of the log, if the process ends or time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        ended = child.popen.poll()
+        if ended is None and (found := ready()) is not None:
+            return found
+        if ended is not None:
+            raise Crashed(f"{child.process.name} ended while starting ({outcome(ended)}){said(child)}")
+        if time.monotonic() > deadline:
+            raise Crashed(f"{child.process.name} was not ready after {seconds:.0f} s{said(child)}")
+        time.sleep(0.05)
+
+
+def outcome(code: int) -> str:
+    """How a process ended, by the exit code that Popen gives."""
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def said(child: Child) -> str:
+    """The last lines of a child, as the end of a sentence about it."""
+    lines = child.last_lines()
+    if not lines:
+        return f"; {child.process.log} is empty"
+    return f"; the last lines of {child.process.log}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def stop(state: Path, process: Process, *, seconds: float) -> None:
+    """End a process and all of its session that it leaves behind: first asked, then, after this many seconds, killed."""
+    deadline = time.monotonic() + seconds
+    _signal(process.pid, signal.SIGTERM, only_if=alive(process))
+    while alive(process) and time.monotonic() < deadline:
+        _reap(process.pid)
+        time.sleep(0.05)
+    while leaves(process) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    kill(process)
+    patience = time.monotonic() + 10
+    while alive(process) and time.monotonic() < patience:
+        _reap(process.pid)
+        time.sleep(0.02)
+    if alive(process):
+        raise NotStopped(f"{process.name} (process {process.pid}) was killed but does not end")
+    forget(state, process.name)
+
+
+def ask_to_end(process: Process) -> None:
+    """Send a process the signal that ends it in order; returns at once."""
+    _signal(process.pid, signal.SIGTERM, only_if=alive(process))
+
+
+def kill(process: Process) -> None:
+    """Kill a process and all of its session, also those that are stopped; returns at once."""
+    if not _PROC.exists():
+        if leaves(process):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return
+    # Twice, for what the first ones started while they were listed.
+    for _ in range(2):
+        for pid in _session(process):
+            _signal(pid, signal.SIGKILL, only_if=True)
+
+
+def leaves(process: Process) -> bool:
+    """Whether the process, or one of the session that it led, lives; the dead that nobody has waited for do not count."""
+    if alive(process):
+        return True
+    if start_time(process.pid):
+        return False
+    if _PROC.exists():
+        return bool(_session(process))
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _session(process: Process) -> list[int]:
+    """The living members of the session that a process leads or led.
+
+    A session keeps its number for as long as it has members, so it is nobody else's while one of them lives.
+    """
+    if (now := start_time(process.pid)) and now != process.started:
+        return []
+    listed = (int(entry.name) for entry in _PROC.parent.parent.glob("[0-9]*"))
+    return [pid for pid in listed if _stat(pid)[3:4] == [str(process.pid)]]
+
+
+def forget(state: Path, name: str) -> None:
+    """Drop the record of a process that has ended, and what it wrote of its pulse: nobody is to miss it."""
+    _record(state, name).unlink(missing_ok=True)
+    _record(state, name).with_suffix(".pulse").unlink(missing_ok=True)
+
+
+@contextmanager
+def starting(state: Path) -> Iterator[None]:
+    """Held while processes of a state folder are started or stopped, so that two commands do not do so at once."""
+    path = private_files.folder(state) / "run" / "lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def last_lines(log: Path, *, start: int = 0, count: int = _SHOWN_LINES) -> list[str]:
+    """The last lines that are not blank, from a byte of the log on; of events their text."""
+    try:
+        with log.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(start, end - 64 * 1024))
+            text = file.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return []
+    return [spoken(line.rstrip()) for line in text.splitlines() if line.strip()][-count:]
+
+
+def start_time(pid: int) -> str:
+    """When a process started, as text that is the same for its whole life; empty if there is none or it has ended."""
+    if not _PROC.exists():
+        return _start_time_by_ps(pid)
+    return f"{_boot()}:{fields[19]}" if (fields := _stat(pid)) else ""
+
+
+def same_boot(started: str) -> bool:
+    """Whether a start time is of this machine since it was booted; where nothing tells, it is taken to be."""
+    return not _PROC.exists() or started.partition(":")[0] == _boot()
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+
+
+def _start_time_by_ps(pid: int) -> str:
+    done = subprocess.run(  # noqa: S603 - a number
+        ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    state, _, started = done.stdout.strip().partition(" ")
+    return "" if state.startswith("Z") else started.strip()
+
+
+def _record(state: Path, name: str) -> Path:
+    return state / "run" / f"{name}.json"
+
+
+def _write(path: Path, content: bytes) -> None:
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
+def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:
+    if only_if:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return
+
+
+def _stat(pid: int) -> list[str]:
+    """State, parent, group and so on of a process that lives, as Linux gives them; empty for a process that has ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    # The name, in parentheses, may hold anything; the state and the rest follow the last of them.
+    fields = text.rpartition(")")[2].split()
+    return [] if fields[0] in "ZX" else fields
+
+
+def _reap(pid: int) -> None:
+    """A child of this very process stays in the table until it is waited for; others are not ours to wait for."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

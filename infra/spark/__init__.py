@@ -1,0 +1,1 @@
+"""The only place that starts Spark's JVM: its session, its Kafka source, its lock, its errors, its archive of classes."""

@@ -1,0 +1,87 @@
+"""Java's archive of the classes that Spark's jobs load: a JVM that maps it starts in half the time.
+
+An archive holds for one Java and one class path, which the JVM checks itself: where it does not hold, Spark starts without.
+https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from infra import settings
+from infra.java import java_home
+from infra.spark import errors
+from infra.spark.session import get_or_create_session
+from views.errors import TandemError
+
+# What only a job with a broker at hand would load.
+_OF_KAFKA = (
+    "org.apache.kafka.clients.admin.KafkaAdminClient",
+    "org.apache.kafka.clients.consumer.KafkaConsumer",
+    "org.apache.spark.sql.kafka010.KafkaBatchPartitionReader",
+    "org.apache.spark.sql.kafka010.KafkaMicroBatchStream",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+)
+_END_S = 300
+
+
+def make() -> None:
+    """Run a small job of every kind and write down what the JVM loaded, in the place of what was written of other jars or Javas.
+
+    One at a time, as set-up calls it. Raises TandemError, and what Spark raises; there is no archive then.
+    """
+    archive = java_home.class_archive(java_home.find(os.environ), os.environ)
+    folder = archive.with_name("classes.new")
+    shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
+    for old in archive.parent.glob(java_home.CLASS_ARCHIVES):
+        old.unlink()
+    folder.mkdir()
+    try:
+        written = folder / archive.name
+        conf = {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={written}"}
+        session = get_or_create_session(settings.load(folder, {}), "classes", environ=os.environ, conf=conf)
+        _use(session, folder)
+        gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - the only way to the JVM's process
+        session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_END_S)
+        if not written.exists():
+            raise TandemError("Java did not write the archive of Spark's classes; Spark starts without it, in twice the time")
+        written.replace(archive)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _use(session: SparkSession, folder: Path) -> None:
+    table = str(folder / "table")
+    session.range(64).mapInArrow(_same, "id bigint").write.format("delta").mode("append").save(table)
+    session.read.format("delta").load(table).where("id > 3").toArrow()
+    stream = session.readStream.format("delta").load(table).writeStream.foreachBatch(_trigger)
+    stream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
+    for name in _OF_KAFKA:
+        jvm.java.lang.Class.forName(name)
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _trigger(rows: DataFrame, _: int) -> None:
+    rows.mapInArrow(_same, "id bigint").toArrow()
+
+
+if __name__ == "__main__":
+    try:
+        make()
+    except TandemError as error:
+        sys.exit(f"tandem: {error}")
+    except errors.SPARK_ERRORS as error:
+        sys.exit(f"tandem: Spark starts without an archive of its classes: {errors.sentence(error)}")

@@ -1,0 +1,34 @@
+"""A lock on a file that Spark's JVM holds, so that it is free only once nothing of a run can write any more."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def try_lock(spark: SparkSession, path: Path) -> bool:
+    """Take the operating system's lock on a file for as long as this session's JVM lives; False if another process has it.
+
+    The JVM outlives a killed Python driver by a moment in which it may still write; a lock of the driver's own would be
+    free too early. Taking it twice in one JVM gives True.
+    """
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the only way to the JVM that py4j offers
+    path.parent.mkdir(parents=True, exist_ok=True)
+    held = jvm.java.lang.System.getProperties()
+    name = f"tandem.lock.{path.resolve()}"
+    if held.get(name) is not None:
+        return True
+    channel = jvm.java.io.RandomAccessFile(str(path), "rw").getChannel()
+    lock = channel.tryLock()
+    if lock is None:
+        channel.close()
+        return False
+    # A JVM property keeps lock and channel from being collected, which would release it.
+    held.put(name, lock)
+    return True
+
+
+def locker(spark: SparkSession) -> "partial[bool]":
+    """`try_lock` of this session, for ledger.delta.locks."""
+    return partial(try_lock, spark)

@@ -1,0 +1,223 @@
+"""The only place that builds a Spark session, and what the rest of the platform needs of the JVM behind it."""
+
+import io
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from infra import folders, private_files
+from infra.java import jars, java_home
+from infra.logs import files, log4j
+from infra.logs.files import Bounds, bounds, log_of
+from infra.logs.lines import spoken
+from infra.settings import Settings
+from infra.spark.errors import SPARK_ERRORS, java_ended, sentence
+from infra.spark.launch import launch
+from views.errors import TandemError
+
+# What a worker on another machine needs of this checkout to run a task.
+SHIPPED = ("views", "ledger", "infra", "batch", "speed", "serving", "tandem")
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+# The REPL's logger is named because Spark otherwise announces the level that it gives it.
+_LOG4J: Final = """\
+rootLogger.level = ${sys:tandem.log}
+rootLogger.appenderRef.stderr.ref = stderr
+logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
+logger.repl.level = ${sys:tandem.log}
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+"""
+_READABLE: Final = """\
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+_LOOK_S: Final = 5.0
+_CULPRIT_LINES: Final = 3
+_NOISE: Final = re.compile(
+    r"(?i)warn(ing)?\b|\[[^]]*\]\[(warning|info)|note:|picked up |using spark's default|setting default log level|"
+    r"to adjust logging level|openjdk .* warning|java hotspot.* warning|at [\w.$/@<>]+\(|\.\.\. \d+ more|"
+    r"\d\d:\d\d:\d\d\S* (warn|info)\b"
+)
+
+
+class NoSession(TandemError):
+    """Spark's JVM did not start."""
+
+
+def get_or_create_session(
+    settings: Settings, app: str, *, environ: Mapping[str, str], conf: Mapping[str, str] | None = None, debug: bool = False
+) -> SparkSession:
+    """This process's session, started where there is none; a process has one JVM and one master for its whole life.
+
+    `conf` are further properties of this use; the user's `[spark] conf` wins over both. What the JVM and its Python workers
+    print goes to `logs/spark-<app>.log` in the state folder, or to the terminal with `debug`; what goes wrong in a job arrives
+    as an exception. Raises NoJava, MissingJar, or NoSession with the JVM's last words.
+    """
+    properties = _defaults(settings, environ) | dict(conf or {}) | settings.spark.conf
+    if SparkSession.getActiveSession() is None:
+        found = java_home.find(environ)
+        _launch(settings, app, properties, found, java_home.class_archive(found, environ), debug=debug)
+    builder = SparkSession.builder
+    for name, value in properties.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _launch(
+    settings: Settings, app: str, properties: Mapping[str, str], found: java_home.Java, archive: Path, *, debug: bool
+) -> None:
+    private_files.folder(settings.folder)
+    told = _log4j(settings.folder / "spark", readable=debug)
+    options = f"-Dlog4j2.configurationFile=file:{told} -Dtandem.log={'warn' if debug else 'error'} -XX:-UsePerfData"
+    if archive.exists():
+        options += f" -XX:SharedArchiveFile={archive}"
+    given = properties.get("spark.driver.extraJavaOptions", "")
+    configured = SparkConf(loadDefaults=False).setAll(list(properties.items()))
+    configured.set("spark.driver.extraJavaOptions", f"{options} {given}".strip())
+    configured.setMaster(settings.spark.master).setAppName(f"tandem {app}")
+    _set_environment(settings, found)
+    log = log_of(settings.folder, f"spark-{app}")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as sink:
+        start = sink.tell()
+        try:
+            output = {} if debug else {"stdout": sink, "stderr": sink}
+            gateway = launch(dict(configured.getAll()), settings.folder / "spark", output)
+        except PySparkRuntimeError:
+            said = "" if debug else f": {_culprit(log, start)}"
+            raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
+    if not debug:
+        _keep_bounded(log, bounds(settings.logs))
+    interrupted = signal.getsignal(signal.SIGINT)
+    try:
+        context = SparkContext(conf=configured, gateway=gateway)
+    except SPARK_ERRORS as error:
+        raise NoSession(f"Spark did not start: {sentence(error)}") from error
+    except (Py4JError, OSError, EOFError) as error:
+        if not java_ended(error):
+            raise
+        said = "" if debug else f": {_culprit(log, start)}"
+        raise NoSession(f"Java ended while Spark started on {found.home}{said}") from error
+    if threading.current_thread() is threading.main_thread():
+        # Spark takes the handler of Ctrl-C for itself.
+        signal.signal(signal.SIGINT, interrupted)
+    if not debug:
+        _hush(context)
+    if not _local(settings):
+        _ship(context, settings.folder / "spark")
+
+
+def _hush(context: SparkContext) -> None:
+    """Keep PySpark's own threads from writing to the terminal: what they have to say arrives as an exception too."""
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    # py4j logs a lost connection through the root logger, which without a handler prints it.
+    logging.getLogger().addHandler(logging.NullHandler())
+    # The thread that waits for accumulators prints a stack when the JVM is gone.
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
+
+
+def _defaults(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    scratch = settings.folder / "spark"
+    ours = list(map(str, jars.paths("spark", environ=environ)))
+    return {
+        # On the class path nothing is copied; `spark.jars` copies them all at every start, and sends them to a cluster's workers.
+        **({"spark.driver.extraClassPath": os.pathsep.join(ours)} if _local(settings) else {"spark.jars": ",".join(ours)}),
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Loopback only, and no look-up of this machine's name, which may not resolve.
+        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if _local(settings) else {}),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Nothing here shuffles through SQL but Delta, over the few entries of its own log.
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Fewer system calls and files per micro-batch than with checksums beside every file.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # So often the log's ends are asked for while nothing is new; by default it is a hundred times a second, which keeps Spark
+        # and the broker busy.
+        "spark.sql.streaming.pollingDelay": "100ms",
+        # Delta asks its tables' protocol of these: plain tables that any reader opens.
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+
+
+def _local(settings: Settings) -> bool:
+    """Whether the work runs in this very process; `local-cluster[...]` has workers of its own."""
+    return settings.spark.master.partition("[")[0] == "local"
+
+
+def _keep_bounded(log: Path, bounds: Bounds) -> None:
+    """Keep in bounds, for as long as this process lives, what the JVM and the project's own code in its Python workers print."""
+
+    def look() -> None:
+        never = threading.Event()
+        while True:
+            files.empty(log, bounds)
+            never.wait(_LOOK_S)
+
+    threading.Thread(target=look, name="bounds of Spark's log", daemon=True).start()
+
+
+def _log4j(folder: Path, *, readable: bool) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ("log4j2-readable.properties" if readable else "log4j2.properties")
+    text = _LOG4J + (_READABLE if readable else log4j.layout("stderr"))
+    if not path.exists() or path.read_text("ascii") != text:
+        path.write_text(text, "ascii")
+    return path
+
+
+def _set_environment(settings: Settings, found: java_home.Java) -> None:
+    """What the JVM and its Python workers take from the environment, which is the only way to reach them at their start."""
+    os.environ["JAVA_HOME"] = str(found.home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if _local(settings):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Else a worker imports what lies in the folder from where the command was called before what is meant.
+    os.environ.update(folders.child_environment(os.environ))
+
+
+def _culprit(log: Path, start: int) -> str:
+    """What a JVM that ended printed of the reason: its first lines that are neither warnings, notes nor a stack."""
+    with log.open("rb") as file:
+        file.seek(start)
+        printed = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
+    errors = [spoken(line) for line in printed if line and not _NOISE.match(line)]
+    if not errors:
+        return f"it ended without an error message; it may have been killed, for example when memory ran out; its log is {log}"
+    return "; ".join(errors[:_CULPRIT_LINES])
+
+
+def _ship(context: SparkContext, folder: Path) -> None:
+    """Give the workers of a cluster the platform's packages as one archive."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for root, package in ((root, package) for root in folders.IMPORTED for package in SHIPPED):
+            for file in sorted((root / package).rglob("*.py")):
+                archive.write(file, file.relative_to(root))
+    target = folder / f"tandem-{os.getpid()}.zip"
+    target.write_bytes(content.getvalue())
+    context.addPyFile(str(target))

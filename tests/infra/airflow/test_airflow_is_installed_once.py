@@ -1,0 +1,31 @@
+"""Airflow's packages: found as they are without a look at the network, and never part of what the main set-up is for."""
+
+import re
+
+from infra.airflow import packages
+from infra.folders import ROOT
+from tests.dags.local_airflow import needs_airflow
+
+
+@needs_airflow
+def test_the_second_time_nothing_is_done() -> None:
+    said: list[str] = []
+    # Without a PATH there is no package client to ask.
+    packages.environment({}).provide(said.append, environ={"PATH": ""})
+    assert said == []
+
+
+def test_its_lock_has_hashes_and_no_address() -> None:
+    text = packages.LOCK.read_text("utf-8")
+    pinned = re.findall(r"^([a-z0-9.-]+)==", text, re.MULTILINE)
+    assert {"apache-airflow-core", "apache-airflow-task-sdk", "apache-airflow-providers-standard"} <= set(pinned)
+    assert not {"pyspark", "pyspark-client"} & set(pinned)
+    assert text.count("--hash=sha256:") > len(pinned)
+    assert "://" not in text
+
+
+def test_a_change_of_it_does_not_set_up_the_platform_anew() -> None:
+    script = (ROOT / "tandem").read_text("utf-8")
+    (line,) = [line for line in script.splitlines() if line.startswith("locks=")]
+    named = set(re.findall(r"[a-z]+\.lock", line))
+    assert named == {path.name for path in (ROOT / "infra" / "locks").glob("*.lock")} - {packages.LOCK.name, "build.lock"}

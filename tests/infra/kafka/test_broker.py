@@ -1,0 +1,88 @@
+"""The embedded broker: real Kafka, on loopback, its port and data kept, and plain sentences where it cannot be had."""
+
+import socket
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from infra import kafka
+from infra.kafka import broker as embedded
+from infra.process import background
+from infra.settings import Kafka, Settings
+from tests.stack import environ
+
+pytestmark = pytest.mark.broker
+
+
+def start(settings: Settings) -> background.Process:
+    with background.starting(settings.folder):
+        return embedded.start(settings, environ=environ())
+
+
+def stop(settings: Settings) -> None:
+    if process := background.running(settings.folder, embedded.NAME):
+        background.stop(settings.folder, process, seconds=20)
+
+
+def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One cluster id in 64 begins with a dash, as an option does.
+    monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xf8" * 16))
+    settings = Settings(state=str(tmp_path), kafka=Kafka(memory="256m", timeout_s=20))
+    try:
+        first = start(settings)
+        assert start(settings) == first
+        address = embedded.address(settings)
+        kept = kafka.create(kafka.connect(address), ["kept"], settings)["kept"]
+        with kafka.sender(address) as sender:
+            sender.send("kept", b"one")
+        stop(settings)
+        with pytest.raises(kafka.NoBroker, match="is not running; start it with `tandem up`"):
+            embedded.address(settings)
+        second = start(settings)
+        assert second.pid != first.pid
+        assert embedded.address(settings) == address
+        connection = kafka.connect(address)
+        assert kafka.describe(connection, ["kept"]) == {"kept": kept}
+        assert sum(kafka.ends(connection, [kept]).values()) == 1
+    finally:
+        stop(settings)
+
+
+def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = other.getsockname()[1]
+        settings = Settings(state=str(tmp_path), kafka=Kafka(port=port))
+        with pytest.raises(embedded.PortTaken, match=rf"^another program uses port {port} on 127\.0\.0\.1 \(kafka\.port\)"):
+            start(settings)
+    assert background.names(tmp_path) == []
+
+
+def test_it_listens_on_loopback_alone(broker: kafka.Connection) -> None:
+    port = int(broker.address.bootstrap.rpartition(":")[2])
+    with closing(socket.create_server(("127.0.0.2", port))):
+        # Nothing holds the port on another address, which it would if it were bound to all.
+        assert broker.address.bootstrap == f"127.0.0.1:{port}"
+
+
+def test_an_outside_broker_is_reached_as_configured() -> None:
+    settings = Settings(
+        kafka=Kafka(
+            bootstrap="a:9093,b:9093",
+            security="sasl_ssl",
+            mechanism="SCRAM-SHA-512",
+            username="me",
+            password="x",
+            ca_file="/ca.pem",
+        )
+    )
+    address = embedded.address(settings)
+    assert address.bootstrap == "a:9093,b:9093"
+    assert address.options == {
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": "/ca.pem",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "me",
+        "sasl.password": "x",
+    }

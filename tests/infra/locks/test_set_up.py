@@ -1,0 +1,270 @@
+"""`./tandem`: set up once, resumed where it was interrupted, never twice at once, and plain sentences where it cannot be.
+
+The package client and Java are stand-ins on the PATH that do what the real ones do to the file system; what is tested is the
+order of things. The real ones run in CI, from a clean clone.
+"""
+
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.folders import ROOT
+from infra.java import jars, java_home, network
+from tests.stack import environ
+
+TOOLS = (
+    "sh",
+    "cat",
+    "cksum",
+    "dirname",
+    "readlink",
+    "date",
+    "mkdir",
+    "rm",
+    "mv",
+    "ln",
+    "chmod",
+    "grep",
+    "sleep",
+    "tail",
+    "paste",
+    "sort",
+)
+
+# Makes an environment whose python is this one, and counts what it is asked to install.
+UV = f"""#!/bin/sh
+case $1 in
+venv) for last do :; done; mkdir -p "$last/bin"
+      printf '#!/bin/sh\\nexec {sys.executable} "$@"\\n' >"$last/bin/python"; chmod +x "$last/bin/python" ;;
+pip) sleep 0.3; for last do :; done; echo "$last" >>"$LOG"; [ ! -e "$FAIL" ] ;;
+esac
+"""
+JARS = jars.folder({})
+OWN = f"python3.{sys.version_info.minor}"
+# Says that it is 17; as Ivy, links the jars of this checkout to where they belong.
+JAVA = f"""#!/bin/sh
+if [ "$1" = -version ]; then echo 'openjdk version "17.0.1"' >&2; exit; fi
+echo ivy >>"$LOG"
+for last do :; done
+to=${{last%%/\\[conf\\]*}}
+for group in spark broker; do mkdir -p "$to/$group"; for jar in {JARS}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
+[ ! -e "$ALTER" ] || {{ rm "$to/broker/jopt-simple-5.0.4.jar"; echo altered >"$to/broker/jopt-simple-5.0.4.jar"; }}
+"""
+# Makes what is asked for, or says why not.
+CLASSES = """
+import os, sys
+from pathlib import Path
+if os.path.exists(os.environ["BARE"]): sys.exit("tandem: no archive")
+with Path(os.environ["LOG"]).open("a") as log: print("classes", file=log)
+"""
+
+
+class Checkout:
+    """A copy of what set-up needs, with stand-ins for what reaches the network; `log` is what they were asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "check out"
+        (self.root / "infra" / "spark").mkdir(parents=True)
+        shutil.copy(ROOT / "tandem", self.root)
+        shutil.copy(ROOT / "infra" / "set-up", self.root / "infra")
+        shutil.copy(ROOT / "infra" / "__init__.py", self.root / "infra")
+        for room in ("locks", "java"):
+            shutil.copytree(ROOT / "infra" / room, self.root / "infra" / room, ignore=shutil.ignore_patterns("__pycache__"))
+        (self.root / "infra" / "spark" / "cds_archive.py").write_text(CLASSES)
+        (self.root / "cli").mkdir()
+        (self.root / "cli" / "__main__.py").write_text("import sys; print('ran', *sys.argv[1:])\n")
+        self.tools = folder / "tools"
+        self.tools.mkdir()
+        for tool in TOOLS:
+            (self.tools / tool).symlink_to(str(shutil.which(tool)))
+        self.put(OWN, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        self.put("uv", UV)
+        self.put("java", JAVA)
+        self.variables: dict[str, str] = {}
+        self.files = {name: folder / name.lower() for name in ("LOG", "FAIL", "ALTER", "BARE")}
+
+    def put(self, name: str, script: str) -> None:
+        (self.tools / name).write_text(script)
+        (self.tools / name).chmod(0o755)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        variables = {"PATH": str(self.tools), **self.variables} | {name: str(path) for name, path in self.files.items()}
+        command = [str(self.root / "tandem"), *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    @property
+    def log(self) -> list[str]:
+        return [Path(line).name for line in self.files["LOG"].read_text().splitlines()] if self.files["LOG"].exists() else []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_the_first_use_sets_up_and_later_ones_need_nothing(checkout: Checkout) -> None:
+    code, out, err = checkout.run("one", "two  words")
+    assert (code, out) == (0, "ran one two  words\n")
+    assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
+    assert "installing PySpark" in err
+    assert "jars are there and match their hashes" in err
+    for tool in ("uv", "java", OWN):
+        (checkout.tools / tool).unlink()
+    assert checkout.run("again") == (0, "ran again\n", "")
+
+
+def test_it_runs_from_anywhere_by_a_link(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.run()
+    (tmp_path / "link").symlink_to("check out/tandem")
+    done = subprocess.run(
+        [tmp_path / "link", "x"], cwd="/", capture_output=True, text=True, check=False, env={"PATH": str(checkout.tools)}
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran x\n", "")
+
+
+def test_a_changed_lock_is_met_and_lost_jars_are_fetched_again(checkout: Checkout) -> None:
+    checkout.run()
+    shutil.rmtree(checkout.root / ".tandem")
+    assert checkout.run()[0] == 0
+    assert checkout.log.count("ivy") == 2
+    with (checkout.root / "infra" / "locks" / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert checkout.run()[0] == 0
+    assert checkout.log.count("requirements.lock") == 3
+
+
+def test_what_was_interrupted_or_failed_goes_on_where_it_was(checkout: Checkout) -> None:
+    checkout.files["FAIL"].touch()
+    code, out, err = checkout.run()
+    assert (code, out) == (1, "")
+    assert "tandem: PySpark could not be installed; the lines above give the reason." in err
+    checkout.files["FAIL"].unlink()
+    killed = checkout.start()
+    while "spark.lock" not in checkout.log[1:]:
+        time.sleep(0.02)
+    killed.kill()
+    killed.communicate()
+    code, out, err = checkout.run("now")
+    assert (code, out) == (0, "ran now\n")
+    assert "making .venv" not in err
+
+
+def test_without_an_archive_of_spark_s_classes_it_says_so_and_all_else_is_there(checkout: Checkout) -> None:
+    checkout.files["BARE"].touch()
+    code, out, err = checkout.run("now")
+    assert (code, out) == (0, "ran now\n")
+    assert "tandem: no archive\n" in err
+    assert checkout.run("again") == (0, "ran again\n", "")
+
+
+def test_two_at_once_set_up_once(checkout: Checkout) -> None:
+    both = [checkout.start("x"), checkout.start("x")]
+    ends = [process.communicate(timeout=120) for process in both]
+    assert [out for out, _ in ends] == ["ran x\n", "ran x\n"]
+    assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
+    assert sum("waiting for another set-up" in err for _, err in ends) == 1
+
+
+def test_a_jar_that_is_not_the_pinned_one_is_refused(checkout: Checkout) -> None:
+    checkout.files["ALTER"].touch()
+    code, out, err = checkout.run()
+    assert (code, out) == (1, "")
+    assert "a fetched jar differs from infra/locks/jars.lock" in err
+    assert checkout.run()[0] == 1
+
+
+def says(version: str, *, runs: bool = True) -> str:
+    """A Python that says that it is of this version and is this one; or a name without a Python, as pyenv's may be."""
+    if not runs:
+        return "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n"
+    return f"""#!/bin/sh
+case "$1 $2" in
+--version*) echo Python {version}.7 ;;
+"-c "*version_info*print* | "-c "*print*version_info*) echo {version} ;;
+*) exec {sys.executable} "$@" ;;
+esac
+"""
+
+
+def test_another_python_alone_is_one_sentence(checkout: Checkout) -> None:
+    (checkout.tools / OWN).unlink()
+    checkout.put("python3", says("3.14"))
+    code, out, err = checkout.run()
+    assert (code, out) == (1, "")
+    needed = "Python 3.11, 3.12 or 3.13 with its venv module is needed"
+    assert err == f"tandem: {needed}; found Python 3.14.7: install one, or name it in TANDEM_PYTHON.\n"
+
+
+def test_the_newest_that_runs_is_taken_and_named(checkout: Checkout) -> None:
+    (checkout.tools / OWN).unlink()
+    checkout.put("python3.13", says("3.13", runs=False))
+    checkout.put("python3.11", says("3.11"))
+    checkout.put("python3", says("3.12"))
+    code, out, err = checkout.run("x")
+    assert (code, out) == (0, "ran x\n")
+    assert f"making .venv with Python 3.12.7, {checkout.tools / 'python3'}\n" in err
+
+
+def test_a_python_that_is_named_is_taken(checkout: Checkout) -> None:
+    checkout.put("python3.13", says("3.13"))
+    checkout.put("my python", says("3.11"))
+    checkout.variables["TANDEM_PYTHON"] = str(checkout.tools / "my python")
+    code, _, err = checkout.run()
+    assert code == 0
+    assert f"making .venv with Python 3.11.7, {checkout.tools / 'my python'}\n" in err
+    checkout.variables["TANDEM_PYTHON"] = str(checkout.tools / "none")
+    shutil.rmtree(checkout.root / ".venv")
+    assert checkout.run()[0] == 1
+
+
+def test_an_environment_of_a_python_that_still_serves_is_kept(checkout: Checkout) -> None:
+    assert checkout.run()[0] == 0
+    checkout.put("python3.13", says("3.13"))
+    with (checkout.root / "infra" / "locks" / "spark.lock").open("a") as lock:
+        lock.write("# changed\n")
+    code, _, err = checkout.run()
+    assert code == 0
+    assert "making .venv" not in err
+
+
+@pytest.mark.spark
+def test_java_reads_the_trust_store_that_is_made_for_it(tmp_path: Path) -> None:
+    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+    if not certificates:
+        pytest.skip("this Python trusts no certificates")
+    store = tmp_path / "store"
+    store.write_bytes(network.trust_store(certificates))
+    keytool = java_home.find(environ()).home / "bin" / "keytool"
+    done = subprocess.run(
+        [keytool, "-list", "-keystore", store, "-storepass", "changeit"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
+    assert f"Your keystore contains {len(certificates)} entr" in done.stdout
+
+
+def test_java_takes_the_proxy_that_python_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    assert network.proxy_options() == []
+    monkeypatch.setenv("https_proxy", "http://name:secret@proxy.example:3128")
+    monkeypatch.setenv("no_proxy", ".inside, localhost")
+    assert network.proxy_options() == [
+        "-Dhttps.proxyHost=proxy.example",
+        "-Dhttps.proxyPort=3128",
+        "-Dhttp.nonProxyHosts=*.inside|localhost",
+    ]

@@ -1,0 +1,150 @@
+"""The session: plain Delta tables, UTC, loopback, a quiet terminal, and a lock that is the JVM's."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.folders import ROOT, child_environment
+from infra.java import jars, java_home
+from infra.kafka import Address, outside
+from infra.process import background
+from infra.settings import Kafka, Settings
+from infra.spark.jvm_lock import try_lock
+from infra.spark.kafka_source import kafka_options
+from ledger.delta import locks
+from tests.stack import PYTHONPATH, environ
+
+pytestmark = pytest.mark.spark
+
+# A driver of its own: says its JVM's pid and whether it got the lock, fails a job, then waits to be killed.
+DRIVER = """
+import sys, os, time
+from pathlib import Path
+from infra.spark.jvm_lock import try_lock
+from infra.spark.session import get_or_create_session
+from infra.settings import Settings, Spark
+settings = Settings(state=sys.argv[1], spark=Spark(master="local[1]", driver_memory="512m"))
+session = get_or_create_session(settings, "driver", environ=os.environ)
+got = try_lock(session, Path(sys.argv[2]))
+try:
+    session.sql("select 1 / 0").collect()
+except Exception as error:
+    failed = type(error).__name__
+print(session._jvm.java.lang.ProcessHandle.current().pid(), got, failed, flush=True)
+time.sleep(600)
+"""
+
+
+def test_times_are_utc_microseconds_and_tables_are_plain(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("select timestamp '2026-11-01 00:00:00' as at").write.format("delta").save(str(tmp_path / "table"))
+    log = (tmp_path / "table" / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    protocol = next(json.loads(line)["protocol"] for line in log if "protocol" in line)
+    assert protocol == {"minReaderVersion": 1, "minWriterVersion": 2}
+    table = spark.read.format("delta").load(str(tmp_path / "table")).toArrow()
+    assert str(table.schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert table["at"].to_pylist() == [datetime(2026, 11, 1, tzinfo=UTC)]
+    # RawLocalFileSystem: no .crc file beside each file.
+    assert list((tmp_path / "table").glob(".*.crc")) == []
+
+
+def test_tasks_see_the_platform(spark: SparkSession) -> None:
+    def where(batches):
+        import pyarrow as pa  # noqa: PLC0415 - runs in a worker
+
+        import views  # noqa: PLC0415
+
+        yield from (pa.RecordBatch.from_pylist([{"file": views.__file__, "python": sys.executable}]) for _ in batches)
+
+    found = spark.range(1).mapInArrow(where, "file string, python string").toArrow().to_pylist()
+    assert found == [{"file": str(ROOT / "views" / "__init__.py"), "python": sys.executable}]
+
+
+def test_the_jvm_maps_the_classes_that_set_up_archived(spark: SparkSession) -> None:
+    archive = java_home.class_archive(java_home.find(environ()), environ())
+    assert archive.exists(), "set-up makes it: remove .venv/ready and run ./tandem"
+    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    if not (maps := Path(f"/proc/{jvm}/maps")).exists():
+        pytest.skip("this system does not show what a process maps")
+    assert archive.name in maps.read_text()
+
+
+@pytest.mark.slow
+def test_an_archive_takes_the_place_of_those_of_other_jars_and_javas(tmp_path: Path) -> None:
+    folder = tmp_path / "jars"
+    shutil.copytree(jars.folder(environ()), folder, symlinks=True, ignore=shutil.ignore_patterns("*.jsa", "*.new", "ready"))
+    known = sorted(folder.iterdir())
+    archive = folder / java_home.class_archive(java_home.find(environ()), environ()).name
+    for stale in (archive, folder / "spark-17.0.0.jsa"):
+        stale.write_bytes(b"of other jars")
+    (folder / "classes.new").mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "infra.spark.cds_archive"],
+        env={**child_environment(environ()), "TANDEM_CACHE": str(tmp_path)},
+        check=True,
+    )
+    assert sorted(folder.iterdir()) == sorted([*known, archive])
+    assert archive.stat().st_size > 10_000_000
+
+
+def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    lock = tmp_path / "locks" / "table.lock"
+    command = [sys.executable, "-c", DRIVER, str(tmp_path / "state"), str(lock)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**environ(), "PYTHONPATH": PYTHONPATH}
+    ) as driver:
+        assert driver.stdout
+        assert driver.stderr
+        said = driver.stdout.readline().decode().split()
+        jvm = int(said[0])
+        assert said[1:] == ["True", "ArithmeticException"]
+        assert try_lock(spark, lock) is False
+        # Stopped, the JVM cannot notice that its driver is gone: only its own end may free the lock.
+        os.kill(jvm, signal.SIGSTOP)
+        driver.kill()
+        driver.wait(20)
+        time.sleep(0.5)
+        assert background.start_time(jvm)
+        assert try_lock(spark, lock) is False
+        os.kill(jvm, signal.SIGCONT)
+        deadline = time.monotonic() + 30
+        while not try_lock(spark, lock) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert try_lock(spark, lock) is True
+        with locks.own() as acquire:
+            assert acquire(lock) is False
+            assert acquire(tmp_path / "free.lock") is True
+            assert try_lock(spark, tmp_path / "free.lock") is False
+        assert try_lock(spark, tmp_path / "free.lock") is True
+        # Neither the failed job nor the start of the JVM wrote to the terminal.
+        assert driver.stderr.read() == b""
+    assert (tmp_path / "state" / "logs" / "spark-driver.log").exists()
+
+
+def test_an_outside_broker_is_spoken_to_in_sparks_words() -> None:
+    kafka = Kafka(
+        bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file="/ca.pem", mechanism="SCRAM-SHA-256"
+    )
+    assert kafka_options(outside(Settings(kafka=kafka))) == {
+        "kafka.bootstrap.servers": "a:1",
+        "kafka.isolation.level": "read_committed",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.truststore.type": "PEM",
+        "kafka.ssl.truststore.location": "/ca.pem",
+        "kafka.sasl.mechanism": "SCRAM-SHA-256",
+        "kafka.sasl.jaas.config": (
+            'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="x\\"y\\\\";'
+        ),
+    }
+    assert kafka_options(Address("a:1", {}, 20)) == {
+        "kafka.bootstrap.servers": "a:1",
+        "kafka.isolation.level": "read_committed",
+    }
