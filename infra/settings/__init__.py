@@ -1,0 +1,45 @@
+"""A project's settings: `tables/` says what each means, a file a table; docs/configuration.md and `tandem check` are made from
+there. Callers use the names of this package alone.
+"""
+
+from infra.settings.documented_keys import PREFIX, Key, keys
+from infra.settings.loader import FILE, OTHER_VARIABLES, SettingsError, load
+from infra.settings.masking import MASK, effective, secrets, without_secrets
+from infra.settings.settings import Settings
+from infra.settings.tables.airflow import Airflow
+from infra.settings.tables.batch import Batch
+from infra.settings.tables.kafka import Kafka
+from infra.settings.tables.keep import Keep
+from infra.settings.tables.lineage import Lineage
+from infra.settings.tables.logs import Logs
+from infra.settings.tables.oidc import Oidc
+from infra.settings.tables.serving import Serving
+from infra.settings.tables.spark import Spark
+from infra.settings.tables.speed import Speed
+from infra.settings.tables.supervisor import Supervisor
+
+__all__ = [
+    "FILE",
+    "MASK",
+    "OTHER_VARIABLES",
+    "PREFIX",
+    "Airflow",
+    "Batch",
+    "Kafka",
+    "Keep",
+    "Key",
+    "Lineage",
+    "Logs",
+    "Oidc",
+    "Serving",
+    "Settings",
+    "SettingsError",
+    "Spark",
+    "Speed",
+    "Supervisor",
+    "effective",
+    "keys",
+    "load",
+    "secrets",
+    "without_secrets",
+]

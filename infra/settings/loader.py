@@ -1,0 +1,128 @@
+"""A project's settings: `tandem.toml`, overridden by `TANDEM_...` variables, with a default for every key.
+
+A key `partitions` under `[kafka]` is `TANDEM_KAFKA_PARTITIONS` in the environment.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from infra import folders
+from infra.settings.documented_keys import PREFIX, Key, keys
+from infra.settings.masking import masked
+from infra.settings.settings import Settings
+from views.errors import TandemError, listed
+
+FILE: Final = "tandem.toml"
+# Variables that are not settings of a project: the project to use, the cache folder, set-up's Python and Ivy configuration, the
+# caller's name, and the configuration of DAGs.
+OTHER_VARIABLES = frozenset(
+    f"{PREFIX}{name}" for name in ("PROJECT", "CACHE", "PYTHON", "IVY_SETTINGS", "HYPOTHESIS", "AIRFLOW", "WHO")
+)
+
+
+class SettingsError(TandemError):
+    """A settings file or variable that cannot be used."""
+
+
+def load(project: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings of the project in this folder; a missing or empty file means the defaults.
+
+    Raises SettingsError, naming file, line or variable, the value and what would be valid.
+    """
+    file = project / FILE
+    document = _read(file)
+    _refuse_unknown(document, Settings, file, "")
+    _refuse_unknown_variables(environ)
+    for key in keys():
+        if (text := environ.get(key.variable)) is not None:
+            *sections, name = key.name.split(".")
+            place = document
+            for section in sections:
+                place = place.setdefault(section, {})
+            place[name] = _from_variable(key, text)
+    try:
+        settings = msgspec.convert(document, Settings, strict=True)
+    except msgspec.ValidationError as error:
+        raise SettingsError(_invalid(error, document, file, environ)) from None
+    if "://" in settings.state:
+        raise SettingsError(f"{file}: state = {settings.state!r} is an address; expected a folder of this machine")
+    return msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: byte {error.start} is not UTF-8; a TOML file is UTF-8 text") from None
+    except OSError as error:
+        raise SettingsError(f"cannot read {file}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: not valid TOML: {_lower(str(error))}") from None
+
+
+def _refuse_unknown(document: Mapping[str, Any], struct: type[msgspec.Struct], file: Path, section: str) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(struct)}
+    for name, value in document.items():
+        if name not in fields:
+            where = f"[{section}] of {file}" if section else str(file)
+            raise SettingsError(f"{where}{_line(file, name)}: unknown key '{name}'; keys: {listed(name, fields)}")
+        default = fields[name].default
+        if isinstance(default, msgspec.Struct) and isinstance(value, dict):
+            _refuse_unknown(value, type(default), file, f"{section}.{name}" if section else name)
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    known = {key.variable for key in keys()} | OTHER_VARIABLES
+    for name in sorted(environ):
+        # A misspelt override that is silently ignored is the worst kind of setting.
+        if name.startswith(PREFIX) and name not in known and (near := difflib.get_close_matches(name, known, 1, 0.8)):
+            raise SettingsError(f"unknown environment variable {name}; did you mean {near[0]}?")
+
+
+def _from_variable(key: Key, text: str) -> Any:
+    if key.type == "table":
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            raise SettingsError(f"environment variable {key.variable}: {text!r} is not a JSON object") from None
+    if key.type == "integer" and re.fullmatch(r"\s*-?\d+\s*", text):
+        return int(text)
+    return text
+
+
+def _invalid(error: msgspec.ValidationError, document: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> str:
+    reason, _, path = str(error).partition(" - at `$.")
+    # `spark.conf[...]` does not say which of the table's values it is.
+    name = path.rstrip("`").removesuffix("[...]")
+    value: Any = document
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    key = next((key for key in keys() if key.name == name), None)
+    last = name.rpartition(".")[2]
+    in_file = f"{file}{_line(file, last)}: {name}"
+    where = f"environment variable {key.variable}" if key and key.variable in environ else in_file
+    choices = f": choose one of {key.type}" if key and " / " in key.type else f": {_lower(reason).replace('`', '')}"
+    shown = repr(masked(value, last))
+    return f"{where} = {shown} is not valid{choices}"
+
+
+def _line(file: Path, name: str) -> str:
+    """`:N` for the line on which the file first mentions the key."""
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except OSError:
+        return ""
+    mention = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}["']?\s*[\].=]""")
+    return next((f":{number}" for number, line in enumerate(lines, 1) if mention.match(line)), "")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

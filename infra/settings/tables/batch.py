@@ -1,0 +1,13 @@
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from infra.settings.tables.values import Count, Positive
+
+
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[batch]`: archive and recompute."""
+
+    lock_wait_s: Annotated[Count, Meta(description="Seconds to wait for another run that holds the lock.")] = 600
+    task_mb: Annotated[Positive, Meta(description="Megabytes of Parquet that one recompute task folds.")] = 128

@@ -1,0 +1,76 @@
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from infra.settings.tables.oidc import Oidc
+from infra.settings.tables.values import Count, Port, Positive
+
+
+class Serving(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[serving]`: answers over HTTP."""
+
+    port: Annotated[Port, Meta(description="Port of `tandem serve`; 0 picks a free port.")] = 8640
+    poll_ms: Annotated[Positive, Meta(description="Milliseconds between two polls for new commits and publications.")] = 50
+    rate: Annotated[Positive, Meta(description="Sustained requests per second of one token.")] = 1000
+    burst: Annotated[Positive, Meta(description="Burst of requests of one token.")] = 2000
+    failed_logins: Annotated[
+        Positive, Meta(description="Invalid tokens per minute from one address; beyond it the answer is 429.")
+    ] = 60
+    concurrent: Annotated[
+        Positive,
+        Meta(description="Concurrent requests of one token, including streams and unread responses."),
+    ] = 64
+    streams: Annotated[Positive, Meta(description="Open streams of changes, of all tokens together.")] = 200
+    concurrent_streams: Annotated[Positive, Meta(description="Open streams of changes of one token.")] = 32
+    statements: Annotated[Positive, Meta(description="Concurrent SQL statements; one token may use all but one of them.")] = 4
+    unread_mb: Annotated[
+        Positive,
+        Meta(
+            description="Megabytes of responses that clients have not read yet; one token may use at most as much as is still "
+            "free."
+        ),
+    ] = 256
+    connections: Annotated[Positive, Meta(description="Open connections, of all addresses together.")] = 2000
+    connections_per_address: Annotated[
+        Positive, Meta(description="Open connections of one address (IPv6: a /64); a proxy is one address.")
+    ] = 256
+    head_s: Annotated[Positive, Meta(description="Seconds within which the head of a request must arrive.")] = 10
+    keep_alive_s: Annotated[Positive, Meta(description="Seconds that an idle connection may wait for its next request.")] = 5
+    least_bytes_s: Annotated[
+        Positive,
+        Meta(
+            description="Minimum average rate, in bytes per second, at which a request's body must arrive and a response must "
+            "be read."
+        ),
+    ] = 1024
+    grace_s: Annotated[Positive, Meta(description="Seconds of a body or response before this rate applies.")] = 5
+    max_rows: Annotated[
+        Positive, Meta(description="Maximum number of rows of one response, keys of one lookup and records of one request.")
+    ] = 10_000
+    body_kb: Annotated[Positive, Meta(description="Maximum body of a request, in kilobytes.")] = 1024
+    ingest_mb: Annotated[
+        Positive,
+        Meta(
+            description="Maximum megabytes of received events that are not acknowledged yet, of all tokens together; one token "
+            "may use at most half of them."
+        ),
+    ] = 64
+    response_mb: Annotated[Positive, Meta(description="Maximum response before compression, in megabytes.")] = 64
+    wait_s: Annotated[Positive, Meta(description="Maximum seconds that a request waits for the freshness it asks for.")] = 10
+    timeout_s: Annotated[Positive, Meta(description="Maximum duration of a request, in seconds.")] = 30
+    stale_s: Annotated[
+        Count,
+        Meta(description="Seconds for which broker or speed layer may be dead, stuck or given up before `/readyz` answers 503."),
+    ] = 5
+    held_mb: Annotated[
+        Positive, Meta(description="Megabytes of cached answers, so that pages and repetitions stay on their snapshot.")
+    ] = 256
+    memory_mb: Annotated[
+        Positive,
+        Meta(
+            description="Megabytes of views cached in memory, in `tandem serve` and in `connect`; other views are read from "
+            "their files."
+        ),
+    ] = 1024
+    oidc: Oidc = Oidc()

@@ -1,0 +1,34 @@
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from infra.settings.tables.values import Count, Positive
+
+
+class Speed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[speed]`: the speed layer."""
+
+    trigger_ms: Annotated[Count, Meta(description="Minimum time between two micro-batches; 0 starts the next one at once.")] = 0
+    max_events: Annotated[Positive, Meta(description="Maximum number of events of one source in a micro-batch.")] = 200_000
+    compact_every: Annotated[
+        Positive, Meta(description="Number of micro-batches between two compactions of a realtime table.")
+    ] = 32
+    ready_s: Annotated[Positive, Meta(description="Seconds until a started process must be ready.")] = 300
+    broker_wait_s: Annotated[
+        Positive, Meta(description="Seconds for which the speed layer waits for a broker that does not answer, before it ends.")
+    ] = 600
+    stuck_s: Annotated[
+        Positive,
+        Meta(
+            description="Seconds without a commit or a poll at the end of a source's log after which the speed layer counts as "
+            "stuck."
+        ),
+    ] = 60
+    identities_mb: Annotated[
+        Positive,
+        Meta(
+            description="Maximum megabytes of identities per source, at 96 bytes each. Beyond that the oldest are evicted, and "
+            "status and answers report since when duplicates are recognised."
+        ),
+    ] = 1024
