@@ -19,7 +19,6 @@ from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
 from tests.samples import EPOCH, SAMPLES, share, table
 from tests.views.measures.test_custom import Range
-from views import measures as offered
 from views import oracle as said_plainly
 from views.kernel.kernel import Partial, merge, partial, prepare, present
 from views.measures import (
@@ -36,6 +35,7 @@ from views.measures import (
     kurtosis,
     last,
     mean,
+    registry,
     sample,
     skewness,
     stddev,
@@ -72,7 +72,7 @@ def test_three_say_the_same(kind: str, log: Log, data: st.DataObject) -> None:
 
 
 def test_every_measure_has_a_plain_meaning_but_the_projects_own() -> None:
-    made = {name: getattr(offered, name) for name in offered.__all__ if inspect.isfunction(getattr(offered, name))}
+    made = {name: one for name, one in vars(registry).items() if inspect.isfunction(one)}
     for name, factory in made.items():
         given = [one.name for one in inspect.signature(factory).parameters.values() if one.default is one.empty]
         measure = factory(**{parameter: ARGUMENTS[parameter] for parameter in given})

@@ -14,8 +14,7 @@ from tests.agreement.windows import WINDOWS
 from tests.laws.test_measures import MEASURES
 from tests.samples import share
 from tests.views.measures.test_custom import Range
-from views import measures
-from views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, stddev, total
+from views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, registry, stddev, total
 from views.windows import all_time, delta, hopping, punctuation, session, tumbling
 
 NAMES = {name: getattr(views, name) for name in views.__all__} | {"timedelta": timedelta, "Decimal": Decimal, "Range": Range}
@@ -70,9 +69,9 @@ def test_any_text_is_written_so_that_it_can_be_read(text: str) -> None:
     assert read(total("x", filter=text)) == total("x", filter=text)
 
 
-@pytest.mark.parametrize("name", [name for name in measures.__all__ if isfunction(getattr(measures, name))])
+@pytest.mark.parametrize("name", [name for name, one in vars(registry).items() if isfunction(one)])
 def test_every_measure_that_is_shown_makes_it(name: str) -> None:
-    make = getattr(measures, name)
+    make = getattr(registry, name)
     given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3, "limit": 5}
     needed = [one.name for one in signature(make).parameters.values() if one.default is one.empty]
     measure = make(**{parameter: given.get(parameter, f"a {parameter}") for parameter in needed})

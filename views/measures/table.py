@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from views import measures
 from views.errors import DefinitionError
 from views.exactness import of_approximation
+from views.measures import registry
+from views.measures.custom import CustomMeasure
 from views.measures.facts import Facts
 from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Approximation, Measure
 from views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
@@ -74,8 +75,7 @@ These names differ from one of them, for the reason beside them:
 
 def markdown() -> str:
     """The whole page."""
-    made = {name: getattr(measures, name) for name in measures.__all__}
-    names = [name for name, one in made.items() if inspect.isfunction(one) or one is measures.CustomMeasure]
+    names = [name for name, one in vars(registry).items() if inspect.isfunction(one) or one is CustomMeasure]
     rows = [row for name in sorted(names, key=str.casefold) for row in _rows(name)]
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, rows)]
     return "\n".join([_HEAD, *lines, _NAMES])
@@ -102,8 +102,8 @@ def said(approximate: Approximation | None) -> str:
 
 
 def _rows(name: str) -> Iterator[Sequence[str]]:
-    factory = getattr(measures, name)
-    if factory is measures.CustomMeasure:
+    factory = getattr(registry, name)
+    if factory is CustomMeasure:
         facts = factory.facts
         yield _row(f"`class ...({name})`", "what it takes", "`state`", (facts.varying, "exact without doubles"), facts)
         return

@@ -1,45 +1,20 @@
 """Windows: which events of a key share an answer.
 
-One file per family; a further window is a further frozen dataclass that satisfies `Window`, named nowhere else but in
-docs/windows.md. Its `__str__` says how a definition writes it.
+A window is a file here, with a frozen dataclass that satisfies `Window`, a line in registry.py and a row in docs/windows.md. Its
+`__str__` says how a definition writes it.
 """
 
-from views.windows.calendar import Calendar, calendar
-from views.windows.in_order import (
-    CountWindow,
-    Delta,
-    Punctuation,
-    SlidingCountWindow,
-    count_window,
-    delta,
-    punctuation,
-    sliding_count_window,
-)
-from views.windows.in_time import AllTime, Hopping, Tumbling, all_time, hopping, tumbling
-from views.windows.placement import WINDOW_COLUMNS, Placement, Step, Window
-from views.windows.session import Session, session
-
-__all__ = [
-    "WINDOW_COLUMNS",
-    "AllTime",
-    "Calendar",
-    "CountWindow",
-    "Delta",
-    "Hopping",
-    "Placement",
-    "Punctuation",
-    "Session",
-    "SlidingCountWindow",
-    "Step",
-    "Tumbling",
-    "Window",
-    "all_time",
-    "calendar",
-    "count_window",
-    "delta",
-    "hopping",
-    "punctuation",
-    "session",
-    "sliding_count_window",
-    "tumbling",
-]
+from views.windows.calendar import Calendar as Calendar
+from views.windows.in_order import CountWindow as CountWindow
+from views.windows.in_order import Delta as Delta
+from views.windows.in_order import Punctuation as Punctuation
+from views.windows.in_order import SlidingCountWindow as SlidingCountWindow
+from views.windows.in_time import AllTime as AllTime
+from views.windows.in_time import Hopping as Hopping
+from views.windows.in_time import Tumbling as Tumbling
+from views.windows.placement import WINDOW_COLUMNS as WINDOW_COLUMNS
+from views.windows.placement import Placement as Placement
+from views.windows.placement import Step as Step
+from views.windows.placement import Window as Window
+from views.windows.registry import *
+from views.windows.session import Session as Session

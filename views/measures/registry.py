@@ -1,0 +1,31 @@
+"""The measures that definitions can name: a line each. `views` and `tandem` offer what is imported here."""
+
+from views.measures.approx_count_distinct import approx_count_distinct as approx_count_distinct
+from views.measures.approx_quantiles import approx_quantiles as approx_quantiles
+from views.measures.approx_top_k import approx_top_k as approx_top_k
+from views.measures.collect_set import collect_set as collect_set
+from views.measures.comoments import correlation as correlation
+from views.measures.comoments import covariance as covariance
+from views.measures.conditions import bool_and as bool_and
+from views.measures.conditions import bool_or as bool_or
+from views.measures.count import count as count
+from views.measures.count_distinct import count_distinct as count_distinct
+from views.measures.custom import CustomMeasure as CustomMeasure
+from views.measures.derived import derived as derived
+from views.measures.extremes import maximum as maximum
+from views.measures.extremes import minimum as minimum
+from views.measures.first_last import first as first
+from views.measures.first_last import first_k as first_k
+from views.measures.first_last import last as last
+from views.measures.first_last import last_k as last_k
+from views.measures.first_last import max_by as max_by
+from views.measures.first_last import min_by as min_by
+from views.measures.histogram import histogram as histogram
+from views.measures.mean import mean as mean
+from views.measures.moments import kurtosis as kurtosis
+from views.measures.moments import skewness as skewness
+from views.measures.moments import stddev as stddev
+from views.measures.moments import variance as variance
+from views.measures.sample import sample as sample
+from views.measures.theta_sketch import theta_sketch as theta_sketch
+from views.measures.total import total as total
