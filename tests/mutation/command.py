@@ -26,7 +26,10 @@ PATHS = ("views", "ledger", "batch", "speed", "serving/memory")
 _NOT_PRODUCT = ("views/oracle/", "views/verify/laws.py", "views/verify/random_events.py", "views/testing.py")
 """What tests of projects are made of: nothing that answers depend on."""
 _COMPUTING = "not slow and not spark and not broker"
-_TESTS = ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation")
+_TESTS = (
+    *("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation"),
+    "cli/test_lines_are_bundled.py",  # what of views only a command needs
+)
 _ELSEWHERE = ("http", "page", "code", "access")
 """Of serving's tests: what they reach of the product runs in servers that they start."""
 _MOST_S = 60
@@ -56,14 +59,14 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         sys.stderr.write(f"{' '.join(asked.paths)} has no file that is tested by mutants; such as views/measures has some\n")
         return 2
-    reach = _reached(root, asked.record)
+    reach = _reached(root, asked.record, processes=asked.processes)
     drawn = draw(root, files, asked.sample, asked.seed)
     sys.stdout.write(f"{len(drawn)} mutants of {len(files)} files, seed {asked.seed}\n")
     outcomes: dict[Mutant, Outcome] = {}
     with tempfile.TemporaryDirectory(prefix="tandem-mutants-") as folder:
         for mutant, outcome in tried(root, Path(folder), drawn, reach, seconds=asked.seconds, processes=asked.processes):
             outcomes[mutant] = outcome
-            if outcome in {Outcome.SURVIVED, Outcome.UNREACHED}:
+            if outcome is not Outcome.CAUGHT:
                 sys.stdout.write(f"{outcome}: {mutant}\n")
                 sys.stdout.flush()
     score = _report(outcomes)
@@ -136,7 +139,7 @@ def _files(root: Path, paths: Iterable[str]) -> Iterator[str]:
                 yield name
 
 
-def _reached(root: Path, folder: Path | None) -> Reach:
+def _reached(root: Path, folder: Path | None, *, processes: int) -> Reach:
     """What each test reaches: recorded once for a state of the code, in a folder of the cache."""
     folder = folder or folders.cache(os.environ) / "reach" / _digest(root)
     if not (folder / "complete").exists():
@@ -144,7 +147,8 @@ def _reached(root: Path, folder: Path | None) -> Reach:
         sys.stdout.write("recording which lines each test reaches\n")
         sys.stdout.flush()
         environ = {**os.environ, "TANDEM_REACH": str(folder), "TANDEM_HYPOTHESIS": "first"}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reaching", "-n", "2", "--dist", "loadfile"]
+        workers = str(processes if processes > 1 else 0)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutation.reaching", "-n", workers, "--dist", "loadfile"]
         places = [f"tests/{name}" for name in _TESTS]
         command += ["-m", _COMPUTING, f"--timeout={_MOST_S}", *(f"--ignore=tests/serving/{name}" for name in _ELSEWHERE)]
         done = subprocess.run([*command, *places], cwd=root, env=environ, check=False)
@@ -170,7 +174,7 @@ def _report(outcomes: Mapping[Mutant, Outcome]) -> float:
     total = sum(files.values(), Counter[Outcome]())
     for name, counts in [*sorted(files.items()), ("all", total)]:
         seen = counts[Outcome.CAUGHT] + counts[Outcome.HUNG]
-        rest = ", ".join(f"{counts[each]} {each}" for each in (Outcome.SURVIVED, Outcome.UNREACHED) if counts[each])
+        rest = ", ".join(f"{counts[each]} {each}" for each in Outcome if each is not Outcome.CAUGHT and counts[each])
         sys.stdout.write(f"{name}: {seen} of {counts.total()} caught{', ' if rest else ''}{rest}\n")
     return (total[Outcome.CAUGHT] + total[Outcome.HUNG]) / max(1, total.total())
 
@@ -185,7 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=float, default=60.0, help="how long a mutant's tests may take without a bug (default 60)"
     )
-    parser.add_argument("--processes", type=int, default=2, help="trials at once (default 2)")
+    parser.add_argument("--processes", type=int, default=2, help="tests and trials at once (default 2)")
     parser.add_argument("--least", type=float, default=_LEAST, help="the share that must be caught (default 0.9)")
     parser.add_argument("--record", type=Path, default=None, help="the folder of what tests reach (default: one of the cache)")
     return parser

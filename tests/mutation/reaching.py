@@ -29,6 +29,15 @@ class Stop(BaseException):
     """Ends a long test; not an Exception, so that neither the code nor hypothesis takes it for a failure."""
 
 
+def _in_coverage(frame: FrameType | None) -> bool:
+    """Whether coverage itself is running: it is called once for each function that is new to it."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("coverage."):
+            return True
+        frame = frame.f_back
+    return False
+
+
 class _Reaching:
     def __init__(self, folder: Path, root: Path, name: str) -> None:
         self.outcomes = (folder / f"{name}.jsonl").open("w")
@@ -44,6 +53,8 @@ class _Reaching:
         signal.signal(signal.SIGPROF, self._stop)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
+        if _in_coverage(frame):
+            return  # coverage would keep the lock that it holds, and block at its next call; the timer fires again
         # What the test then ends with may be another error, of a library that was called meanwhile.
         self.stopped.add(self.running)
         raise Stop

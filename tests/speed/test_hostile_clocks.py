@@ -78,6 +78,10 @@ batches = st.lists(
 )
 
 
+@example(  # an event that is stamped long ago, and a later one that is not, while nobody knows how much of the log is counted
+    [([-HOUR], 0, 0, False), ([0], 5 * HOUR, 0, False)]
+)
+@example([([-HOUR], 0, 0, True), ([0], 5 * HOUR, 0, False)])  # the same, and the layer has lagged ever since
 @given(batches)
 def test_what_the_law_keeps_is_held(drawn: list[tuple[list[int], int, int, bool]]) -> None:
     """Each identity is new; the plain model says which are kept, whatever the clocks of producers and layer say."""
