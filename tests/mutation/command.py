@@ -1,6 +1,7 @@
 """The mutation tester's command: plant small bugs at random, run the tests that reach them, report what survived."""
 
 import argparse
+import gc
 import hashlib
 import importlib
 import os
@@ -93,6 +94,8 @@ def tried(
     """Each mutant with what became of it, as they end. A mutant's tests take at most about `seconds` where nothing is planted."""
     for name in _LOADED:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what the forks share is never garbage; looking through it costs each of them time and memory
     folder.mkdir(exist_ok=True)
     free = [Tree.copied(root, folder / str(number)) for number in range(processes)]
     running: dict[int, tuple[Tree, Mutant, float]] = {}

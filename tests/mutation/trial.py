@@ -18,6 +18,8 @@ from tests.mutation.changes import Change
 _OURS = ("batch", "bench", "cli", "dags", "infra", "ledger", "serving", "speed", "tandem", "tests", "views")
 _LEFT_OUT = shutil.ignore_patterns(".git", ".tandem", ".venv", ".mypy_cache", ".ruff_cache", "node_modules")
 _NO_TESTS = 5
+_PLUGINS = ("xdist.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
+"""Those that the tests need; loading the others (schemathesis, anyio) takes as long as many a mutant's tests."""
 
 
 class Outcome(StrEnum):
@@ -76,7 +78,9 @@ class Tree:
             os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
             os.environ["PYTHONPATH"] = os.pathsep.join(moved.values())
             os.environ["TANDEM_HYPOTHESIS"] = "first"
-            code = int(pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]))
+            os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+            plugins = [option for plugin in _PLUGINS for option in ("-p", plugin)]
+            code = int(pytest.main(["-q", "-x", "-n", "0", *plugins, "-p", "no:cacheprovider", *tests]))
         finally:
             sys.stdout.flush()
             os._exit(code)
