@@ -7,10 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from batch.runtime.file_ranges import EVENTS, EVERY_OFFSET, Span, rows_within, spans, within_times
+from batch.runtime.scan import inside
 from views.source.offset_ranges import Ranges
 from views.source.source import INDEX
 
@@ -107,3 +108,25 @@ def test_bounds_are_those_of_the_tables_statistics(files: list[list[tuple[tuple[
     without = [replace(span, path="file", size=0) for span in found]
     assert sorted(without, key=repr) == sorted(expected, key=repr)
     assert all(span.size > 0 for span in found)
+
+
+@example([(("S", 0), 0), (("T", 0), 1)], {}, (0, 0), "")  # rows of two topics
+@example([(("S", 0), 0), (("S", 1), 1)], {}, (0, 0), "")  # rows of two partitions
+@given(
+    st.lists(st.tuples(partitions, st.integers(0, 6)), min_size=1, max_size=2, unique=True),
+    st.dictionaries(partitions, intervals.filter(lambda ends: ends[0] < ends[1]), max_size=2),
+    st.tuples(st.integers(-1, 1), st.integers(-1, 1)),
+    st.sampled_from(["", "", "", "topics", "partitions", "offsets"]),
+)
+def test_a_row_group_is_read_unfiltered_if_no_row_within_its_bounds_is_left_out(
+    rows: list[Row], wanted: dict[tuple[str, int], tuple[int, int]], around: tuple[int, int], unknown: str
+) -> None:
+    """Bounds that are not known may have rows of any partition and offset."""
+    span = span_of(rows)
+    start, end = max(0, span.offsets[0] + around[0]), span.offsets[1] + around[1]
+    if start < end:
+        wanted = {**wanted, rows[0][0]: (start, end)}
+    span = replace(span, **({"offsets": EVERY_OFFSET} if unknown == "offsets" else {unknown: None} if unknown else {}))
+    alone = span.topics is not None and span.partitions is not None and len({*span.topics}) == len({*span.partitions}) == 1
+    start, end = wanted.get(rows[0][0], (0, 0))
+    assert inside(span, Ranges.of(wanted)) == (alone and start <= span.offsets[0] and span.offsets[1] <= end)

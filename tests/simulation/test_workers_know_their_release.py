@@ -105,9 +105,11 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layer]:
 
 def test_a_state_that_a_batch_has_published_is_known(layer: Layer) -> None:
     live = layer.look()
+    workers = dict(layer.team._workers)
     for _ in range(3):
         layer.bridge()
         assert layer.look() == live
+        assert layer.team._workers == workers, "the same ones go on"
         newest = publications.latest(layer.world.tables)
         assert newest is not None
         assert layer.live_of(live) == newest, "maxima and watermark below the cut"

@@ -86,7 +86,8 @@ batches = st.lists(
 def test_what_the_law_keeps_is_held(drawn: list[tuple[list[int], int, int, bool]]) -> None:
     """Each identity is new; the plain model says which are kept, whatever the clocks of producers and layer say."""
     horizon, plain, now, number, caught_up = Horizon(SPAN), Plain(), BEGIN, 0, None
-    for wrong, pause, clock, drained in drawn:
+    for commits, (wrong, pause, clock, drained) in enumerate(drawn):
+        assert horizon.base + len(horizon.times) == commits, "commits are numbered from 0 on"
         now += pause * SECOND
         at = now + clock * SECOND
         events = [(number + place, now + off * SECOND) for place, off in enumerate(wrong)]
@@ -392,3 +393,30 @@ def test_stretches_tile_what_is_counted(drawn: list[tuple[str, list[int], int, i
     assert all(one.at <= other.at for one, other in pairwise(flat))
     for group in groups:
         assert ranges(group[0].start, group[-1].end).length <= most + 2
+
+
+@given(schedules)
+def test_a_stretch_is_as_old_as_the_ledger_can_tell(drawn: list[tuple[str, list[int], int, int]]) -> None:
+    """A commit's as the commit; what came before all commits as the first of them at most, whoever archived it later."""
+    ledger, now = Ledger(), BEGIN
+    for what, wrong, pause, clock in drawn:
+        now += pause * SECOND
+        if what == "archive":
+            ledger.archive(now)
+        elif what == "tend":
+            ledger.tend(len(wrong))
+        else:
+            ledger.commit(wrong, now, now + clock * SECOND, bridge=what == "bridge")
+    later = moment(now) + timedelta(days=1)
+    reached = moment(0)
+    first = ledger.commits[0] if ledger.commits else None
+    made = {(one.start, one.end): one.at for one in ledger.commits}
+    archived = [(run.end, run.at) for run in ledger.runs]
+    for one in of_ledger(ledger.commits, ledger.runs, ledger.newest, ledger.end, now=later).stretches:
+        # The first run that has all of it.
+        by_run = next((at for end, at in archived if one.end.at_or_below(end)), later)
+        at = made.get((one.start, one.end)) or by_run
+        if first is not None and one.end.at_or_below(first.start):
+            at = min(at, first.at)
+        reached = max(reached, at)
+        assert one.at == reached

@@ -41,7 +41,9 @@ def test_a_gap_is_refused() -> None:
 
 
 def test_a_missing_first_commit_is_refused() -> None:
-    assert "no commit starts at the log's start" in str(chain([B, C], LOG_START).problem)
+    """The first that is there is named."""
+    for left in ([B, C], [C, B]):
+        assert chain(left, LOG_START).problem == f"no commit starts at the log's start, but one covers [{B.start}, {B.end})"
 
 
 def test_a_partition_that_lags_behind_is_a_gap_too() -> None:

@@ -43,6 +43,8 @@ def columns(types: Sequence[pa.DataType], rows: Sequence[tuple[Any, ...]]) -> li
 
 @given(tables, st.integers(0, 2**64 - 1), st.integers(0, 3))
 @example(([pa.string()], [(None,), ("",), ("a",)]), 0, 0)
+@example(([pa.string()], [("x" * n,) for n in (511, 512, 513, 520, 2000)] + [(None,), ("x" * 513,)]), 0, 1)
+@example(([pa.binary(), pa.string()], [(bytes(600), "a"), (bytes(601), None), (None, "x" * 600)]), 5, 0)
 def test_columns_and_single_keys_have_the_same_hashes(
     drawn: tuple[list[pa.DataType], list[tuple[Any, ...]]], seed: int, skipped: int
 ) -> None:

@@ -1,6 +1,7 @@
 """A stack of layers says what one merge and present says of the same states, for any view, in any order, whatever the hash."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,9 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
     tail: Stack = ()
     for states in after:
         tail = extended(layout, tail, [states], below=base)
+    for stack in (base, tail):
+        sizes = [layer.states.table.num_rows for layer in stack]
+        assert all(older > 2 * newer for older, newer in pairwise(sizes)), "so layers are few"
     answers = Answers(Held(layout, 1, BatchView("f"), LOG_START, LOG_START, base, tail), watermark)
 
     whole = present(view, Partial(merge_states(view, [*below, *after])), watermark)

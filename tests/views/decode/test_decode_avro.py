@@ -10,7 +10,7 @@ from uuid import UUID
 import fastavro
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.views.logged import decoded, reason
@@ -261,3 +261,56 @@ def test_a_number_of_more_than_64_bits_is_refused(bits: int, length: int, expect
         assert reason(source, head + more[:-3] + number(2, 1) + number(bits, length) + number(0, 1) + b"\2") == "out_of_range"
     else:
         assert event(source, value)["n"] == expected
+
+
+BEFORE: list[tuple[Any, list[Any]]] = [
+    ("null", [None]),
+    ("boolean", [True, False]),
+    ("int", [0, -1, 2**31 - 1]),
+    ("float", [1.5]),
+    ("double", [-1.5, 0.1]),
+    ("bytes", [b"", b"\xff" * 12]),
+    ("string", ["", "\uffff" * 10]),
+    ({"type": "fixed", "name": "F", "size": 3}, [b"\xff\xff\xff"]),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, ["B"]),
+    ({"type": "array", "items": "boolean"}, [[], [True, False, True]]),
+    ({"type": "map", "values": "double"}, [{}, {"\uffff": 1.5, "b": 2.5}]),
+    (["null", "float", "string"], [None, 1.5, "\uffff"]),
+    (
+        {"type": "record", "name": "Q", "fields": [{"name": "x", "type": "boolean"}, {"name": "y", "type": "float"}]},
+        [{"x": True, "y": 1}],
+    ),
+]
+
+
+@given(
+    st.lists(st.sampled_from(BEFORE), max_size=4, unique_by=lambda one: str(one[0])),
+    st.sampled_from([(2**64 - 1, 10), (2, 1), (2**64, 10), (2, 11)]),
+    st.data(),
+)
+@example(BEFORE[:4], (2**64, 10), None)
+@example(BEFORE[4:9], (2**64, 10), None)
+@example(BEFORE[9:], (2**64, 10), None)
+@example(BEFORE[:4], (2**64 - 1, 10), None)
+@example(BEFORE[4:9], (2**64 - 1, 10), None)
+@example(BEFORE[9:], (2**64 - 1, 10), None)
+def test_it_is_refused_behind_values_of_every_type(
+    before: list[tuple[Any, list[Any]]], last: tuple[int, int], data: st.DataObject | None
+) -> None:
+    """And a number that fits is not, though bytes before it look like one that does not."""
+    fields = [(f"f{place}", type_) for place, (type_, _) in enumerate(before)]
+    values = [choices[-1] if data is None else data.draw(st.sampled_from(choices)) for _, choices in before]
+    schema = record(("at", TIME), ("text", "bytes"), *fields, ("n", "long"))
+    out = BytesIO()
+    head = {
+        "at": datetime(2026, 11, 1, tzinfo=UTC),
+        "text": b"\xff" * 12,
+        **{name: one for (name, _), one in zip(fields, values, strict=True)},
+    }
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), head | {"n": 0})
+    value = out.getvalue()[:-1] + number(*last)
+    source = Source(topic="t", event=Small, event_time="at", decoder=avro(schema=schema))
+    if last in ((2**64, 10), (2, 11)):
+        assert reason(source, value) == "out_of_range"
+    else:
+        assert event(source, value)["n"] == (-(2**63) if last[1] == 10 else 1)

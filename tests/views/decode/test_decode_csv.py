@@ -276,6 +276,8 @@ def test_the_csv_modules_limit_decides_nothing_and_stays() -> None:
         ({"columns": ()}, "not a tuple of names"),
         ({"columns": "at"}, "not a tuple of names"),
         ({"columns": ("a", "a")}, "each once"),
+        ({"columns": ("a", "")}, "not a tuple of names"),
+        ({"columns": ("a", 1)}, "not a tuple of names"),
         ({"columns": ("a",), "delimiter": ",,"}, "is not one character"),
         ({"columns": ("a",), "delimiter": '"'}, "is not one character"),
         ({"columns": ("a",), "delimiter": "\n"}, "is not one character"),

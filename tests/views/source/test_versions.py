@@ -1,6 +1,7 @@
 """Records of earlier versions of an event type are events: the oracle reads each record by hand."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -108,6 +109,19 @@ def test_every_record_is_what_it_is_alone(values: list[bytes]) -> None:
     rows = found.events.to_pylist()
     assert [(one["_offset"], (one["id"], one["amount"])) for one in rows] == events
     assert [(one["offset"], one["reason"]) for one in found.rejects.to_pylist()] == rejects
+
+
+@given(st.lists(st.lists(st.sampled_from([250, 13, 14]), min_size=1, max_size=3), max_size=4))
+def test_each_event_of_a_record_of_several_is_upgraded(drawn: list[list[int]]) -> None:
+    """The first that cannot be leaves its whole record out."""
+    values = [b"[" + b", ".join(map(in_cents, cents)) + b"]" for cents in drawn]
+    found = decode(replace(ORDERS, many=3), records(values, first=5))
+    rows = [(one["_offset"], one["_index"], one["amount"]) for one in found.events.to_pylist()]
+    taken = [(place, cents) for place, cents in enumerate(drawn, 5) if set(cents) == {250}]
+    assert rows == [(place, index, Decimal("2.50")) for place, cents in taken for index in range(len(cents))]
+    rejects = [(one["offset"], one["reason"]) for one in found.rejects.to_pylist()]
+    first = [(place, cents[0]) for place, all_ in enumerate(drawn, 5) if (cents := [each for each in all_ if each != 250])]
+    assert rejects == [(place, "upgrade" if cents == 13 else "wrong_type") for place, cents in first]
 
 
 def test_a_reject_of_an_upgrade_says_what_was_raised() -> None:

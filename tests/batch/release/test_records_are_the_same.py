@@ -1,0 +1,82 @@
+"""Whether two decoders found the same in the archive: only then a release keeps batch views of another decoder."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+from batch.release.unread_fields import same_records
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.archive import APP_ID
+from ledger.log.counts import Counts
+from ledger.log.positions import LOG_START, Position
+
+AT = datetime(2026, 11, 1, tzinfo=UTC)
+FOUND = Counts(events=5, quarantined={"json": 1, "empty": 1}, holes=2, others=1, duplicates=2, further=1)
+
+
+def at(offset: int) -> Position:
+    return Position.of({("T", 0): offset})
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    """An archive of three runs, whose ends are 10, 20 and 30."""
+    tables, start = Tables(str(tmp_path)), LOG_START
+    for end in (10, 20, 30):
+        run = archive.intend(tables, "sales", start=start, end=at(end), by="test", at=AT)
+        write(tables.archive("sales"), run.number)
+        start = run.end
+    return tables
+
+
+def write(address: str, run: int) -> None:
+    once = CommitProperties(app_transactions=[Transaction(APP_ID, run)])
+    write_deltalake(address, pa.table({"run": [run]}), mode="append", commit_properties=once)
+
+
+def finish(tables: Tables, decoder: str, *found: Counts) -> None:
+    for run, counts in enumerate(found, 1):
+        for address in (tables.events("sales", decoder), tables.quarantine("sales", decoder)):
+            write(address, run)
+        archive.finish(tables, "sales", decoder, run, counts=counts, newest=AT, at=AT)
+
+
+OTHER = [
+    replace(FOUND, events=6, holes=1),
+    replace(FOUND, duplicates=1, holes=3),
+    replace(FOUND, quarantined={"json": 3}, events=4),
+    replace(FOUND, others=2, holes=1),
+    replace(FOUND, others=0, events=6),
+]
+
+
+@pytest.mark.parametrize("other", OTHER)
+@pytest.mark.parametrize("run", [0, 1, 2])
+def test_they_are_if_every_run_that_reaches_below_the_cut_gave_as_many(tables: Tables, other: Counts, run: int) -> None:
+    finish(tables, "before", FOUND, FOUND, FOUND)
+    finish(tables, "now", *(other if number == run else FOUND for number in range(3)))
+    # The first offset of a run counts, not its last: part of it lies below the cut.
+    for cut in (1, 10, 11, 20, 21, 30):
+        assert same_records(tables, "sales", "before", "now", at(cut)) == (cut <= 10 * run)
+
+
+def test_why_records_were_rejected_is_not_asked(tables: Tables) -> None:
+    """A record that neither decoder takes may be refused for another field."""
+    finish(tables, "before", FOUND, FOUND, FOUND)
+    finish(tables, "now", *[replace(FOUND, quarantined={"missing_field": 2})] * 3)
+    assert same_records(tables, "sales", "before", "now", at(30))
+
+
+@pytest.mark.parametrize("known", range(4))
+def test_nobody_knows_of_a_run_that_one_of_them_has_not_decoded(tables: Tables, known: int) -> None:
+    finish(tables, "before", FOUND, FOUND, FOUND)
+    finish(tables, "now", *[FOUND] * known)
+    for cut in (5, 10, 15, 25, 30):
+        assert same_records(tables, "sales", "before", "now", at(cut)) == (cut <= 10 * known)
+        assert same_records(tables, "sales", "now", "before", at(cut)) == (cut <= 10 * known)
+        assert same_records(tables, "sales", "now", "now", at(cut)) == (cut <= 10 * known)
