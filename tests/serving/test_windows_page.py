@@ -54,7 +54,7 @@ def view(window: Window) -> View:
 
 def cells(name: str) -> list[str]:
     """The window's line in the table at a glance."""
-    (line,) = re.findall(rf"^\| `{name}` \|([^|]*(?:\|[^|]*){{3}})\|$", PAGE, re.MULTILINE)
+    (line,) = re.findall(rf"^\| `{name}` \|([^|\n]*(?:\|[^|\n]*){{3}})\|$", PAGE, re.MULTILINE)
     return [cell.strip() for cell in line.split("|")]
 
 
