@@ -1,0 +1,101 @@
+"""ARCHITECTURE.md is held to the tree: each path that it names exists, and each room is in its map.
+
+A room is a folder of Python modules that is a package.
+"""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infra.folders import ROOT
+
+TEXT = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+PACKAGES = ("views", "ledger", "infra", "batch", "speed", "serving", "cli")
+TOPS = (*PACKAGES, "dags", "src", "examples", "bench", "tests", "docs")
+NO_NAME_OF_A_ROOM = frozenset({"misc", "common", "core", "utils", "util", "base", "helpers", "shared"})
+
+MOST_ENTRIES = 16
+"""Entries of a folder that a reader scans at once: modules, rooms and other files, without `__init__.py` and `py.typed`."""
+
+SIBLINGS = {
+    "views": "twelve rooms, and the few modules that all of them import",
+    "speed": "one flow, read from layer.py down",
+    "views/measures": "a file a family of measures",
+    "serving/http/routes": "a file a resource",
+    "serving/page/parts": "a file a part of the page",
+}
+"""Folders that are lists of siblings and may be longer."""
+
+
+def tracked() -> list[str]:
+    """The files of the repository."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is not a Git repository")
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def rooms() -> list[str]:
+    """The folders that are packages, below the top level."""
+    inits = (Path(name) for name in tracked() if name.startswith(tuple(f"{package}/" for package in PACKAGES)))
+    return sorted(str(path.parent) for path in inits if path.name == "__init__.py" and len(path.parts) > 2)
+
+
+def named_paths() -> list[str]:
+    """The paths of the tree that the text names in backticks."""
+    words = re.findall(r"`([^`\s]+)`", re.sub(r"^    .*$", "", TEXT, flags=re.MULTILINE))
+    inside = (word for word in words if word.partition("/")[0] in TOPS and "/" in word)
+    return sorted({word for word in inside if not re.search(r"[<>:(]|\.\.\.", word)})
+
+
+def test_each_named_path_exists() -> None:
+    found = [path for path in named_paths() if not list(ROOT.glob(path.rstrip("/")))]
+    assert found == []
+    assert len(named_paths()) > 100  # else the pattern does not read the text any more
+
+
+def test_a_module_of_the_text_is_named_with_its_ending() -> None:
+    assert [path for path in named_paths() if not list(ROOT.glob(path)) or (ROOT / f"{path}.py").exists()] == []
+
+
+def test_each_room_is_in_the_map() -> None:
+    start = TEXT.index("## The parts")
+    rows = re.findall(r"^\| (`.*?) \|", TEXT[start : TEXT.index("\n## ", start + 1)], flags=re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    mapped = {name.removesuffix("*.py").rstrip("/") for name in names}
+    assert [room for room in rooms() if room not in mapped] == []
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_each_room_says_what_it_is_for() -> None:
+    """In one to three lines, and more only after an empty one."""
+    docstrings = {room: ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text("utf-8"))) for room in rooms()}
+    assert [room for room, text in docstrings.items() if text is None] == []
+    firsts = {room: (text or "").partition("\n\n")[0] for room, text in docstrings.items()}
+    assert [room for room, first in firsts.items() if len(first.splitlines()) > 3] == []
+
+
+def test_no_folder_is_a_list_that_nobody_can_scan() -> None:
+    entries: dict[str, set[str]] = {}
+    for name in tracked():
+        if name.startswith(tuple(f"{package}/" for package in PACKAGES)):
+            path = Path(name)
+            for depth in range(1, len(path.parts)):
+                entries.setdefault("/".join(path.parts[:depth]), set()).add(path.parts[depth])
+    sizes = {folder: len(names - {"__init__.py", "py.typed"}) for folder, names in entries.items()}
+    assert {folder: size for folder, size in sizes.items() if size > MOST_ENTRIES and folder not in SIBLINGS} == {}
+    assert [folder for folder in SIBLINGS if folder not in sizes] == []
+
+
+def test_no_room_and_no_module_has_a_name_that_holds_anything() -> None:
+    inside = [Path(name) for name in tracked() if name.startswith(tuple(f"{package}/" for package in PACKAGES))]
+    assert [str(path) for path in inside if {path.stem, *path.parts} & NO_NAME_OF_A_ROOM] == []
+
+
+def test_links_inside_the_text_lead_somewhere() -> None:
+    headings = re.findall(r"^#+ (.*)$", TEXT, flags=re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert [link for link in re.findall(r"\]\(#([^)]+)\)", TEXT) if link not in anchors] == []
