@@ -8,12 +8,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from views.arrow.python_values import array
-from views.decode.fields.columns import column
 from views.decode.idempotency import own_place
 from views.kernel.kernel import merge, partial, prepare, present, unique
 from views.kernel.partial import Partial
 from views.kernel.rows import to_rows
 from views.source.event import Event, event_fields
+from views.source.fields.columns import column
 from views.source.offset_ranges import EMPTY
 from views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
 from views.source.watermark import maxima_of, watermark

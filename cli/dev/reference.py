@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, get_args, get_origin
 
@@ -12,6 +13,7 @@ from cli.command.call import Call
 from cli.registry import COMMANDS
 from serving.spark import dataframe
 from serving.spark_frames import Frames, session, snapshot
+from views.source.format import Format
 from views.testing import answer, events_table, rejected
 from views.verify.every_cut import at_every_cut, checked_answer
 
@@ -75,8 +77,26 @@ def _signature(thing: Any) -> str:
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return ""
     found = inspect.signature(thing)
-    parameters = [parameter.replace(annotation=parameter.empty) for parameter in found.parameters.values()]
+    parameters = [
+        parameter.replace(annotation=parameter.empty, default=_default(parameter.default))
+        for parameter in found.parameters.values()
+    ]
     return str(found.replace(parameters=parameters, return_annotation=found.empty)).replace("'", '"')
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A default that reads as the call that makes it."""
+
+    call: str
+
+    def __repr__(self) -> str:
+        return self.call
+
+
+def _default(value: Any) -> Any:
+    """A default whose repr is what a definition writes."""
+    return _Called(str(value)) if isinstance(value, Format) and not inspect.isclass(value) else value
 
 
 def _command(name: str, run: Callable[..., Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from tandem import Event, Source, View, all_time, approx_count_distinct, count, maximum, minimum, total, tumbling
+from tandem import Event, Source, View, all_time, apache_combined, approx_count_distinct, count, maximum, minimum, total, tumbling
 
 
 class Access(Event):
@@ -19,7 +19,7 @@ class Access(Event):
 
 
 # No identity: a server may well log two equal lines in one second, and each is a request.
-access = Source(topic="access", event=Access, event_time="time", decoder="apache_combined")
+access = Source(topic="access", event=Access, event_time="time", decoder=apache_combined())
 
 path_traffic = View(
     source=access,

@@ -198,10 +198,10 @@ MUTANTS = (
     Mutant(
         "minus-zero",
         "-0.0 stays, so that equal numbers are two keys",
-        "views/decode/fields/columns.py",
+        "views/source/fields/columns.py",
         "        return pc.add(numbers, 0.0)  # -0.0 becomes 0.0",
         "        return numbers",
-        "tests/views/decode/test_decode_json.py::test_negative_zero_becomes_zero",
+        "tests/views/source/formats/test_json.py::test_negative_zero_becomes_zero",
     ),
     Mutant(
         "unacknowledged-is-failed",

@@ -11,8 +11,8 @@ from threading import Barrier, Event
 import pytest
 
 from infra.folders import ROOT
-from views.decode.formats.csv import _rows
 from views.project import project
+from views.source.formats.csv import _rows
 
 THREADS = 8
 DEFINITIONS = """

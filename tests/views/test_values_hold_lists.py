@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import share
-from tests.views.decode import (
-    test_decode_apache_combined,
-    test_decode_avro,
-    test_decode_csv,
-    test_decode_function,
-    test_decode_json,
-    test_decode_nginx_json,
-    test_decode_protobuf,
-    test_decode_syslog,
-)
+from tests.views.decode import test_decode_function
 from tests.views.logged import decoded
+from tests.views.source.formats import (
+    test_apache_combined,
+    test_avro,
+    test_csv,
+    test_json,
+    test_nginx_json,
+    test_protobuf,
+    test_syslog,
+)
 from views import Source, View, avro, count, csv
 from views.decode import REASONS
 from views.errors import DefinitionError
@@ -68,7 +68,7 @@ def read_several(value: bytes) -> Any:
     return [test_decode_function.read(value[at : at + 16]) for at in range(0, len(value), 16)]
 
 
-HEADER = ",".join(reversed(test_decode_csv.COLUMNS)).encode()
+HEADER = ",".join(reversed(test_csv.COLUMNS)).encode()
 
 
 def under_header(values: Sequence[bytes]) -> bytes:
@@ -76,56 +76,54 @@ def under_header(values: Sequence[bytes]) -> bytes:
 
 
 def backwards(**changes: str) -> bytes:
-    return test_decode_csv.written(list(reversed((test_decode_csv.GOOD | changes).values()))).removesuffix(b"\r\n")
+    return test_csv.written(list(reversed((test_csv.GOOD | changes).values()))).removesuffix(b"\r\n")
 
 
-json_, function = test_decode_json.RICH, test_decode_function.PINGS
-rows, orders = test_decode_csv.ROWS, test_decode_protobuf.ORDERS
+json_, function = test_json.RICH, test_decode_function.PINGS
+rows, orders = test_csv.ROWS, test_protobuf.ORDERS
 FORMATS: dict[str, Format] = {
     "json": Format(
         json_,
         replace(json_, many=MOST),
-        [test_decode_json.rich(price="12.3", tags=["a"]), test_decode_json.rich(spot={"x": 2})],
-        [b"{}", b"1", test_decode_json.rich(at="1990-01-01T00:00:00Z"), test_decode_json.rich(limited=-1), b'{"at": 1, "at": 2}'],
+        [test_json.rich(price="12.3", tags=["a"]), test_json.rich(spot={"x": 2})],
+        [b"{}", b"1", test_json.rich(at="1990-01-01T00:00:00Z"), test_json.rich(limited=-1), b'{"at": 1, "at": 2}'],
         lambda values: b"[" + b" , ".join(values) + b"]",
     ),
     "csv": by_line(
         rows,
-        [test_decode_csv.row(s='a "b", c\r\nd').removesuffix(b"\r\n"), test_decode_csv.row(f="1.5").removesuffix(b"\r\n")],
-        [b"1,2", test_decode_csv.row(n="x").removesuffix(b"\r\n"), test_decode_csv.row(at="1990-01-01T00:00:00Z").strip()],
+        [test_csv.row(s='a "b", c\r\nd').removesuffix(b"\r\n"), test_csv.row(f="1.5").removesuffix(b"\r\n")],
+        [b"1,2", test_csv.row(n="x").removesuffix(b"\r\n"), test_csv.row(at="1990-01-01T00:00:00Z").strip()],
     ),
     "csv_header": Format(
-        replace(rows, decoder=csv(columns=tuple(reversed(test_decode_csv.COLUMNS)))),
+        replace(rows, decoder=csv(columns=tuple(reversed(test_csv.COLUMNS)))),
         replace(rows, decoder=csv(header=True), many=MOST),
         [backwards(s='a "b", c\r\nd'), backwards(f="1.5")],
         [b"1,2", backwards(n="x"), backwards(at="1990-01-01T00:00:00Z")],
         under_header,
     ),
-    "nginx_json": by_line(
-        test_decode_nginx_json.ACCESS, [test_decode_nginx_json.line(), test_decode_nginx_json.line(status="404")], [b"{}", b"x"]
-    ),
+    "nginx_json": by_line(test_nginx_json.ACCESS, [test_nginx_json.line(), test_nginx_json.line(status="404")], [b"{}", b"x"]),
     "apache_combined": by_line(
-        test_decode_apache_combined.LINES,
-        [test_decode_apache_combined.line()],
-        [b"x", test_decode_apache_combined.line(time="[]")],
+        test_apache_combined.LINES,
+        [test_apache_combined.line()],
+        [b"x", test_apache_combined.line(time="[]")],
     ),
     "syslog": by_line(
-        test_decode_syslog.MESSAGES,
-        [text.encode() for text, _ in test_decode_syslog.EXAMPLES],
+        test_syslog.MESSAGES,
+        [text.encode() for text, _ in test_syslog.EXAMPLES],
         [b"<1>", b"<192>1 2003-10-11T22:14:15Z h a p m -", b"\xff"],
     ),
     "protobuf": Format(
         orders,
         replace(orders, many=MOST),
-        [test_decode_protobuf.sent(tags=["a"] * 100), test_decode_protobuf.sent(note="b")],
-        [b"\xff", test_decode_protobuf.sent(at={"seconds": 0}), test_decode_protobuf.sent(needed=None)],
+        [test_protobuf.sent(tags=["a"] * 100), test_protobuf.sent(note="b")],
+        [b"\xff", test_protobuf.sent(at={"seconds": 0}), test_protobuf.sent(needed=None)],
         lambda values: b"".join(bytes(_VarintBytes(len(value))) + value for value in values),
     ),
     "avro": Format(
-        test_decode_avro.BARE,
-        replace(test_decode_avro.BARE, decoder=avro(schema={"type": "array", "items": test_decode_avro.ORDER}), many=MOST),
-        [test_decode_avro.written(), test_decode_avro.written(spot=None)],
-        [test_decode_avro.written(colour="GREEN"), test_decode_avro.written(at=datetime(1990, 1, 1, tzinfo=UTC))],
+        test_avro.BARE,
+        replace(test_avro.BARE, decoder=avro(schema={"type": "array", "items": test_avro.ORDER}), many=MOST),
+        [test_avro.written(), test_avro.written(spot=None)],
+        [test_avro.written(colour="GREEN"), test_avro.written(at=datetime(1990, 1, 1, tzinfo=UTC))],
         array,
     ),
     "function": Format(
@@ -229,41 +227,41 @@ def test_how_many_is_an_integer_within_bounds(many: Any) -> None:
     ("schema", "many", "says"),
     [
         (
-            test_decode_avro.ORDER,
+            test_avro.ORDER,
             3,
             "the schema is a record, which is one event; a source with many=... takes an array of records",
         ),
-        ({"type": "array", "items": test_decode_avro.ORDER}, None, "the schema is an array, .*: many=..."),
+        ({"type": "array", "items": test_avro.ORDER}, None, "the schema is an array, .*: many=..."),
     ],
 )
 def test_an_avro_schema_is_an_array_exactly_where_values_hold_several(schema: Any, many: int | None, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
-        decoded(replace(test_decode_avro.BARE, decoder=avro(schema=schema), many=many), b"\0")
+        decoded(replace(test_avro.BARE, decoder=avro(schema=schema), many=many), b"\0")
 
 
-@pytest.mark.parametrize("items", ["string", ["null", test_decode_avro.ORDER], {"type": "array", "items": "long"}])
+@pytest.mark.parametrize("items", ["string", ["null", test_avro.ORDER], {"type": "array", "items": "long"}])
 def test_an_avro_array_is_of_records(items: Any) -> None:
     with pytest.raises(DefinitionError, match="no array of a record"):
         avro(schema={"type": "array", "items": items})
 
 
 def test_a_registry_frames_lists_too() -> None:
-    framed = avro(schemas={7: {"type": "array", "items": test_decode_avro.ORDER}})
-    source = replace(test_decode_avro.BARE, decoder=framed, many=2)
-    value = test_decode_avro.framed(7, array([test_decode_avro.written()] * 2))
+    framed = avro(schemas={7: {"type": "array", "items": test_avro.ORDER}})
+    source = replace(test_avro.BARE, decoder=framed, many=2)
+    value = test_avro.framed(7, array([test_avro.written()] * 2))
     assert decoded(source, value).events["_index"].to_pylist() == [0, 1]
 
 
 def test_how_many_is_part_of_the_fingerprint() -> None:
     assert len({decoder_fingerprint(replace(json_, many=many)) for many in (None, 1, 2)}) == 3
-    headers = [csv(header=True), csv(columns=test_decode_csv.COLUMNS)]
+    headers = [csv(header=True), csv(columns=test_csv.COLUMNS)]
     assert len({decoder_fingerprint(replace(rows, decoder=decoder)) for decoder in headers}) == 2
 
 
 def test_a_record_has_the_key_that_all_its_events_have() -> None:
     keyed = replace(json_, key="limited", many=3)
-    one, other = test_decode_json.rich(limited=1), test_decode_json.rich(limited=2)
-    values = [FORMATS["json"].join(some) for some in ([one, one], [one, other], [one], [one, test_decode_json.rich()])]
+    one, other = test_json.rich(limited=1), test_json.rich(limited=2)
+    values = [FORMATS["json"].join(some) for some in ([one, one], [one, other], [one], [one, test_json.rich()])]
     assert record_keys(keyed, [*values, b"broken"]) == [b"1", None, b"1", None, None]
 
 

@@ -1,9 +1,9 @@
 """How a file of a source's format becomes the values of records: what of it one record holds."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from views.decode.formats.csv import Csv
-from views.decode.records import BY_LINE
+from views.source.format import LineFormat
 from views.source.source import Source
 
 
@@ -25,7 +25,7 @@ def layout(source: Source) -> Layout:
 
     Lines of a source with a key are not put together: they may have different keys, and a record has one.
     """
-    decoder = source.decoder
-    by_line = isinstance(decoder, Csv) or (isinstance(decoder, str) and decoder in BY_LINE)
-    many = source.many if by_line and source.many is not None and source.key is None else 1
-    return Layout(isinstance(decoder, Csv) and decoder.header, many)
+    decoder: Any = source.decoder
+    if not isinstance(decoder, LineFormat):
+        return Layout(header=False, lines=1)
+    return Layout(decoder.header, source.many if source.many is not None and source.key is None else 1)

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import msgspec
 
-from views.decode.fields.reasons import Reject, misfit
-from views.source.decoder import Listed, Parse
 from views.source.event import Event, event_fields
+from views.source.fields.reasons import Reject, misfit
+from views.source.format import Listed, Parse
 
 _TYPES = (bytes, date, datetime, Decimal, UUID)  # no text is one of these, as it is in JSON
 

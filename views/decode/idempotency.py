@@ -6,7 +6,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from views.arrow.python_values import array
-from views.decode.fields.reasons import Reject
+from views.source.fields.reasons import Reject
 from views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY
 
 MOST_CHARACTERS: Final = 255

@@ -1,9 +1,9 @@
-"""Values that hold several events, and formats that write one event a line."""
+"""Values that hold several events."""
 
 from typing import Any
 
-from views.decode.fields.reasons import Reject, refusal, within
-from views.source.decoder import Listed, Parse
+from views.source.fields.reasons import Reject, refusal, within
+from views.source.format import Listed, Parse
 
 
 def bounded(listed: Listed, most: int) -> Parse:
@@ -25,8 +25,3 @@ def bounded(listed: Listed, most: int) -> Parse:
         return events
 
     return parse
-
-
-def by_line(parse: Parse) -> Listed:
-    """Values with an event in each line; a line feed at the end begins no line."""
-    return Listed(lambda value: value.removesuffix(b"\n").split(b"\n"), parse)

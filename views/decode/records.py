@@ -1,6 +1,6 @@
 """The kernel's decode: records of the log to events and rejects, each record by itself."""
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 
 from views.arrow.python_values import array, scalar
 from views.decode import function
-from views.decode.fields.columns import column, misfits, unfit
-from views.decode.fields.reasons import Reject, refusal, within
-from views.decode.formats import apache_combined, json, nginx_json, syslog
 from views.decode.idempotency import with_keys
-from views.decode.lists import bounded, by_line
+from views.decode.lists import bounded
 from views.decode.shared_topic import own_rows
 from views.errors import DefinitionError, said_by
 from views.instant import FIRST, LAST
-from views.source.decoder import Decoder, DecoderName, Listed, ParameterizedDecoder, Parse, record_parameters
+from views.source.decoder import Decoder, record_parameters
 from views.source.event import Event, Field, event_fields
+from views.source.fields.columns import column, misfits, unfit
+from views.source.fields.reasons import Reject, refusal, within
+from views.source.format import Format, Parse
 from views.source.record_filter import only_parameters
 from views.source.source import (
     APPEND_TIME,
@@ -37,14 +37,6 @@ from views.source.source import (
     record_columns,
 )
 
-PARSERS: dict[DecoderName, Callable[[type[Event]], Parse]] = {
-    "json": json.parser,
-    "apache_combined": apache_combined.parser,
-    "nginx_json": nginx_json.parser,
-    "syslog": syslog.parser,
-}
-BY_LINE: frozenset[DecoderName] = frozenset({"apache_combined", "nginx_json", "syslog"})
-"""Of a `many` source, an event is a line of the value."""
 FIRST_BYTES = 256
 
 _POSITION = dict(zip(("topic_id", "partition", "offset", "timestamp"), POSITION_SCHEMA.names, strict=True))
@@ -103,7 +95,7 @@ def parser(event: type[Event], decoder: Decoder, many: int | None = None) -> Par
 
     Raises DefinitionError if they do not go together.
     """
-    return _made(event, cast("Hashable", decoder), many)  # names, frozen dataclasses and functions are
+    return _made(event, cast("Hashable", decoder), many)  # frozen dataclasses and functions are
 
 
 @lru_cache(maxsize=256)
@@ -112,16 +104,8 @@ def _made(event: type[Event], decoder: Decoder, many: int | None) -> Parse:
         if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
             raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
     if many is not None:
-        return bounded(_listed(event, decoder), many)
-    if isinstance(decoder, str):
-        return PARSERS[decoder](event)
-    return decoder.parser(event) if isinstance(decoder, ParameterizedDecoder) else function.parser(event, decoder)
-
-
-def _listed(event: type[Event], decoder: Decoder) -> Listed:
-    if isinstance(decoder, str):
-        return by_line(PARSERS[decoder](event)) if decoder in BY_LINE else json.listed(event)
-    return decoder.listed(event) if isinstance(decoder, ParameterizedDecoder) else function.listed(event, decoder)
+        return bounded(decoder.listed(event) if isinstance(decoder, Format) else function.listed(event, decoder), many)
+    return decoder.parser(event) if isinstance(decoder, Format) else function.parser(event, decoder)
 
 
 def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from views.decode.fields.reasons import Reject
-from views.decode.formats.json import strict
 from views.errors import said_by
+from views.source.fields.reasons import Reject
+from views.source.formats.json import strict
 from views.source.record_filter import ByField, ByHeader, Only
 
 Tell = Callable[..., bool]

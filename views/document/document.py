@@ -7,7 +7,7 @@
 | windows and measures of the platform: class and parameters  | a measure of the project's: inputs, types, text |
 |                                                             | a window of the project's: inputs, columns, text |
 | fields of event types with their constraints                | methods of event types                          |
-| decoders of the platform: name, or class and parameters     | a function as decoder: name and parameters      |
+| decoders of the platform: class and parameters              | a function as decoder: name and parameters      |
 | by_header, by_field                                         | a function as `only`                            |
 |                                                             | upgrades of versions                            |
 |                                                             | prepare: the columns that it gives              |
@@ -42,7 +42,7 @@ from views.source.prepare import prepared_schema
 from views.source.source import Source
 from views.view import View, bind
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised whenever a document of the same project could be another one, or is read otherwise."""
 
 CLASS: Final = "class"

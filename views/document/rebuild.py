@@ -34,7 +34,7 @@ from views.windows import Window
 
 _SCALARS: Final = {kind.__name__: kind for kind in (bool, int, float, str, bytes, date, datetime, UUID)}
 _FACTORIES: Final = {"list": list, "dict": dict}
-_OF_THE_PLATFORM: Final = ("views.decode.", "views.measures.", "views.windows.", "views.source.record_filter")
+_OF_THE_PLATFORM: Final = ("views.source.formats.", "views.measures.", "views.windows.", "views.source.record_filter")
 
 _PLAIN: Final = (
     *("name", "topic", "event_time", "identity", "plausible", "lateness", "idle", "clock_skew", "horizon", "metadata"),

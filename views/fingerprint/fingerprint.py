@@ -16,7 +16,7 @@ from views.errors import DefinitionError
 from views.fingerprint.code_dependencies import reached, reached_by_function, version_of
 from views.fingerprint.event_meaning import event_meaning
 from views.fingerprint.meaning import Meaning, digest
-from views.source.decoder import Decoder
+from views.source.decoder import Decoder, decoder_name
 from views.source.record_filter import Only, only_name, only_value
 from views.source.schema_version import Version
 from views.source.source import Source, metadata_schema
@@ -41,6 +41,8 @@ _CALLED_OF_MEASURES: Final = (
     "merge",
     "present",
 )
+
+_CALLED_OF_DECODERS: Final = ("__post_init__", "parser", "listed")
 
 
 @lru_cache(maxsize=1024)
@@ -199,4 +201,8 @@ def _version(version: Version) -> Meaning:
 def _decoder(decoder: Decoder) -> Meaning:
     if isinstance(decoder, FunctionType):
         return _function("decoder", decoder)
-    return Meaning("decoder", decoder if isinstance(decoder, str) else repr(decoder), str(decoder))
+    kind: Any = type(decoder)
+    own = not kind.__module__.startswith("views.")
+    # By its name alone where there is nothing else to tell.
+    value = repr(decoder) if own or dataclasses.fields(kind) else decoder_name(decoder)
+    return Meaning("decoder", value, str(decoder), reached([kind], _CALLED_OF_DECODERS) if own else {})

@@ -25,13 +25,13 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from views.decode.formats.avro import Avro
-from views.decode.formats.protobuf import Protobuf
 from views.errors import DefinitionError
 from views.project.project import Project
 from views.project.python_code import parsed
 from views.source.decoder import Decoder, decoder_name
 from views.source.event import Event, Field, event_fields
+from views.source.formats.avro import Avro
+from views.source.formats.protobuf import Protobuf
 from views.source.source import Source
 
 _WAY_OUT: Final = (

@@ -17,11 +17,12 @@ not read the field has equal states. A `prepare` sees whole events, so it is exc
 from collections.abc import Iterator
 from types import FunctionType
 
-from views.decode.formats.csv import Csv
 from views.fingerprint.event_meaning import event_meaning
 from views.fingerprint.fingerprint import source_meaning, view_meaning
 from views.fingerprint.meaning import Difference, Meaning, differences
 from views.source.event import event_fields
+from views.source.formats.csv import Csv
+from views.source.formats.json import Json
 from views.source.source import Source
 from views.view import View
 
@@ -55,7 +56,7 @@ def _told(before: Meaning, after: Meaning) -> Iterator[Difference]:
 def _monotone(source: Source) -> bool:
     """Whether one more optional field surely makes no event of a reject, and no other event of an event."""
     config = source.event.__struct_config__
-    by_name = source.decoder == "json" or isinstance(source.decoder, Csv)
+    by_name = isinstance(source.decoder, Json | Csv)
     ignores = not config.array_like and not config.forbid_unknown_fields
     own_code = bool(event_meaning(source.event).parts["code"].parts) or source.prepare is not None
     return by_name and ignores and not own_code and not source.versions

@@ -1,57 +1,38 @@
-"""What a source's decoder may be: the name of one of the platform's, one with parameters, or a function of the project."""
+"""What a source's decoder may be: an object of a format, such as json(), or a function of the project."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from inspect import signature
+import re
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from inspect import Parameter, signature
 from types import FunctionType
-from typing import Any, Final, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Final
 
-from views.errors import DefinitionError, listed
+from views.errors import DefinitionError, nearest_first
 from views.source.event import Event
+from views.source.format import Format
+from views.source.formats import registry
 
-DecoderName = Literal["json", "apache_combined", "nginx_json", "syslog"]
-DECODER_NAMES: Final[tuple[str, ...]] = get_args(DecoderName)
+DECODERS: Final = {name: made for name, made in vars(registry).items() if isinstance(made, FunctionType)}
+"""The functions that make the platform's decoders, by name."""
 
-Parse = Callable[..., Any]
-"""One non-empty value, and what record_parameters names, to one struct of the event type; raises Reject."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """How a value that holds several events is read: `split` takes it apart, `parse` makes an event of each part.
-
-    `split` takes what a Parse takes, and raises Reject for what is not a list at all; `parse` takes a part, and raises Reject.
-    """
-
-    split: Callable[..., Sequence[Any]]
-    parse: Callable[[Any], Any]
-
+Decoder = Format | Callable[..., Event]
 
 RECORD_PARAMETERS: Final = ("key", "headers", "timestamp", "topic_id", "partition", "offset")
-"""What a function may take of a record beside its value: names of columns of RECORDS_SCHEMA."""
+"""What a function may ask for of a record besides its value: names of columns of RECORDS_SCHEMA."""
 
-
-@runtime_checkable
-class ParameterizedDecoder(Protocol):
-    """A decoder with parameters: a frozen dataclass whose fields, written by repr, are all that tells it from another."""
-
-    def parser(self, event: type[Event]) -> Parse:
-        """The decoder made for an event type; raises DefinitionError if the two do not go together."""
-
-    def listed(self, event: type[Event]) -> Listed:
-        """The decoder of values that hold several events; raises DefinitionError also if the format has no such values."""
-
-
-Decoder = DecoderName | ParameterizedDecoder | Callable[..., Event]
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def defined_by_name(function: Any) -> bool:
-    """Whether it is a function that a module defines by its name: what its code says is then all that it does."""
+    """Whether it is a function that a module defines by its name, so that its code is its whole meaning."""
     return isinstance(function, FunctionType) and function.__qualname__ == function.__name__ != "<lambda>"
 
 
 def check_function(role: str, function: FunctionType) -> None:
-    """Raise DefinitionError unless a module defines it by its name, and each of its parameters is a part of a record."""
+    """Check that a module defines the function by its name, and that each further parameter is a part of a record.
+
+    Raises DefinitionError.
+    """
     if not defined_by_name(function):
         raise DefinitionError(f"{role} {function.__qualname__} must be a module-level, named function")
     first, *others = [*signature(function).parameters] or [""]
@@ -63,27 +44,37 @@ def check_function(role: str, function: FunctionType) -> None:
         )
 
 
-def check_decoder(decoder: Decoder) -> None:
-    """Raise DefinitionError unless it is a decoder."""
+def check_decoder(decoder: Any) -> None:
+    """Raise DefinitionError, with the object to write instead, unless it is a decoder."""
+    if isinstance(decoder, str):
+        if decoder in DECODERS:
+            raise DefinitionError(f"decoder {decoder!r} is a text; write the object: decoder={_call(decoder)}")
+        nearest = ", ".join(map(_call, nearest_first(decoder, DECODERS)))
+        raise DefinitionError(f"unknown decoder {decoder!r}; a decoder is an object: {nearest}")
     if isinstance(decoder, FunctionType):
+        if DECODERS.get(decoder.__name__) is decoder:
+            raise DefinitionError(f"decoder {decoder.__name__} is not called; write decoder={_call(decoder.__name__)}")
         check_function("decoder", decoder)
-    elif isinstance(decoder, str):
-        if decoder not in DECODER_NAMES:
-            raise DefinitionError(f"no decoder {decoder!r}; decoders: {listed(decoder, DECODER_NAMES)}")
-    elif isinstance(decoder, type) or not isinstance(decoder, ParameterizedDecoder):
+    elif isinstance(decoder, type) or not isinstance(decoder, Format) or not is_dataclass(decoder):
         raise DefinitionError(
-            f"decoder {decoder!r} is not a decoder: one of {', '.join(map(repr, DECODER_NAMES))}, one with parameters such as "
-            "csv(columns=('id', 'at')), or a function of the project that takes the value's bytes and returns an event"
+            f"invalid decoder {decoder!r}; expected an object ({', '.join(map(_call, DECODERS))}), or a function of the project "
+            "that takes the value's bytes and returns an event"
         )
 
 
 def record_parameters(decoder: Decoder) -> tuple[str, ...]:
-    """What a function takes of a record after its value, in order; nothing for any other decoder."""
+    """What a function asks for of a record after its value, in order; nothing for any other decoder."""
     return tuple(signature(decoder).parameters)[1:] if isinstance(decoder, FunctionType) else ()
 
 
 def decoder_name(decoder: Decoder) -> str:
-    """What a reader calls the decoder: `json`, `csv`, `my_function`."""
-    if isinstance(decoder, str):
-        return decoder
-    return decoder.__name__ if isinstance(decoder, FunctionType) else type(decoder).__name__.lower()
+    """What a reader calls the decoder: `json`, `apache_combined`, `my_function`."""
+    if isinstance(decoder, FunctionType):
+        return decoder.__name__
+    return _WORD_START.sub("_", type(decoder).__name__).lower()
+
+
+def _call(name: str) -> str:
+    """How a definition makes the decoder of this name."""
+    takes = signature(DECODERS[name]).parameters.values()
+    return f"{name}({'...' if any(one.kind is Parameter.KEYWORD_ONLY for one in takes) else ''})"

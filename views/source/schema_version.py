@@ -8,6 +8,7 @@ from typing import Any
 from views.errors import DefinitionError
 from views.source.decoder import Decoder, check_decoder, defined_by_name
 from views.source.event import Event, event_fields
+from views.source.formats.json import JSON
 
 Upgrade = Callable[[Any], Event]
 """From an event of the earlier type to one of the source's."""
@@ -23,7 +24,7 @@ class Version:
 
     event: type[Event]
     upgrade: Upgrade
-    decoder: Decoder = "json"
+    decoder: Decoder = JSON
 
     def __post_init__(self) -> None:
         """Check all three."""

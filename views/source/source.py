@@ -12,6 +12,7 @@ import pyarrow as pa
 from views.errors import DefinitionError, listed
 from views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from views.source.event import TIMESTAMP, Event, event_fields, event_schema
+from views.source.formats.json import JSON
 from views.source.record_filter import Only, check_only, only_parameters
 from views.source.schema_version import Version
 
@@ -81,8 +82,8 @@ _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or
 class Source:
     """What flows through a topic, or several: `topics` are their names, whichever way `topic` gives them.
 
-    `decoder` turns a record's value into an event: a name ("json", "apache_combined", "nginx_json", "syslog"), a decoder
-    with parameters such as csv(...), or a function of the project. A function takes the value's bytes, and by name whatever
+    `decoder` turns a record's value into an event: an object (json(), csv(...), syslog(), apache_combined(), nginx_json(),
+    avro(...), protobuf(...)) or a function of the project. A function takes the value's bytes, and by name whatever
     it needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`; it returns an event or raises.
     `event_time` names the datetime field that says when an event happened, or is APPEND_TIME, "_append_time", for when the
     log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
@@ -117,7 +118,7 @@ class Source:
     event: type[Event]
     event_time: str
     identity: tuple[str, ...] = ()
-    decoder: Decoder = "json"
+    decoder: Decoder = JSON
     plausible: tuple[datetime, datetime] = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     lateness: timedelta = timedelta(seconds=10)
     idle: timedelta = timedelta(minutes=1)

@@ -8,7 +8,7 @@ import pytest
 
 from cli.project.dry_run import trial
 from cli.records.bundles import Bundles
-from views import Event, Source, View, count, csv
+from views import Event, Source, View, count, csv, nginx_json
 from views.decode.file import Layout, layout
 
 
@@ -27,8 +27,8 @@ COLUMNS = replace(JSON, decoder=csv(columns=("at", "n")))
     [
         (JSON, Layout(False, 1)),
         (replace(JSON, many=3), Layout(False, 1)),
-        (replace(JSON, decoder="nginx_json", many=3), Layout(False, 3)),
-        (replace(JSON, decoder="nginx_json", many=3, key="n"), Layout(False, 1)),
+        (replace(JSON, decoder=nginx_json(), many=3), Layout(False, 3)),
+        (replace(JSON, decoder=nginx_json(), many=3, key="n"), Layout(False, 1)),
         (COLUMNS, Layout(False, 1)),
         (replace(COLUMNS, many=3), Layout(False, 3)),
         (HEADER, Layout(True, 1)),

@@ -135,7 +135,7 @@ DEFINITIONS = """
 from datetime import datetime
 
 import wire
-from views import Event, Source, csv
+from views import Event, Source, csv, json
 
 class Ping(Event):
     at: datetime
@@ -181,7 +181,7 @@ def test_the_code_that_a_function_reaches_is_part_of_the_fingerprint() -> None:
 
 def test_the_parameters_of_a_decoder_are_part_of_the_fingerprint() -> None:
     decoders = (
-        "'json'",
+        "json()",
         "wire.read",
         "csv(columns=('at', 'n'))",
         "csv(columns=('n', 'at'))",
@@ -190,6 +190,38 @@ def test_the_parameters_of_a_decoder_are_part_of_the_fingerprint() -> None:
     found = [decoder_fingerprint(project(decoder=decoder).sources["pings"]) for decoder in decoders]
     assert len(set(found)) == len(decoders)
     assert found == [decoder_fingerprint(project(decoder=decoder).sources["pings"]) for decoder in decoders]
+
+
+OWN = """\
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from views import Event
+
+FACTOR = 2
+
+
+@dataclass(frozen=True)
+class Own:
+    sign: str
+
+    def parser(self, event: type[Event]):
+        return lambda value: event(at=datetime(2026, 11, 1, tzinfo=UTC), n=len(value) * FACTOR)
+
+    def listed(self, event: type[Event]):
+        raise NotImplementedError
+"""
+
+
+def test_the_code_of_a_decoder_class_of_the_project_is_part_of_the_fingerprint() -> None:
+    def of(wire: str, sign: str = "+") -> str:
+        return decoder_fingerprint(project(wire, f"wire.Own({sign!r})").sources["pings"])
+
+    before = of(OWN)
+    assert before == of(OWN.replace("len(value) * FACTOR", "(len(value) * FACTOR)"))
+    assert (
+        len({before, of(OWN, "-"), of(OWN.replace("FACTOR = 2", "FACTOR = 3")), of(OWN.replace("len(value)", "value[0]"))}) == 4
+    )
 
 
 class Odd(BaseException):

@@ -9,42 +9,42 @@ from hypothesis import strategies as st
 
 from tests.samples import just
 from tests.views import test_values_hold_lists
-from tests.views.decode import (
-    test_decode_apache_combined,
-    test_decode_avro,
-    test_decode_csv,
-    test_decode_function,
-    test_decode_json,
-    test_decode_nginx_json,
-    test_decode_protobuf,
-    test_decode_syslog,
-)
+from tests.views.decode import test_decode_function
 from tests.views.logged import decoded, reason
 from tests.views.mutations import mutations
+from tests.views.source.formats import (
+    test_apache_combined,
+    test_avro,
+    test_csv,
+    test_json,
+    test_nginx_json,
+    test_protobuf,
+    test_syslog,
+)
 from views import csv
 from views.decode import REASONS
 from views.source.source import Source
 
 DECODERS: dict[str, tuple[Source, list[bytes]]] = {
     "json": (
-        test_decode_json.RICH,
-        [test_decode_json.rich(price="12.3", raw="AAE=", tags=["a"], spot={"x": 2}, when="2026-11-01T01:00:00.000001+01:00")],
+        test_json.RICH,
+        [test_json.rich(price="12.3", raw="AAE=", tags=["a"], spot={"x": 2}, when="2026-11-01T01:00:00.000001+01:00")],
     ),
-    "apache_combined": (test_decode_apache_combined.LINES, [test_decode_apache_combined.line()]),
-    "nginx_json": (test_decode_nginx_json.ACCESS, [test_decode_nginx_json.line(msec=1431857103.1)]),
-    "csv": (test_decode_csv.ROWS, [test_decode_csv.row(s='a "b", c\r\nd', f="1.5", price="1.23", level="2")]),
-    "syslog": (test_decode_syslog.MESSAGES, [text.encode() for text, _ in test_decode_syslog.EXAMPLES]),
+    "apache_combined": (test_apache_combined.LINES, [test_apache_combined.line()]),
+    "nginx_json": (test_nginx_json.ACCESS, [test_nginx_json.line(msec=1431857103.1)]),
+    "csv": (test_csv.ROWS, [test_csv.row(s='a "b", c\r\nd', f="1.5", price="1.23", level="2")]),
+    "syslog": (test_syslog.MESSAGES, [text.encode() for text, _ in test_syslog.EXAMPLES]),
     "avro": (
-        test_decode_avro.FRAMED,
+        test_avro.FRAMED,
         [
-            test_decode_avro.framed(7, test_decode_avro.written()),
-            test_decode_avro.framed(2**32 - 1, test_decode_avro.written(test_decode_avro.WITH_NOTE, note="a")),
+            test_avro.framed(7, test_avro.written()),
+            test_avro.framed(2**32 - 1, test_avro.written(test_avro.WITH_NOTE, note="a")),
         ],
     ),
-    "protobuf": (test_decode_protobuf.ORDERS, [test_decode_protobuf.sent(tags=["a"], spots=[{"x": 1}], note="b")]),
+    "protobuf": (test_protobuf.ORDERS, [test_protobuf.sent(tags=["a"], spots=[{"x": 1}], note="b")]),
     "function": (test_decode_function.PINGS, [test_decode_function.ping(number) for number in range(15)]),
     "header": (
-        replace(test_decode_csv.ROWS, decoder=csv(header=True)),
+        replace(test_csv.ROWS, decoder=csv(header=True)),
         [test_values_hold_lists.under_header([test_values_hold_lists.backwards(s='a "b"', f="1.5")])],
     ),
     **{

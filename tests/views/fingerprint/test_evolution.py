@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.logged import decoded
-from views.decode.formats.avro import avro
-from views.decode.formats.csv import csv
 from views.errors import DefinitionError
 from views.fingerprint.schema_evolution import breaks, differences, refuse_breaks
 from views.project.project import Project, load_files
 from views.source.event import Event, Scale
+from views.source.formats.avro import avro
+from views.source.formats.csv import csv
+from views.source.formats.json import JSON
 from views.source.schema_version import Version
 from views.source.source import Source
 
@@ -232,17 +233,17 @@ AVRO = {"type": "record", "name": "o", "fields": [{"name": "at", "type": "string
 
 def test_a_decoder_that_reads_something_else_is_a_break() -> None:
     rows = csv(columns=("at", "x"))
-    assert breaks(with_decoder("json"), with_decoder(rows)) == ["decoder json became csv"]
+    assert breaks(with_decoder(JSON), with_decoder(rows)) == ["decoder json became csv"]
     assert breaks(with_decoder(rows), with_decoder(csv(columns=("x", "at")))) == [
         "decoder csv has other parameters than what is published"
     ]
     assert breaks(with_decoder(rows), with_decoder(csv(columns=("at", "x")))) == []
     assert breaks(with_decoder(rows), with_decoder(read)) == []
-    assert breaks(with_decoder(read), with_decoder("json")) == ["decoder read became json"]
+    assert breaks(with_decoder(read), with_decoder(JSON)) == ["decoder read became json"]
     assert breaks(with_decoder(avro(schemas={1: AVRO})), with_decoder(avro(schemas={1: AVRO, 2: AVRO}))) == []
     assert breaks(with_decoder(avro(schemas={1: AVRO, 2: AVRO})), with_decoder(avro(schemas={1: AVRO}))) != []
     kept = replace(with_decoder(rows), versions=(Version(event(int), upgrade),))
-    assert breaks(with_decoder("json"), kept) == []
+    assert breaks(with_decoder(JSON), kept) == []
 
 
 def test_an_identity_that_all_old_events_would_share_is_a_break() -> None:

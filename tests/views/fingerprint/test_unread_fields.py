@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from tests.views.logged import decoded
 from views.decode import Decoded
-from views.decode.formats.csv import csv
 from views.fingerprint.unread_fields import unread_fields
 from views.project.project import load_files
 from views.source.decoder import Decoder
 from views.source.event import Event, Scale
+from views.source.formats.csv import csv
+from views.source.formats.json import JSON
 from views.source.log_order import further
 from views.source.source import Source
 from views.view import View
@@ -97,7 +98,7 @@ def rows(draw: st.DrawFn) -> str:
     return "\n".join(map(",".join, [head, *body]))
 
 
-def source(kind: type[Event], decoder: Decoder = "json", many: int | None = None) -> Source:
+def source(kind: type[Event], decoder: Decoder = JSON, many: int | None = None) -> Source:
     return Source(topic="sales", event=kind, event_time="at", identity=("id",), decoder=decoder, many=many, name="sales")
 
 

@@ -169,7 +169,7 @@ WRONG = [
     ),
     (
         'event_time="at"',
-        'event_time="at", decoder="apache_combined"',
+        'event_time="at", decoder=__import__("views").apache_combined()',
         r"^definitions.py:13: source 'requests': Request.id: the combined",
     ),
     ("    size: int", "    size: int = 'one'", r"^definitions.py:13: source 'requests': Request.size: default 'one'"),

@@ -7,6 +7,7 @@ import pytest
 
 from views.errors import DefinitionError
 from views.source.event import Event
+from views.source.formats.json import Json, json
 from views.source.source import Source, events_schema
 
 
@@ -31,7 +32,12 @@ GOOD: dict[str, Any] = {"topic": "clicks", "event": Click, "event_time": "at", "
         ({"topic": "a b"}, "'a b' is not a name that Kafka takes"),
         ({"topic": ".."}, "not a name that Kafka takes"),
         ({"topic": "x" * 250}, "not a name that Kafka takes"),
-        ({"decoder": "jsn"}, "no decoder 'jsn'; decoders: json, nginx_json"),
+        ({"decoder": "jsn"}, r"unknown decoder 'jsn'; a decoder is an object: json\(\), nginx_json\(\), "),
+        ({"decoder": "json"}, r"decoder 'json' is a text; write the object: decoder=json\(\)$"),
+        ({"decoder": "csv"}, r"write the object: decoder=csv\(\.\.\.\)$"),
+        ({"decoder": json}, r"decoder json is not called; write decoder=json\(\)$"),
+        ({"decoder": Json}, r"invalid decoder .*; expected an object \(apache_combined\(\), avro\(\.\.\.\), "),
+        ({"decoder": 7}, "invalid decoder 7; expected an object .*, or a function of the project"),
         ({"event_time": "att"}, "event_time: no field 'att' in Click; fields: at, "),
         ({"event_time": "seen"}, "'seen' of Click is not a datetime that is always there; such fields: at$"),
         ({"event_time": "id"}, "not a datetime"),

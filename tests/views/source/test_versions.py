@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.views.logged import decoded, records
 from views.decode import decode
-from views.decode.formats.csv import csv
 from views.errors import DefinitionError
 from views.fingerprint.fingerprint import decoder_fingerprint
 from views.project.project import Project, load_files
 from views.source.event import Event, Scale
+from views.source.formats.csv import csv
 from views.source.schema_version import Version
 from views.source.source import Source, record_columns
 

@@ -6,18 +6,20 @@ own depends on how deep the caller's stack is, so one record could be an event h
 string is what Python's Decimal reads in it.
 """
 
-import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from json import loads
+from typing import Any, Final
 
 import msgspec
 
-from views.decode.fields.reasons import Reject, misfit
-from views.source.decoder import Listed, Parse
+from views.definition_text import call
 from views.source.event import Event, Field, event_fields
+from views.source.fields.reasons import Reject, misfit
+from views.source.format import Listed, Parse
 
 MAX_DEPTH = 128
 
@@ -25,16 +27,30 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_.$-]+", re.ASCII)
 
 
-def parser(event: type[Event]) -> Parse:
-    """A function from one value to one event; unknown fields are ignored, whatever they hold."""
-    fields = event_fields(event)
-    return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
+@dataclass(frozen=True)
+class Json:
+    """The decoder of strict JSON."""
+
+    def parser(self, event: type[Event]) -> Parse:
+        """A function from one value to one event; unknown fields are ignored, whatever they hold."""
+        fields = event_fields(event)
+        return strict(msgspec.json.Decoder(event).decode, frozenset(_keys(fields)), _colons(fields))
+
+    def listed(self, event: type[Event]) -> Listed:
+        """Values that are an array of such objects, each of which is read as if it stood alone."""
+        parse = self.parser(event)
+        return Listed(partial(_decoded, msgspec.json.Decoder(list[msgspec.Raw]).decode), lambda raw: parse(bytes(raw)))
+
+    def __str__(self) -> str:
+        return call("json")
 
 
-def listed(event: type[Event]) -> Listed:
-    """Values that are an array of such objects, each of which is read as if it stood alone."""
-    parse = parser(event)
-    return Listed(partial(_decoded, msgspec.json.Decoder(list[msgspec.Raw]).decode), lambda raw: parse(bytes(raw)))
+JSON: Final = Json()
+
+
+def json() -> Json:
+    """Decode strict JSON: one value is one object of the event type; of a `many` source, an array of such objects."""
+    return JSON
 
 
 def strict(decode: Callable[[bytes], Any], keys: frozenset[str], colons: int) -> Parse:
@@ -103,7 +119,7 @@ def _check_repeats(value: bytes, keys: frozenset[str]) -> None:
             raise Reject("repeated_key", f"key {name!r} occurs {names.count(name)} times in one object")
 
     # Numbers stay text: an ignored integer of ten thousand digits is not worth parsing.
-    json.loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)
+    loads(value, object_pairs_hook=pairs, parse_int=str, parse_float=str)
 
 
 def _check_depth(value: bytes) -> None:

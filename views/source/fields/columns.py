@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from views.arrow.python_values import array, exact_decimal, scalar
-from views.decode.fields.reasons import Reject
 from views.source.event import Field
+from views.source.fields.reasons import Reject
 
 Convert = Callable[[Any], Any]
 

@@ -27,16 +27,19 @@ quote is refused. Spaces in `user` are refused too: which field they belong to i
 
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
 
-from views.decode.fields.reasons import Reject
-from views.decode.formats.clf_time import CLF_TIME, clf_time
+from views.definition_text import call
 from views.errors import DefinitionError, listed
-from views.source.decoder import Parse
 from views.source.event import TIMESTAMP, Event, Field, event_fields
+from views.source.fields.reasons import Reject
+from views.source.format import Listed, Parse
+from views.source.formats.clf_time import CLF_TIME, clf_time
+from views.source.formats.lines import by_line
 
 # Possessive quantifiers: no line, however crafted, makes the search try again what it has passed.
 _QUOTED = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
@@ -64,36 +67,54 @@ _INT_DIGITS = 19
 Read = Callable[[str], Any]
 
 
-def parser(event: type[Event]) -> Parse:
-    """A function from one line to one event; raises DefinitionError if the event type asks for what no line has."""
-    fields = event_fields(event)
-    for field in fields:
-        _check_field(field, f"{event.__name__}.{field.name}")
-    wanted = [(field.key, _NAMES.index(field.name), _read(field)) for field in fields if field.name in _NAMES]
-    needed = [_NAMES.index(f.name) for f in fields if f.name in _REQUEST_FIELDS and not f.optional]
-    splits = any(field.name in _REQUEST_FIELDS for field in fields)
+@dataclass(frozen=True)
+class ApacheCombined:
+    """The decoder of Apache's combined log format."""
 
-    def parse(value: bytes) -> Any:
-        try:
-            line = value.decode()
-        except UnicodeDecodeError as error:
-            raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise Reject("format", _first_fault(line))
-        logged = match.groups()
-        if splits:
-            request = _REQUEST.fullmatch(match[5])
-            logged += request.groups() if request else _NO_REQUEST
-            for index in needed:
-                if logged[index] is None:
-                    raise Reject("request", f"request {match[5]!r} has no {_NAMES[index]}")
-        try:
-            return msgspec.convert({key: read(logged[i]) if read else logged[i] for key, i, read in wanted}, event)
-        except msgspec.ValidationError as error:
-            raise Reject("refused" if error.__cause__ else "invalid_value", str(error)) from error
+    header: ClassVar[bool] = False
 
-    return parse
+    def parser(self, event: type[Event]) -> Parse:
+        """A function from one line to one event; raises DefinitionError if the event type asks for what no line has."""
+        fields = event_fields(event)
+        for field in fields:
+            _check_field(field, f"{event.__name__}.{field.name}")
+        wanted = [(field.key, _NAMES.index(field.name), _read(field)) for field in fields if field.name in _NAMES]
+        needed = [_NAMES.index(f.name) for f in fields if f.name in _REQUEST_FIELDS and not f.optional]
+        splits = any(field.name in _REQUEST_FIELDS for field in fields)
+
+        def parse(value: bytes) -> Any:
+            try:
+                line = value.decode()
+            except UnicodeDecodeError as error:
+                raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+            match = _LINE.fullmatch(line)
+            if match is None:
+                raise Reject("format", _first_fault(line))
+            logged = match.groups()
+            if splits:
+                request = _REQUEST.fullmatch(match[5])
+                logged += request.groups() if request else _NO_REQUEST
+                for index in needed:
+                    if logged[index] is None:
+                        raise Reject("request", f"request {match[5]!r} has no {_NAMES[index]}")
+            try:
+                return msgspec.convert({key: read(logged[i]) if read else logged[i] for key, i, read in wanted}, event)
+            except msgspec.ValidationError as error:
+                raise Reject("refused" if error.__cause__ else "invalid_value", str(error)) from error
+
+        return parse
+
+    def listed(self, event: type[Event]) -> Listed:
+        """Values with a log line in each line; raises DefinitionError as `parser` does."""
+        return by_line(self.parser(event))
+
+    def __str__(self) -> str:
+        return call("apache_combined")
+
+
+def apache_combined() -> ApacheCombined:
+    """Decode the Apache combined log format: one value is one line; of a `many` source, several lines."""
+    return ApacheCombined()
 
 
 def _check_field(field: Field, place: str) -> None:

@@ -23,18 +23,21 @@ Messages of RFC 3164 are refused.
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
 
-from views.decode.fields.named_fields import built
-from views.decode.fields.reasons import Reject
-from views.decode.fields.text_values import text_fields
+from views.definition_text import call
 from views.errors import DefinitionError, listed
-from views.source.decoder import Parse
 from views.source.event import TIMESTAMP, Event, Field
+from views.source.fields.named_fields import built
+from views.source.fields.reasons import Reject
+from views.source.fields.text_values import text_fields
+from views.source.format import Listed, Parse
+from views.source.formats.lines import by_line
 
 # Possessive quantifiers: no message, however crafted, makes the search try again what it has passed.
 _SD_NAME = r"[!#-<>-\\^-~]{1,32}+"  # printable ASCII but for space, =, ] and "
@@ -67,26 +70,44 @@ _TYPES = {
 Take = Callable[[re.Match[str]], Any]
 
 
-def parser(event: type[Event]) -> Parse:
-    """A function from one message to one event; raises DefinitionError if the event type asks for what no message has."""
-    fields = text_fields(event, "a syslog message")
-    for field in fields:
-        _check_field(field, f"{event.__name__}.{field.name}")
-    wanted = [(field.key, _take(field)) for field in fields if field.key in _TYPES]
+@dataclass(frozen=True)
+class Syslog:
+    """The decoder of syslog messages."""
 
-    def parse(value: bytes) -> Any:
-        try:
-            text = value.decode()
-        except UnicodeDecodeError as error:
-            raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
-        match = _MESSAGE.fullmatch(text.removesuffix("\n"))
-        if match is None:
-            raise Reject("format", _first_fault(text))
-        if int(match[1]) > _MOST_PRIORITY:
-            raise Reject("out_of_range", f"priority {match[1]} is more than {_MOST_PRIORITY}")
-        return built(event, {key: take(match) for key, take in wanted})
+    header: ClassVar[bool] = False
 
-    return parse
+    def parser(self, event: type[Event]) -> Parse:
+        """A function from one message to one event; raises DefinitionError if the event type asks for what no message has."""
+        fields = text_fields(event, "a syslog message")
+        for field in fields:
+            _check_field(field, f"{event.__name__}.{field.name}")
+        wanted = [(field.key, _take(field)) for field in fields if field.key in _TYPES]
+
+        def parse(value: bytes) -> Any:
+            try:
+                text = value.decode()
+            except UnicodeDecodeError as error:
+                raise Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}") from error
+            match = _MESSAGE.fullmatch(text.removesuffix("\n"))
+            if match is None:
+                raise Reject("format", _first_fault(text))
+            if int(match[1]) > _MOST_PRIORITY:
+                raise Reject("out_of_range", f"priority {match[1]} is more than {_MOST_PRIORITY}")
+            return built(event, {key: take(match) for key, take in wanted})
+
+        return parse
+
+    def listed(self, event: type[Event]) -> Listed:
+        """Values with a message in each line; raises DefinitionError as `parser` does."""
+        return by_line(self.parser(event))
+
+    def __str__(self) -> str:
+        return call("syslog")
+
+
+def syslog() -> Syslog:
+    """Decode syslog messages of RFC 5424: one value is one message; of a `many` source, one message a line."""
+    return Syslog()
 
 
 def _check_field(field: Field, place: str) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.logged import decoded, reason
-from views.decode import parser
 from views.errors import DefinitionError
 from views.source.event import Event, Scale
+from views.source.formats.nginx_json import nginx_json
 from views.source.source import Source
 
 
@@ -31,7 +31,7 @@ class Access(Event):
     time_local: datetime | None = None
 
 
-ACCESS = Source(topic="t", event=Access, event_time="time_iso8601", decoder="nginx_json")
+ACCESS = Source(topic="t", event=Access, event_time="time_iso8601", decoder=nginx_json())
 GOOD = {
     "time_iso8601": "2015-05-17T10:05:03+00:00",
     "remote_addr": "83.149.9.216",
@@ -144,7 +144,7 @@ class Seconds(Event):
 
 
 def test_a_repeated_key_is_found_where_no_time_has_a_colon() -> None:
-    source = Source(topic="t", event=Seconds, event_time="msec", decoder="nginx_json")
+    source = Source(topic="t", event=Seconds, event_time="msec", decoder=nginx_json())
     assert reason(source, b'{"msec": 1431857103.1, "a": 1}') == "event"
     assert reason(source, b'{"msec": 1431857103.1, "a": 1, "a": 1}') == "repeated_key"
 
@@ -163,7 +163,7 @@ class Nested(Event):
 )
 def test_an_event_type_cannot_ask_for_what_nginx_does_not_log(event_type: type[Event], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
-        parser(event_type, "nginx_json")
+        nginx_json().parser(event_type)
 
 
 def escaped(text: str) -> str:
@@ -193,7 +193,7 @@ def test_a_decimal_keeps_all_its_digits() -> None:
         time_iso8601: datetime
         request_time: Annotated[Decimal, Scale(19)]
 
-    source = Source(topic="access", event=Timed, event_time="time_iso8601", decoder="nginx_json")
+    source = Source(topic="access", event=Timed, event_time="time_iso8601", decoder=nginx_json())
     for written in ("0.1234567890123456789", '"0.1234567890123456789"', "12345678901234.567"):
         (event,) = decoded(
             source, f'{{"time_iso8601":"2026-01-01T00:00:00Z","request_time":{written}}}'.encode()

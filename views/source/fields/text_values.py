@@ -24,10 +24,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from views.decode.fields.named_fields import named_fields
-from views.decode.fields.reasons import Reject, misfit
 from views.errors import DefinitionError
 from views.source.event import Event, Field
+from views.source.fields.named_fields import named_fields
+from views.source.fields.reasons import Reject, misfit
 
 Read = Callable[[str], Any]
 

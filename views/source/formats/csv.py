@@ -1,7 +1,7 @@
 """CSV (RFC 4180): one value is one row of the declared columns; or a row that names the columns, and one row of these.
 
 A field takes the column that has its name (its JSON key, where that differs); other columns may hold what they like. Texts
-become values as views.decode.fields.text_values has it: an empty one is null in an Optional field. A value is refused unless it
+become values as views.source.fields.text_values has it: an empty one is null in an Optional field. A value is refused unless it
 is UTF-8 and exactly one row, after the header where there is one, of exactly the columns; of a `many` source, several such rows.
 A header names columns in any order, those that a field takes once each. A quoted text may hold delimiters, line ends and,
 doubled, quotes; a quote inside a text that is not quoted is a quote. A line end at the end belongs to no column, a byte order
@@ -18,12 +18,13 @@ from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, Final
 
-from views.decode.fields.named_fields import built
-from views.decode.fields.reasons import Reject
-from views.decode.fields.text_values import reader, text_fields
+from views.definition_text import call
 from views.errors import DefinitionError, listed
-from views.source.decoder import Listed, Parse
 from views.source.event import Event, Field
+from views.source.fields.named_fields import built
+from views.source.fields.reasons import Reject
+from views.source.fields.text_values import reader, text_fields
+from views.source.format import Listed, Parse
 
 _DELIMITER = re.compile(r'[^\w\s"\ufeff]|\t| ', re.ASCII)
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -88,9 +89,16 @@ class Csv:
 
         return Listed(split, lambda part: built(event, part[0](part[1])))
 
+    def __str__(self) -> str:
+        delimiter = None if self.delimiter == "," else self.delimiter
+        return call("csv", columns=self.columns or None, delimiter=delimiter, header=self.header)
+
 
 def csv(*, columns: tuple[str, ...] = (), delimiter: str = ",", header: bool = False) -> Csv:
-    """A decoder of CSV: one value is one row of these columns in this order; or of those that the row before it names."""
+    """Decode CSV: one value is one row of these columns in this order; or, with `header`, of those that the row before it names.
+
+    Of a `many` source, a value holds several rows.
+    """
     return Csv(columns, delimiter, header)
 
 

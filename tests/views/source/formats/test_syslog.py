@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.logged import decoded, reason
-from views.decode import parser
 from views.errors import DefinitionError
 from views.source.event import Event
+from views.source.formats.syslog import syslog
 from views.source.source import Source
 
 
@@ -34,8 +34,8 @@ class Short(Event):
     site: str = "main"
 
 
-MESSAGES = Source(topic="t", event=Message, event_time="time", decoder="syslog")
-SHORT = Source(topic="t", event=Short, event_time="time", decoder="syslog")
+MESSAGES = Source(topic="t", event=Message, event_time="time", decoder=syslog())
+SHORT = Source(topic="t", event=Short, event_time="time", decoder=syslog())
 HEAD = "<165>1 2003-10-11T22:14:15.003Z host app 8710 ID47 "
 
 
@@ -197,4 +197,4 @@ class Wrong(Event):
 )
 def test_an_event_type_cannot_ask_for_what_no_message_has(event_type: type[Event], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
-        parser(event_type, "syslog")
+        syslog().parser(event_type)

@@ -19,20 +19,23 @@ they are in a str, and make any other field missing. Else as strict as the json 
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from views.decode.fields.named_fields import built
-from views.decode.fields.reasons import Reject, misfit
-from views.decode.fields.text_values import Read, reader, text_fields
-from views.decode.formats import json
-from views.decode.formats.clf_time import CLF_TIME, clf_time
+from views.definition_text import call
 from views.errors import DefinitionError
-from views.source.decoder import Parse
 from views.source.event import Event, Field
+from views.source.fields.named_fields import built
+from views.source.fields.reasons import Reject, misfit
+from views.source.fields.text_values import Read, reader, text_fields
+from views.source.format import Listed, Parse
+from views.source.formats.clf_time import CLF_TIME, clf_time
+from views.source.formats.json import strict
+from views.source.formats.lines import by_line
 
 _EMPTY = ("", "-")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,25 +47,43 @@ Logged = str | int | float | msgspec.UnsetType
 Unread = msgspec.Raw | msgspec.UnsetType
 
 
-def parser(event: type[Event]) -> Parse:
-    """A function from one value to one event; raises DefinitionError if the event type asks for what nginx does not log."""
-    fields = text_fields(event, "an nginx access log")
-    variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
-    line = msgspec.defstruct(
-        "Line",
-        [(f"_{index}", Unread if field.type is Decimal else Logged, msgspec.UNSET) for index, field in enumerate(fields)],
-        rename={f"_{index}": field.key for index, field in enumerate(fields)},
-        forbid_unknown_fields=event.__struct_config__.forbid_unknown_fields,
-    )
-    keys = frozenset(field.key for field in fields)
-    parse_line = json.strict(msgspec.json.Decoder(line).decode, keys, sum(field.required for field in fields))
+@dataclass(frozen=True)
+class NginxJson:
+    """The decoder of nginx access logs in JSON."""
 
-    def parse(value: bytes) -> Any:
-        logged = msgspec.structs.astuple(parse_line(value))
-        pairs = zip(variables, logged, strict=True)
-        return built(event, {key: read(one) for (key, read), one in pairs if one is not msgspec.UNSET})
+    header: ClassVar[bool] = False
 
-    return parse
+    def parser(self, event: type[Event]) -> Parse:
+        """A function from one value to one event; raises DefinitionError if the event type asks for what nginx does not log."""
+        fields = text_fields(event, "an nginx access log")
+        variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
+        line = msgspec.defstruct(
+            "Line",
+            [(f"_{index}", Unread if field.type is Decimal else Logged, msgspec.UNSET) for index, field in enumerate(fields)],
+            rename={f"_{index}": field.key for index, field in enumerate(fields)},
+            forbid_unknown_fields=event.__struct_config__.forbid_unknown_fields,
+        )
+        keys = frozenset(field.key for field in fields)
+        parse_line = strict(msgspec.json.Decoder(line).decode, keys, sum(field.required for field in fields))
+
+        def parse(value: bytes) -> Any:
+            logged = msgspec.structs.astuple(parse_line(value))
+            pairs = zip(variables, logged, strict=True)
+            return built(event, {key: read(one) for (key, read), one in pairs if one is not msgspec.UNSET})
+
+        return parse
+
+    def listed(self, event: type[Event]) -> Listed:
+        """Values with an object in each line; raises DefinitionError as `parser` does."""
+        return by_line(self.parser(event))
+
+    def __str__(self) -> str:
+        return call("nginx_json")
+
+
+def nginx_json() -> NginxJson:
+    """Decode nginx access logs in JSON (escape=json): one value is one object; of a `many` source, one object a line."""
+    return NginxJson()
 
 
 def _reader(field: Field, place: str) -> Callable[[str | float], Any]:

@@ -4,7 +4,7 @@ another, each after its length as a varint (what other languages call delimited)
     protoc --include_imports --descriptor_set_out=orders.bin orders.proto && base64 -w 0 orders.bin
 
 gives the descriptor, which the project holds as a constant. The event type takes what it needs by the names of the fields
-(its JSON key, where that differs), as views.decode.fields.named_fields has it; `repeated` is a list, a message a struct, an enum
+(its JSON key, where that differs), as views.source.fields.named_fields has it; `repeated` is a list, a message a struct, an enum
 the name of its value, google.protobuf.Timestamp a datetime, cut to microseconds. A field that can be told to be absent
 (`optional`, in a oneof, a message) has the event type's default then, or is null in an Optional field; without either, the record
 is refused. Any other has its type's zero when it is not sent, as the format says. Maps are for no field. Fields that the
@@ -25,11 +25,12 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from views.decode.fields.named_fields import Kind, built, named_fields, takes
-from views.decode.fields.reasons import Reject
+from views.definition_text import call
 from views.errors import DefinitionError, listed
-from views.source.decoder import Listed, Parse
 from views.source.event import Event, Field
+from views.source.fields.named_fields import Kind, built, named_fields, takes
+from views.source.fields.reasons import Reject
+from views.source.format import Listed, Parse
 
 Read = Callable[[Any], Any]
 
@@ -79,9 +80,12 @@ class Protobuf:
         """Values that are messages one after another, each after its length; raises DefinitionError as `parser` does."""
         return Listed(_delimited, self.parser(event))
 
+    def __str__(self) -> str:
+        return call("protobuf", descriptor=self.descriptor, message=self.message)
+
 
 def protobuf(*, descriptor: bytes | str, message: str) -> Protobuf:
-    """A decoder of Protocol Buffers: `descriptor` is a serialized FileDescriptorSet with all imports, as bytes or base64.
+    """Decode Protocol Buffers: `descriptor` is a serialized FileDescriptorSet with all imports, as bytes or base64.
 
     `message` is the full name of the messages' type, such as "shop.Order". Raises DefinitionError.
     """

@@ -5,7 +5,7 @@ of records.
 byte, the schema's id in four bytes (big-endian), the record. No registry is asked: a record of another id is quarantined
 until the project holds its schema.
 
-The event type takes what it needs by name (its JSON key, where that differs), as views.decode.fields.named_fields has it; an
+The event type takes what it needs by name (its JSON key, where that differs), as views.source.fields.named_fields has it; an
 array is a list, a record a struct, a union with null an Optional. What a schema lacks has the event type's default, so one event
 type reads the records of all its schemas. Maps, times of day and times without zone are for no field; they may stand in the
 schema. fastavro reads the values: bytes that no writer of the schema makes, such as a negative index of an enum, are what it
@@ -21,13 +21,14 @@ from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader
 
-from views.decode.fields.named_fields import Kind, built, named_fields, takes
-from views.decode.fields.reasons import Reject
-from views.decode.formats.avro_numbers import numbers_fit
-from views.decode.formats.avro_schema import resolved
+from views.definition_text import call
 from views.errors import DefinitionError, listed
-from views.source.decoder import Listed, Parse
 from views.source.event import Event, Field
+from views.source.fields.named_fields import Kind, built, named_fields, takes
+from views.source.fields.reasons import Reject
+from views.source.format import Listed, Parse
+from views.source.formats.avro_numbers import numbers_fit
+from views.source.formats.avro_schema import resolved
 
 Schema = str | Mapping[str, Any]
 
@@ -89,9 +90,14 @@ class Avro:
 
         return read
 
+    def __str__(self) -> str:
+        if isinstance(self.schemas, str):
+            return call("avro", schema=self.schemas)
+        return call("avro", schemas=dict(self.schemas))
+
 
 def avro(*, schema: Schema | None = None, schemas: Mapping[int, Schema] | None = None) -> Avro:
-    """A decoder of Avro: values of one `schema`, or values that name theirs by its id in a registry, one of `schemas`.
+    """Decode Avro: values of one `schema`, or values that name theirs by its id in a registry, one of `schemas`.
 
     A schema is a text of JSON or what it stands for; it is a record, or an array of a record for a `many` source, and does not
     contain itself.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from views.decode.formats.avro_schema import resolved
+from views.source.formats.avro_schema import resolved
 
 _LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
 """What a number of more than 64 bits holds, and text of other alphabets too."""

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.logged import decoded, reason
-from views.decode import parser
 from views.errors import DefinitionError
 from views.source.event import Event
+from views.source.formats.apache_combined import apache_combined
 from views.source.source import Source
 
 
@@ -41,8 +41,8 @@ class Traffic(Event):
     site: str = "main"
 
 
-LINES = Source(topic="access", event=Line, event_time="time", decoder="apache_combined")
-TRAFFIC = Source(topic="access", event=Traffic, event_time="time", decoder="apache_combined")
+LINES = Source(topic="access", event=Line, event_time="time", decoder=apache_combined())
+TRAFFIC = Source(topic="access", event=Traffic, event_time="time", decoder=apache_combined())
 GOOD = {
     "host": "83.149.9.216",
     "ident": "-",
@@ -184,7 +184,7 @@ def test_constraints_of_the_event_type_hold() -> None:
             if self.status >= 400:
                 raise ValueError("not served")
 
-    source = Source(topic="access", event=Served, event_time="time", decoder="apache_combined")
+    source = Source(topic="access", event=Served, event_time="time", decoder=apache_combined())
     assert [reason(source, line(status=status)) for status in ("200", "404")] == ["event", "refused"]
 
 
@@ -199,7 +199,7 @@ def test_constraints_of_the_event_type_hold() -> None:
 def test_an_event_type_cannot_ask_for_what_no_line_has(fields: list[Any], says: str) -> None:
     """A field with another name or type is an error of the definition, with what exists."""
     with pytest.raises(DefinitionError, match=says):
-        parser(cast("type[Event]", msgspec.defstruct("Odd", fields, bases=(Event,))), "apache_combined")
+        apache_combined().parser(cast("type[Event]", msgspec.defstruct("Odd", fields, bases=(Event,))))
 
 
 QUOTABLE = st.text(st.sampled_from('ab é/-"\\[]'), max_size=12)

@@ -1,0 +1,45 @@
+"""What a decoder of a format offers: the contract of every module in views/source/formats."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from views.source.event import Event
+
+Parse = Callable[..., Any]
+"""From one non-empty value, and the record's parts that a function asks for, to one struct of the event type; raises Reject."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """How to read a value that holds several events: `split` divides it, `parse` turns each part into an event.
+
+    `split` takes what a Parse takes, and raises Reject for a value that is not a list. `parse` takes a part, and raises Reject.
+    """
+
+    split: Callable[..., Sequence[Any]]
+    parse: Callable[[Any], Any]
+
+
+@runtime_checkable
+class Format(Protocol):
+    """A decoder as an object: a frozen dataclass, whose class and fields are its whole meaning.
+
+    A fingerprint takes the fields by their repr, and the class alone where it has no fields. `str` gives the call that makes the
+    object, as a definition writes it.
+    """
+
+    def parser(self, event: type[Event]) -> Parse:
+        """Build the parser of values that hold one event. Raises DefinitionError if format and event type do not fit."""
+
+    def listed(self, event: type[Event]) -> Listed:
+        """Build the parser of values that hold several events. Raises DefinitionError also if the format has no such values."""
+
+
+@runtime_checkable
+class LineFormat(Protocol):
+    """A format whose files have an event in each line; with `header`, the first line belongs to every record."""
+
+    @property
+    def header(self) -> bool:
+        """Whether the file's first line names the columns of the others."""
