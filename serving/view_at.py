@@ -109,7 +109,7 @@ class ViewAt:
                 f"windows of view {self.view.name!r} follow the order of the log and have no start time; scan(keys) returns all "
                 "windows of a key"
             )
-        if not bind(self.view).placement.timed:
+        if not bind(self.view).placement.timing.bounded:
             if window is not None:
                 select(self.view, {}, (window, None))
             return None
@@ -129,7 +129,7 @@ class ViewAt:
 
     def _refuse_no_window(self, window: datetime | None) -> None:
         """Raise BadSelection for a time at which no window of the view starts."""
-        begins = bind(self.view).placement.begins
+        begins = bind(self.view).placement.timing.begins
         if window is None or begins is None:
             return
         of = self.view.window

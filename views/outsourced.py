@@ -6,8 +6,7 @@ such a class (`OutsideMeasure`, `OutsideWindow`), and beside it what the process
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -22,7 +21,8 @@ from views.source.value_types import Kind, ValueType
 from views.sql import engine
 from views.sql.engine import quoted
 from views.view import View, bind
-from views.windows.placement import COMPLETE, Placement, Step
+from views.windows.placement import COMPLETE, Placement, Steps
+from views.windows.step import Step
 
 STEPS: Final = ("merge", "settle", "arrange")
 _ROWS: Final = pa.field("_rows", pa.list_(pa.int64()))
@@ -112,22 +112,13 @@ def _aggregate(view: View, measure: str) -> Aggregate:
 
 @dataclass(frozen=True)
 class OutsideWindow:
-    """A window of a class of the project; the other fields are those of its Placement, `steps` the steps that this has."""
+    """A window of a class of the project: `placement` is its own but for the steps, of which it has those that `steps` names."""
 
     view: str
     text: str
     inputs: tuple[str, ...]
-    states: tuple[pa.Field, ...]
-    answers: tuple[pa.Field, ...]
     steps: tuple[str, ...]
-    alone: bool
-    in_order: bool
-    timed: bool
-    reach: timedelta
-    grace: timedelta
-    slice: timedelta | None
-    reads: tuple[str, ...]
-    pinned: tuple[str, ...]
+    placement: Placement = field(hash=False)  # its steps hold mappings
     run: Run = field(repr=False)
 
     def __str__(self) -> str:
@@ -136,29 +127,14 @@ class OutsideWindow:
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  the class has said what is where
         """As the class itself; events cannot be placed here. Raises what `run` raises when rows are grouped."""
         steps = {name: self._step(name) for name in self.steps}
-        return Placement(
-            fold=Step({}),
-            merge=steps["merge"],
-            states=self.states,
-            answers=self.answers,
-            settle=steps.get("settle"),
-            arrange=steps.get("arrange"),
-            alone=self.alone,
-            reach=self.reach,
-            slice=self.slice,
-            reads=self.reads,
-            pinned=self.pinned,
-            grace=self.grace,
-            in_order=self.in_order,
-            timed=self.timed,
-        )
+        return replace(self.placement, steps=Steps(Step({}), **steps))
 
     def _step(self, name: str) -> Step:
-        columns = _columns(self.states, self.answers, name, in_order=self.in_order)
+        columns = _columns(self.placement, name)
 
         def prepare(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
             """The rows of each group that they are in, with the group's columns and its number."""
-            given = rows.select([*keys, *(column.name for column in self.states)])
+            given = rows.select([*keys, *(column.name for column in self.placement.columns.states)])
             groups = self.run(Call(self.view, name, "group"), _as_value(given), pa.list_(pa.struct([*columns, _ROWS]))).flatten()
             numbers = groups.field(_ROWS.name)
             of = pc.list_parent_indices(numbers)
@@ -175,22 +151,22 @@ class OutsideWindow:
 def grouped(view: View, call: Call, rows: pa.Array) -> pa.Array:
     """The groups that a step of the view's window makes of rows."""
     placement = bind(view).placement
-    step: Step = getattr(placement, call.part)
+    step: Step = getattr(placement.steps, call.part)
     table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows.flatten())])
     table = table.append_column(_ROW, arrays.from_numpy(np.arange(len(table)), pa.int64()))
     if step.prepare is not None:
         table = step.prepare(table, list(view.keys))
     sql = step.sql(_TABLE, {name: quoted(name) for name in view.keys}, {_ROWS.name: f"list({quoted(_ROW)})"})
     found = engine.query(sql, {_TABLE: table})
-    columns = [*_columns(placement.states, placement.answers, call.part, in_order=placement.in_order), _ROWS]
+    columns = [*_columns(placement, call.part), _ROWS]
     return _as_value(arrays.table([arrays.whole(found[column.name]) for column in columns], pa.schema(columns)))
 
 
-def _columns(states: Sequence[pa.Field], answers: Sequence[pa.Field], step: str, *, in_order: bool) -> tuple[pa.Field, ...]:
+def _columns(placement: Placement, step: str) -> tuple[pa.Field, ...]:
     """The columns that place what a step gives."""
     if step != "arrange":
-        return tuple(states)
-    return (*answers, COMPLETE) if in_order else tuple(answers)
+        return placement.columns.states
+    return (*placement.columns.answers, COMPLETE) if placement.in_order else placement.columns.answers
 
 
 def _as_value(table: pa.Table) -> pa.Array:

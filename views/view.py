@@ -177,7 +177,7 @@ def bind(view: View) -> BoundView:
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, measure {name!r}: {measure.expression!r} {error}") from error
             measures[name] = BoundMeasure(name, aggregate, derived=derived)
-    reserved = {_VERSION, WINDOW_STATE.name, *(column.name for column in (*placement.states, *placement.answers))}
+    reserved = {_VERSION, WINDOW_STATE.name, *(column.name for column in (*placement.columns.states, *placement.columns.answers))}
     _check_columns(place, reserved, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
     return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
 
@@ -186,13 +186,15 @@ def bind(view: View) -> BoundView:
 def state_schema(view: View) -> pa.Schema:
     """The columns of the view's partials and batch states: keys, what places a row in its window, states."""
     bound = bind(view)
-    return _schema(view, bound.placement.states, [(name, state.type) for one in bound.measures for name, state in one.states])
+    return _schema(
+        view, bound.placement.columns.states, [(name, state.type) for one in bound.measures for name, state in one.states]
+    )
 
 
 def arranged_schema(view: View) -> pa.Schema:
     """The columns of states that are arranged as the rows of an answer."""
     bound = bind(view)
-    placed = (*bound.placement.answers, *((COMPLETE,) if bound.placement.in_order else ()))
+    placed = (*bound.placement.columns.answers, *((COMPLETE,) if bound.placement.in_order else ()))
     return _schema(view, placed, [(name, state.type) for one in bound.measures for name, state in one.states])
 
 
@@ -201,7 +203,7 @@ def answer_schema(view: View) -> pa.Schema:
     """The columns of the view's answers: keys, window with its state, measures; metadata says `kind`, `unit` and `doc`."""
     bound = bind(view)
     keys = [pa.field(name, key.type.arrow, metadata=_metadata(view, name, key.type.kind)) for name, key in bound.keys]
-    start, end, *others = bound.placement.answers
+    start, end, *others = bound.placement.columns.answers
     window = [column.with_metadata({"kind": _PLACE_KINDS[column.type]}) for column in (start, end, WINDOW_STATE, *others)]
     measures = [
         pa.field(measure.name, measure.aggregate.answer, metadata=_metadata(view, measure.name, measure.aggregate.kind))
@@ -239,14 +241,14 @@ def approximations(view: View) -> dict[str, Approximation]:
 
 def group_columns(view: View) -> list[str]:
     """The columns that tell the rows of an answer apart: its keys and its window."""
-    return [*view.keys, *(column.name for column in bind(view).placement.answers)]
+    return [*view.keys, *(column.name for column in bind(view).placement.columns.answers)]
 
 
 def shared_columns(view: View) -> list[str]:
     """The columns in which states agree that may have to do with each other when they are merged or arranged."""
     placement = bind(view).placement
-    apart = placement.alone and placement.arrange is None  # A slice is part of several windows.
-    return [*view.keys, *(column.name for column in placement.states if apart)]
+    apart = placement.independent and placement.steps.arrange is None  # A slice is part of several windows.
+    return [*view.keys, *(column.name for column in placement.columns.states if apart)]
 
 
 def _schema(view: View, window: Sequence[pa.Field], states: list[tuple[str, pa.DataType]]) -> pa.Schema:

@@ -14,7 +14,9 @@ def columns(view: View) -> frozenset[str]:
         return frozenset(events_schema(view.source).names)
     bound = bind(view)
     expressions = (*bound.expressions, *((bound.where,) if bound.where is not None else ()))
-    found = frozenset({view.source.event_time, *bound.placement.reads}).union(*(expression.fields for expression in expressions))
+    found = frozenset({view.source.event_time, *bound.placement.events.reads}).union(
+        *(expression.fields for expression in expressions)
+    )
     # What generation an event is of is not stored: its topic says it.
     return found if GENERATION.name not in found else found - {GENERATION.name} | {"_topic_id"}
 

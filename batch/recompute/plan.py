@@ -119,7 +119,7 @@ def merged(view: View, parts: tuple[Part, ...], added: int) -> tuple[Part, ...]:
     Each part that is left covers more than twice what the next one does, so that their number grows with the logarithm of
     the history and a state is written about as often. What order makes of all events is one part.
     """
-    if bind(view).placement.settle is not None or len(parts) >= _MOST_PARTS:
+    if bind(view).placement.steps.settle is not None or len(parts) >= _MOST_PARTS:
         return parts
     first, covered = len(parts), added
     while first and parts[first - 1].windows is None:
@@ -138,7 +138,7 @@ def _buildable(views: Mapping[str, View], windows: Windows, *, named: bool) -> d
     """
     found = {}
     for name, view in views.items():
-        begins = bind(view).placement.begins
+        begins = bind(view).placement.timing.begins
         if begins is None:
             if named:
                 raise BadRequest(

@@ -24,5 +24,5 @@ def slices(files: Sequence[Span], covered: Ranges, *, parallelism: int, task_mb:
 
 def buckets(rows: int, views: Iterable[View], *, parallelism: int) -> int:
     """How many tasks merge the states of N events of the views."""
-    ordered = any(bind(view).placement.settle is not None for view in views)
+    ordered = any(bind(view).placement.steps.settle is not None for view in views)
     return 1 if rows < FEW_ROWS else max(parallelism, ceil(rows / (_ORDERED_ROWS if ordered else _MERGE_ROWS)))

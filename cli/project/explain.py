@@ -122,18 +122,18 @@ def _logical(view: View) -> dict[str, Any]:
         "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
         "window": {
             "window": str(view.window),
-            "states": _types(placement.states),
-            "slice_s": None if placement.slice is None else placement.slice.total_seconds(),
-            "reads": list(placement.reads),
-            "looked_up_by_time": placement.alone,
+            "states": _types(placement.columns.states),
+            "slice_s": None if placement.timing.slice is None else placement.timing.slice.total_seconds(),
+            "reads": list(placement.events.reads),
+            "looked_up_by_time": placement.independent,
         },
         "measures": {one.name: _measure(view, one) for one in bound.measures if one.derived is None},
         "derived": {
             one.name: {"expression": one.derived.text, "reads": list(one.reads)} for one in bound.measures if one.derived
         },
-        "merge": {"meet": shared_columns(view), "grouped_by": _grouped(view, placement.merge.groups)},
-        "settle": None if placement.settle is None else _grouped(view, placement.settle.groups),
-        "arrange": None if placement.arrange is None else _grouped(view, placement.arrange.groups),
+        "merge": {"meet": shared_columns(view), "grouped_by": _grouped(view, placement.steps.merge.groups)},
+        "settle": None if placement.steps.settle is None else _grouped(view, placement.steps.settle.groups),
+        "arrange": None if placement.steps.arrange is None else _grouped(view, placement.steps.arrange.groups),
         "present": _types(answer_schema(view)),
     }
 

@@ -51,7 +51,7 @@ class Answers:
 
     def __post_init__(self) -> None:
         view = self.held.layout.view
-        final = None if self.watermark is None else final_until(view.source, self.watermark, bind(view).placement.grace)
+        final = None if self.watermark is None else final_until(view.source, self.watermark, bind(view).placement.timing.grace)
         first = len(self.held.below)
         readers = [
             _Reader(self.held, layer, self.watermark, final, self.marks if number >= first else ())

@@ -44,7 +44,11 @@ def identity(layout: Layout) -> list[str]:
     """The columns that tell which row of an earlier answer a row is: its key, and its window's start or place in the log."""
     placement = bind(layout.view).placement
     bounds = {column.name for column in BOUNDS}
-    own = [column.name for column in placement.answers if column.name not in bounds] if layout.in_order else [WINDOW_COLUMNS[0]]
+    own = (
+        [column.name for column in placement.columns.answers if column.name not in bounds]
+        if layout.in_order
+        else [WINDOW_COLUMNS[0]]
+    )
     return [*layout.view.keys, *own]
 
 

@@ -57,19 +57,19 @@ class Layout:
     @cached_property
     def timed(self) -> bool:
         """Whether windows have bounds."""
-        return bind(self.view).placement.timed
+        return bind(self.view).placement.timing.bounded
 
     @cached_property
     def by_window(self) -> bool:
         """Whether a unit is a key and window, rather than a key with all its windows."""
         placement = bind(self.view).placement
-        return placement.alone and placement.arrange is None
+        return placement.independent and placement.steps.arrange is None
 
     @cached_property
     def sessions(self) -> bool:
         """Whether what a window is made of may start anywhere in it."""
         placement = bind(self.view).placement
-        return not placement.alone and not placement.in_order
+        return not placement.independent and not placement.in_order
 
     @cached_property
     def told_apart(self) -> bool:

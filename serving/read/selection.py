@@ -107,7 +107,7 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     without windows, a range that ends before it starts, or one window of a range that is not made of the view's slices.
     """
     start, end = between
-    if (start, end) != (None, None) and not bind(view).placement.timed:
+    if (start, end) != (None, None) and not bind(view).placement.timing.bounded:
         raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
     for bound in (start, end):
         if bound is not None and not isinstance(bound, datetime):
@@ -119,7 +119,7 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     if one:
         _check_one(view, start, end)
     placement = bind(view).placement
-    reach = timedelta(0) if one else placement.reach if placement.alone else None
+    reach = timedelta(0) if one else placement.timing.reach if placement.independent else None
     return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end, reach, one)
 
 
@@ -157,7 +157,7 @@ def _check_one(view: View, start: datetime | None, end: datetime | None) -> None
 
 
 def _slice(view: View) -> timedelta:
-    slice_ = bind(view).placement.slice
+    slice_ = bind(view).placement.timing.slice
     if slice_ is None:
         raise BadSelection(f"view {view.name!r} has no time slices, so a range cannot be one window")
     return slice_

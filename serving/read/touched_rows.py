@@ -29,7 +29,7 @@ def with_touched(view: View, rows: pa.Table, tail: pa.Table, *, one: bool = Fals
     start, end = (quoted(name) for name in WINDOW_COLUMNS)
     placement = bind(view).placement
     terms = [f"_tail.{quoted(name)} IS NOT DISTINCT FROM _rows.{quoted(name)}" for name in view.keys]
-    if placement.alone and not one:
+    if placement.independent and not one:
         terms.append(f"_tail.{start} IS NOT DISTINCT FROM _rows.{start}")
     elif not one and not placement.in_order:
         terms.append(f"_tail.{start} >= _rows.{start} AND _tail.{start} < _rows.{end}")

@@ -129,11 +129,11 @@ MUTANTS = (
         "partial-drops-copies",
         "equal events count once, within what is folded together",
         "views/kernel/partial.py",
-        "    prepare = bind(view).placement.fold.prepare\n",
+        "    prepare = bind(view).placement.steps.fold.prepare\n",
         '    fields = [name for name in events.column_names if not name.startswith("_")]\n'
         "    first = {repr(row): n for n, row in reversed([*enumerate(events.select(fields).to_pylist())])}\n"
         "    events = events.take(sorted(first.values()))\n"
-        "    prepare = bind(view).placement.fold.prepare\n",
+        "    prepare = bind(view).placement.steps.fold.prepare\n",
         "tests/views/kernel/test_fold_edges.py::test_a_null_is_a_key_like_any_other",
     ),
     Mutant(

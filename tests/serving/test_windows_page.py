@@ -80,7 +80,7 @@ def test_what_may_be_pruned_by_time(name: str) -> None:
         return
     selection = select(windowed, {}, (EPOCH, EPOCH + MINUTE))
     assert (selection.expression() is not None) == (by_time == "yes")
-    assert (bind(windowed).placement.slice is not None) == (as_one == "yes")
+    assert (bind(windowed).placement.timing.slice is not None) == (as_one == "yes")
 
 
 @pytest.mark.parametrize("name", WINDOWS)

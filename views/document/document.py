@@ -49,6 +49,9 @@ CLASS: Final = "class"
 ELSEWHERE: Final = "elsewhere"
 FUNCTION: Final = "function"
 
+TIMING: Final = ("bounded", "reach", "grace", "slice")
+"""What a document has of a window's timing; the rest is code."""
+
 
 class NotData(DefinitionError):
     """A value that only code makes."""
@@ -186,11 +189,14 @@ def _window(view: View) -> Any:
         ELSEWHERE: {
             "text": str(view.window),
             "inputs": list(view.window.inputs),
-            "states": schema_text(pa.schema(placed.states)),
-            "answers": schema_text(pa.schema(placed.answers)),
-            "steps": [name for name in STEPS if getattr(placed, name) is not None],
-            **{name: data(getattr(placed, name)) for name in ("alone", "in_order", "timed", "reach", "grace", "slice")},
-            **{name: list(getattr(placed, name)) for name in ("reads", "pinned")},
+            "states": schema_text(pa.schema(placed.columns.states)),
+            "answers": schema_text(pa.schema(placed.columns.answers)),
+            "steps": [name for name in STEPS if getattr(placed.steps, name) is not None],
+            "timing": {name: data(getattr(placed.timing, name)) for name in TIMING},
+            "independent": placed.independent,
+            "in_order": placed.in_order,
+            "reads": list(placed.events.reads),
+            "pinned": list(placed.pinned),
         }
     }
 

@@ -21,7 +21,7 @@ import msgspec
 import pyarrow as pa
 
 from views.document.described import DescribedSource, DescribedView
-from views.document.document import CLASS, ELSEWHERE, FUNCTION, meaning
+from views.document.document import CLASS, ELSEWHERE, FUNCTION, TIMING, meaning
 from views.errors import DefinitionError, said_by
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
@@ -31,6 +31,8 @@ from views.source.decoder import Decoder
 from views.source.event import Event, Scale, Unit
 from views.view import bind
 from views.windows import Window
+from views.windows.placement import Columns, EventInputs, Placement, Steps, Timing
+from views.windows.step import Step
 
 _SCALARS: Final = {kind.__name__: kind for kind in (bool, int, float, str, bytes, date, datetime, UUID)}
 _FACTORIES: Final = {"list": list, "dict": dict}
@@ -136,23 +138,16 @@ def _window(view: str, told: Document, run: Run) -> Window:
     steps = tuple(name for name in STEPS if name in own["steps"])
     if "merge" not in steps:
         raise DefinitionError("the document holds a window that does not merge")
-    return OutsideWindow(
-        view,
-        own["text"],
-        tuple(own["inputs"]),
-        tuple(_schema(own["states"])),
-        tuple(_schema(own["answers"])),
-        steps,
-        alone=bool(own["alone"]),
+    placement = Placement(
+        Steps(fold=Step({}), merge=Step({})),
+        Columns(tuple(_schema(own["states"])), tuple(_schema(own["answers"]))),
+        EventInputs(reads=tuple(own["reads"])),
+        Timing(**{name: _value(own["timing"][name]) for name in TIMING}),
+        independent=bool(own["independent"]),
         in_order=bool(own["in_order"]),
-        timed=bool(own["timed"]),
-        reach=_value(own["reach"]),
-        grace=_value(own["grace"]),
-        slice=_value(own["slice"]),
-        reads=tuple(own["reads"]),
         pinned=tuple(own["pinned"]),
-        run=run,
     )
+    return OutsideWindow(view, own["text"], tuple(own["inputs"]), steps, placement, run)
 
 
 def _outside(view: str, name: str, told: Document, run: Run) -> Measure:

@@ -57,7 +57,7 @@ def joined(view: View, there: pa.Table, new: pa.Table) -> pa.Table:
     Raises Apart if a row of one has none in the other.
     """
     schema = state_schema(view)
-    common = [*view.keys, *(column.name for column in bind(view).placement.states)]
+    common = [*view.keys, *(column.name for column in bind(view).placement.columns.states)]
     if not there.num_rows and not new.num_rows:
         return pa.Table.from_batches([], schema=schema)
     chosen = ", ".join(

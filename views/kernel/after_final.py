@@ -21,15 +21,15 @@ def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
     slice, of a session what the event alone would be. No event in any other window changes a row that was final.
     """
     placement = bind(view).placement
-    if watermark is None or placement.ends is None or not events.num_rows:
+    if watermark is None or placement.timing.ends is None or not events.num_rows:
         return 0
     until = final_until(view.source, watermark)
     # Every window ends after its events, and nearly always none is so far behind.
     behind = events.filter(pc.less(events[view.source.event_time].cast(pa.int64()), scalar(until, pa.int64())))
     if not behind.num_rows:
         return 0
-    if placement.fold.prepare is not None:
-        behind = placement.fold.prepare(behind, list(view.keys))
-    sql = f"SELECT count(*) AS n FROM {judged_sql(view)} WHERE {REASON} IS NULL AND {placement.ends} <= {until}"
+    if placement.steps.fold.prepare is not None:
+        behind = placement.steps.fold.prepare(behind, list(view.keys))
+    sql = f"SELECT count(*) AS n FROM {judged_sql(view)} WHERE {REASON} IS NULL AND {placement.timing.ends} <= {until}"
     found = [counted["n"][0].as_py() for _, counted in engine.halved(sql, EVENTS, behind) if counted is not None]
     return sum(found)

@@ -54,7 +54,7 @@ def fold_sql(view: View) -> str:
     Columns: `_reason`, an index into REASONS or NULL; `_count`, the events; the keys; what places the row; the states' folds.
     """
     bound = bind(view)
-    step = bound.placement.fold
+    step = bound.placement.steps.fold
     judged = _judged(bound)
     values = judged.values
 
@@ -89,7 +89,7 @@ def _judged(bound: BoundView) -> _Judged:
     values = {expression.canonical: _Value(expression, f"_e{n}") for n, expression in enumerate(bound.expressions)}
     failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
     columns = [value.inner for value in values.values()]
-    columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.items()]
+    columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.columns.items()]
     events = EVENTS
     if bound.where is not None:
         wrapped = f"TRY(struct_pack(v := {enclosed(bound.where.text)}))"
@@ -97,7 +97,7 @@ def _judged(bound: BoundView) -> _Judged:
         columns.append(_WHERE)
         failures.insert(0, f"{_WHERE} IS NULL")
     cases = _cases(failures, list(values.values()))
-    cases += [f"WHEN {condition} THEN {REASONS.index(reason)}" for condition, reason in bound.placement.objections]
+    cases += [f"WHEN {condition} THEN {REASONS.index(reason)}" for condition, reason in bound.placement.events.objections]
     reason = f"CASE {' '.join(cases)} END" if cases else "NULL"
     sql = f"(SELECT *, CAST({reason} AS TINYINT) AS {REASON} FROM (SELECT {', '.join(columns) or '1'} FROM {events}))"
     return _Judged(sql, values, bool(cases))

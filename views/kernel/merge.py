@@ -40,12 +40,12 @@ def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
     """
     schema = state_schema(view)
     rows = pa.concat_tables([no_states(view), *(table.select(schema.names).cast(schema) for table in tables)])
-    return regrouped(view, bind(view).placement.merge, rows, schema)
+    return regrouped(view, bind(view).placement.steps.merge, rows, schema)
 
 
 def settle(view: View, states: pa.Table) -> pa.Table:
     """States that are all there is of the log from its start on, made as few as they can be without saying less."""
-    step = bind(view).placement.settle
+    step = bind(view).placement.steps.settle
     return states if step is None else regrouped(view, step, states, state_schema(view))
 
 

@@ -37,7 +37,7 @@ def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Pa
     """
     if not events.num_rows:
         return Partial(no_states(view), ranges, _by_reason({"prepare": failed}))
-    prepare = bind(view).placement.fold.prepare
+    prepare = bind(view).placement.steps.fold.prepare
     folded, poison = _folded(fold_sql(view), events if prepare is None else prepare(events, list(view.keys)))
     reasons = folded.column(REASON)
     if reasons.null_count == len(reasons):

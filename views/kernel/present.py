@@ -9,7 +9,8 @@ from views.kernel.merge import regrouped
 from views.kernel.partial import Partial
 from views.kernel.window_states import window_states
 from views.view import View, answer_schema, arranged_schema, bind, group_columns
-from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, Step, since_1970, timestamp
+from views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, since_1970, timestamp
+from views.windows.step import Step
 
 
 def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
@@ -23,7 +24,7 @@ def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Tab
 
 def arrange(view: View, states: pa.Table) -> pa.Table:
     """Merged states as the rows of an answer, one per key and window, as arranged_schema(view) says."""
-    step = bind(view).placement.arrange
+    step = bind(view).placement.steps.arrange
     return states if step is None else regrouped(view, step, states, arranged_schema(view))
 
 

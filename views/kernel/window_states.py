@@ -40,7 +40,7 @@ def _labels(view: View, arranged: pa.Table, watermark: int | None) -> npt.NDArra
         return np.full(arranged.num_rows, _OPEN)
     column = arrays.whole(arranged[WINDOW_COLUMNS[1]])
     ends, ended = arrays.integers(column), arrays.validity(column)
-    final = final_until(view.source, watermark, placement.grace)
+    final = final_until(view.source, watermark, placement.timing.grace)
     labels = np.where(ends <= watermark, np.where(ends <= final, _FINAL, _ON_TIME), _OPEN)
     return np.where(ended, labels, _OPEN)
 

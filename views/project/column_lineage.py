@@ -51,7 +51,7 @@ def lineage(view: View) -> Lineage:
     for name, key in bound.keys:
         made[name] = ([Origin(field, "identity" if key.column else "transformation") for field in sorted(key.fields)], key.text)
     window = _window(view)
-    for column in bound.placement.answers:
+    for column in bound.placement.columns.answers:
         made[column.name] = ([Origin(field, "transformation") for field in window], str(view.window))
     for name in _WINDOW:
         made.setdefault(name, ([Origin(field, "transformation") for field in window], str(view.window)))
@@ -77,9 +77,9 @@ def _window(view: View) -> list[str]:
     """The fields that say in which windows an event is."""
     bound = bind(view)
     looked_at = {field for expression in bound.window_inputs for field in expression.fields}
-    if not bound.placement.timed:
+    if not bound.placement.timing.bounded:
         return []
-    return sorted(looked_at | (set(bound.placement.reads) if bound.placement.in_order else {view.source.event_time}))
+    return sorted(looked_at | (set(bound.placement.events.reads) if bound.placement.in_order else {view.source.event_time}))
 
 
 def _aggregated(view: View, one: BoundMeasure) -> list[Origin]:

@@ -68,7 +68,7 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
 def spread(view: View) -> str | None:
     """Why events of one key of the view may be in several partitions, if its windows follow the order within one; else None."""
     bound, source = bind(view), view.source
-    if not set(PARTITION) <= set(bound.placement.answers):
+    if not set(PARTITION) <= set(bound.placement.columns.answers):
         return None
     columns = {key.column for _, key in bound.keys}
     own = bind_key(source)

@@ -66,6 +66,6 @@ def _made(view: View, difference: MeasureDifference, copies: int) -> bool:
 def _answers_of_an_event(view: View) -> int | None:
     """In how many answers one event can be; None where it can also change windows of others, or become any number of rows."""
     placement = bind(view).placement
-    if view.source.prepare is not None or not placement.alone:
+    if view.source.prepare is not None or not placement.independent:
         return None
-    return 1 if placement.slice is None else placement.reach // placement.slice + 1
+    return 1 if placement.timing.slice is None else placement.timing.reach // placement.timing.slice + 1

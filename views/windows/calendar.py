@@ -17,7 +17,8 @@ from views.definition_text import call
 from views.errors import DefinitionError, listed
 from views.source.source import Source
 from views.source.value_types import ValueType
-from views.windows.placement import BOUNDS, WINDOW_COLUMNS, Placement, Step, same, since_1970, timestamp
+from views.windows.placement import BOUNDS, WINDOW_COLUMNS, EventInputs, Placement, Steps, Timing, since_1970, timestamp
+from views.windows.step import Step, same
 
 Unit = Literal["day", "week", "month"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
@@ -64,14 +65,12 @@ class Calendar:
             return self._placed(events, source.event_time)
 
         bounds = dict(zip(WINDOW_COLUMNS, (timestamp(_STARTS), timestamp(_ENDS)), strict=True))
+        columns = {_STARTS: _STARTS, _ENDS: _ENDS}
         return Placement(
-            fold=Step({_STARTS: _STARTS, _ENDS: _ENDS}, finish=bounds, prepare=placed),
-            merge=same(BOUNDS),
-            events={_STARTS: _STARTS, _ENDS: _ENDS},
-            objections=((f"{_STARTS} IS NULL", "out_of_range"),),
-            begins=self._begins,
+            Steps(fold=Step(columns, finish=bounds, prepare=placed), merge=same(BOUNDS)),
+            events=EventInputs(columns, objections=((f"{_STARTS} IS NULL", "out_of_range"),)),
+            timing=Timing(ends=_ENDS, begins=self._begins),
             pinned=(_ZONES,),
-            ends=_ENDS,
         )
 
     def _begins(self, time: datetime) -> bool:

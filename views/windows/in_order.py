@@ -27,7 +27,8 @@ from views.source.source import Source, position_columns
 from views.source.value_types import ValueType
 from views.sql import engine
 from views.sql.engine import quoted
-from views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Layer, Placement, Step
+from views.windows.placement import BOUNDS, COMPLETE, REASON, WINDOW_COLUMNS, Columns, EventInputs, Placement, Steps
+from views.windows.step import Layer, Step
 
 PARTITION: Final = (pa.field("topic_id", pa.string()), pa.field("partition", pa.int64()))
 NUMBER: Final = pa.field("window_number", pa.int64())
@@ -104,14 +105,14 @@ class SlidingCountWindow:
         names = [*(column.name for column in PARTITION), _OFFSET]
         columns = (*BOUNDS, *PARTITION, pa.field(_OFFSET, place_type(source)))
         return Placement(
-            fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_WHERE, f"{REASON} IS NOT NULL OR ")),
-            merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names, "")),
-            states=columns,
-            answers=(*BOUNDS, *PARTITION),
-            events=_event_columns(source),
-            arrange=Step({c.name: quoted(c.name) for c in PARTITION}, _BETWEEN | {COMPLETE.name: "false"}),
-            alone=False,
-            reads=position_columns(source),
+            Steps(
+                fold=Step(_EVENT, _EVENT_BOUNDS, layer=self._last(_WHERE, f"{REASON} IS NOT NULL OR ")),
+                merge=Step({c.name: quoted(c.name) for c in columns}, layer=self._last(names, "")),
+                arrange=Step({c.name: quoted(c.name) for c in PARTITION}, _BETWEEN | {COMPLETE.name: "false"}),
+            ),
+            Columns(states=columns, answers=(*BOUNDS, *PARTITION)),
+            EventInputs(_event_columns(source), reads=position_columns(source)),
+            independent=False,
             in_order=True,
         )
 
@@ -239,15 +240,15 @@ def _numbered(source: Source, extra: tuple[pa.Field, str, str] | None, number: N
     own = _EVENT | ({} if extra is None else {extra[0].name: extra[1]})
     step = Step(groups, joined | ({} if extra is None else {extra[0].name: extra[2]}), prepare=_with_numbers(number))
     return Placement(
-        fold=Step(own, _EVENT_BOUNDS | {_EVENTS.name: "count(*)"}),
-        merge=Step({column.name: quoted(column.name) for column in columns}),
-        states=columns,
-        answers=(*BOUNDS, *PARTITION, NUMBER),
-        events=_event_columns(source),
-        settle=step,
-        arrange=Step(groups, _BETWEEN | {COMPLETE.name: f"bool_and({COMPLETE.name})"}, prepare=_with_numbers(number)),
-        alone=False,
-        reads=position_columns(source),
+        Steps(
+            fold=Step(own, _EVENT_BOUNDS | {_EVENTS.name: "count(*)"}),
+            merge=Step({column.name: quoted(column.name) for column in columns}),
+            settle=step,
+            arrange=Step(groups, _BETWEEN | {COMPLETE.name: f"bool_and({COMPLETE.name})"}, prepare=_with_numbers(number)),
+        ),
+        Columns(states=columns, answers=(*BOUNDS, *PARTITION, NUMBER)),
+        EventInputs(_event_columns(source), reads=position_columns(source)),
+        independent=False,
         in_order=True,
     )
 

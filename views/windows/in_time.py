@@ -16,14 +16,16 @@ from views.windows.placement import (
     WINDOW_COLUMNS,
     YEAR_1_US,
     YEAR_9999_END_US,
+    EventInputs,
     Placement,
-    Step,
+    Steps,
+    Timing,
     length,
     microseconds,
-    same,
     since_1970,
     timestamp,
 )
+from views.windows.step import Step, same
 
 _NUMBER: Final = "_window"
 _SHORTEST: Final = timedelta(seconds=1)
@@ -112,7 +114,7 @@ class AllTime:
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it looks at neither
         """All events are one window."""
         nothing = dict.fromkeys(WINDOW_COLUMNS, "CAST(NULL AS TIMESTAMPTZ)")
-        return Placement(fold=Step({}, finish=nothing), merge=same(BOUNDS), timed=False)
+        return Placement(Steps(Step({}, finish=nothing), same(BOUNDS)), timing=Timing(bounded=False))
 
 
 def tumbling(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Tumbling:
@@ -148,15 +150,16 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
     # A source that prepares its events may move them in time.
     inside = source.prepare is None and low <= plausible[0] and plausible[1] <= high
     return Placement(
-        fold=Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, map(timestamp, (start, end)), strict=True))),
-        merge=same(BOUNDS),
-        events={_NUMBER: f"({microseconds(source.event_time)} + {before * us}) // {us}"},
-        objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
-        arrange=None if every is None else _windows_of_slices(us, size // MICROSECOND, every // MICROSECOND),
-        reach=size - slice_,
-        slice=slice_,
-        begins=lambda time: not since_1970(time) % us,
-        ends=end,
+        Steps(
+            fold=Step({_NUMBER: _NUMBER}, finish=dict(zip(WINDOW_COLUMNS, map(timestamp, (start, end)), strict=True))),
+            merge=same(BOUNDS),
+            arrange=None if every is None else _windows_of_slices(us, size // MICROSECOND, every // MICROSECOND),
+        ),
+        events=EventInputs(
+            {_NUMBER: f"({microseconds(source.event_time)} + {before * us}) // {us}"},
+            objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
+        ),
+        timing=Timing(ends=end, slice=slice_, reach=size - slice_, begins=lambda time: not since_1970(time) % us),
     )
 
 

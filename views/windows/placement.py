@@ -1,8 +1,13 @@
-"""How the rows of a view are placed: which events share an answer, and which columns say so.
+"""What a window has to say: which events share an answer, and which columns tell the answers apart.
 
-A window, bound to its view, is a placement. Events, states and answers are rows of groups, and a step says which group a
-row is in: events fold into states, states merge, and states whose windows overlap or depend on order are arranged into the
-rows of an answer. Each step is one SQL statement over the rows.
+A window (`Window`), bound to a view, is a `Placement`, which has these parts:
+
+| part | what it says |
+| --- | --- |
+| `steps` (`Steps`) | how events fold into states, states merge, and states become the rows of an answer |
+| `columns` (`Columns`) | which columns place a row of states, and a row of an answer |
+| `events` (`EventInputs`) | what the fold computes of each event, which events it rejects, and what it reads of the log |
+| `timing` (`Timing`) | where windows lie in event time, and when they end |
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +23,7 @@ from views.source.source import Source
 from views.source.value_types import ValueType
 from views.sql.engine import quoted
 from views.sql.expressions import Reason
+from views.windows.step import Step
 
 WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
@@ -36,77 +42,79 @@ YEAR_9999_END_US: Final = 253_402_300_799_999_999
 MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-Layer = Callable[[str, str], str]
-"""From SQL that gives rows, and the SQL of what rows have to share (for PARTITION BY), to SQL that gives rows with more."""
 
-Prepare = Callable[[pa.Table, Sequence[str]], pa.Table]
-"""From rows to rows with more columns, where SQL cannot; the names of the keys come with them."""
+@dataclass(frozen=True)
+class Steps:
+    """How rows become groups on their way from events to answers.
+
+    `settle` replaces the states of a prefix of the log by fewer that say the same. `arrange` makes the rows of an answer from
+    states; None means that the states are the rows.
+    """
+
+    fold: Step
+    merge: Step
+    settle: Step | None = None
+    arrange: Step | None = None
 
 
 @dataclass(frozen=True)
-class Step:
-    """How rows become groups: `groups` are the columns that rows of a group have in common, besides the view's keys.
+class Columns:
+    """The columns that place a row of `states`, and a row of `answers`, besides the view's keys."""
 
-    `aggregates` are further columns of the group, and `finish` is computed from both; all by name, in SQL over the rows
-    of `layer`. `prepare` comes first.
+    states: tuple[pa.Field, ...] = BOUNDS
+    answers: tuple[pa.Field, ...] = BOUNDS
+
+
+@dataclass(frozen=True)
+class EventInputs:
+    """What the fold needs of each event.
+
+    `columns` are computed for it, by name in SQL. `objections` are conditions on these columns that reject the event, each with
+    its reason. `reads` are the columns of the log that both need.
     """
 
-    groups: Mapping[str, str]
-    aggregates: Mapping[str, str] = field(default_factory=dict)
-    finish: Mapping[str, str] = field(default_factory=dict)
-    layer: Layer | None = None
-    prepare: Prepare | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    objections: tuple[tuple[str, Reason], ...] = ()
+    reads: tuple[str, ...] = ()
 
-    def sql(self, rows: str, keys: Mapping[str, str], states: Mapping[str, str]) -> str:
-        """The statement: one row per keys and groups, with what the aggregates and `states` give."""
-        if self.layer is not None:
-            rows = self.layer(rows, ", ".join(keys.values()) or "NULL")
-        common = {**keys, **self.groups}
-        chosen = {**common, **self.aggregates, **states}
-        selected = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen.items())
-        grouped = f"SELECT {selected} FROM {rows} GROUP BY {', '.join(common.values()) or 'ALL'}"
-        if not self.finish:
-            return grouped
-        return f"SELECT *, {', '.join(f'{sql} AS {quoted(name)}' for name, sql in self.finish.items())} FROM ({grouped})"
+
+@dataclass(frozen=True)
+class Timing:
+    """Where windows lie in event time.
+
+    * `ends`: when the window that an event makes by itself ends, in microseconds, in SQL over the columns of an event. None: no
+      time ends windows.
+    * `grace`: how long after that end a later event can still join the window.
+    * `slice`: the length of the stretches of event time that states are. None: their lengths differ.
+    * `reach`: how long after a window's start its last states begin.
+    * `begins`: whether the states of a stretch begin at an instant. None: states do not follow the clock.
+    * `bounded`: whether windows have a start and an end. If not, BOUNDS are null in every row.
+    """
+
+    ends: str | None = None
+    grace: timedelta = timedelta(0)
+    slice: timedelta | None = None
+    reach: timedelta = timedelta(0)
+    begins: Callable[[datetime], bool] | None = None
+    bounded: bool = True
 
 
 @dataclass(frozen=True)
 class Placement:
     """A window bound to its view.
 
-    `states` and `answers` are the columns that place a row of states and of answers. `events` are columns computed for
-    each event, which `fold` sees; `objections` are conditions on them that reject an event. `settle` makes the states of
-    a prefix of the log smaller without changing what they say. `arrange` makes the rows of an answer from states; None
-    means that they are the same. `alone` says that rows of different windows have nothing to do with each other; `reach`
-    is then how long after a window's start its last states begin. `slice` is the length of states that are stretches of time
-    of one length, and `begins` tells whether states of stretches of time begin at an instant; None where they are no such
-    stretches. `reads` are the columns of the log that events need, and `pinned` names the packages whose data decide what is
-    where, so that their versions count.
-
-    `ends` is when the window that an event makes by itself ends, in microseconds, in SQL over the columns of `events`; None
-    where no time ends windows. `grace` is how long after that it can still be in one with later events. `in_order` says that
-    windows end in the order of the log; arranged states then have the column COMPLETE. A window that is not `timed` has no
-    bounds: BOUNDS are null in every row.
+    `independent` says that rows of different windows never merge. `in_order` says that windows end in the order of the log;
+    arranged states then have the column COMPLETE. `pinned` names packages whose data decide the placement: their versions
+    are part of the fingerprint.
     """
 
-    fold: Step
-    merge: Step
-    states: tuple[pa.Field, ...] = BOUNDS
-    answers: tuple[pa.Field, ...] = BOUNDS
-    events: Mapping[str, str] = field(default_factory=dict)
-    objections: tuple[tuple[str, Reason], ...] = ()
-    settle: Step | None = None
-    arrange: Step | None = None
-    alone: bool = True
-    reach: timedelta = timedelta(0)
-    slice: timedelta | None = None
-    begins: Callable[[datetime], bool] | None = None
-    reads: tuple[str, ...] = ()
-    pinned: tuple[str, ...] = ()
-    ends: str | None = None
-    grace: timedelta = timedelta(0)
+    steps: Steps
+    columns: Columns = Columns()
+    events: EventInputs = field(default_factory=EventInputs)
+    timing: Timing = Timing()
+    independent: bool = True
     in_order: bool = False
-    timed: bool = True
+    pinned: tuple[str, ...] = ()
 
 
 class Window(Protocol):
@@ -120,11 +128,6 @@ class Window(Protocol):
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
         """The placement of this source's events. Raises DefinitionError for a type that it cannot take."""
         ...
-
-
-def same(columns: Sequence[pa.Field]) -> Step:
-    """The step for rows that are of one group if they agree in the columns."""
-    return Step({column.name: quoted(column.name) for column in columns})
 
 
 def microseconds(event_time: str) -> str:

@@ -14,14 +14,16 @@ from views.windows.placement import (
     MICROSECOND,
     WINDOW_COLUMNS,
     YEAR_9999_END_US,
-    Layer,
+    EventInputs,
     Placement,
-    Step,
+    Steps,
+    Timing,
     length,
     microseconds,
     since_1970,
     timestamp,
 )
+from views.windows.step import Layer, Step
 
 _AT: Final = "_at"
 _SESSION: Final = "_session"
@@ -59,23 +61,25 @@ class Session:
         end = YEAR_9999_END_US - gap
         start, to = map(quoted, WINDOW_COLUMNS)
         bounds = (timestamp(f"min({_AT})"), timestamp(f"max({_AT}) + {gap}"))
+        inside = source.prepare is None and since_1970(source.plausible[1]) <= end
         return Placement(
-            fold=Step(
-                {_SESSION: _SESSION}, dict(zip(WINDOW_COLUMNS, bounds, strict=True)), layer=_numbered(_AT, f"{_AT} + {gap}")
+            Steps(
+                fold=Step(
+                    {_SESSION: _SESSION}, dict(zip(WINDOW_COLUMNS, bounds, strict=True)), layer=_numbered(_AT, f"{_AT} + {gap}")
+                ),
+                merge=Step(
+                    {_SESSION: _SESSION},
+                    {WINDOW_COLUMNS[0]: f"min({start})", WINDOW_COLUMNS[1]: f"max({to})"},
+                    layer=_numbered(start, to),
+                ),
             ),
-            merge=Step(
-                {_SESSION: _SESSION},
-                {WINDOW_COLUMNS[0]: f"min({start})", WINDOW_COLUMNS[1]: f"max({to})"},
-                layer=_numbered(start, to),
+            events=EventInputs(
+                {_AT: microseconds(source.event_time)},
+                objections=() if inside else ((f"{_AT} > {end}", "out_of_range"),),
             ),
-            events={_AT: microseconds(source.event_time)},
-            objections=()
-            if source.prepare is None and since_1970(source.plausible[1]) <= end
-            else ((f"{_AT} > {end}", "out_of_range"),),
-            alone=False,
-            ends=f"{_AT} + {gap}",
             # A session that has ended can be joined by an event whose own has not.
-            grace=self.gap,
+            timing=Timing(ends=f"{_AT} + {gap}", grace=self.gap),
+            independent=False,
         )
 
 

@@ -109,7 +109,7 @@ def _between(start: str | None, end: str | None) -> Between:
 
 def _window(view: View, start: str | None) -> Between:
     """The range of window starts that has only this one."""
-    if not bind(view).placement.timed:
+    if not bind(view).placement.timing.bounded:
         if start is not None:
             raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
         return ALWAYS
