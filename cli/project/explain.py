@@ -13,6 +13,7 @@ from batch.runtime.file_ranges import EVENTS, spans
 from batch.runtime.parallelism import buckets, slices
 from cli.command.call import Call, Output
 from cli.command.drift import working_tree_drift
+from cli.project.measure_costs import facts_of, said, size
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
@@ -31,7 +32,6 @@ from views.exactness import Exactness
 from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from views.kernel.deduplicate import identity_columns
 from views.measures.filtered import Filtered
-from views.measures.table import facts_of, said, size
 from views.project.project import Project
 from views.source.decoder import decoder_name
 from views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.dev.measures_page import _ARGUMENTS as ARGUMENTS
 from tests.agreement.drawn import Log, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
@@ -43,7 +44,6 @@ from views.measures import (
     total,
     variance,
 )
-from views.measures.table import _ARGUMENTS as ARGUMENTS
 from views.source.event import Event
 from views.source.offset_ranges import EMPTY
 from views.source.source import Source, events_schema

@@ -14,7 +14,7 @@ from views.windows.in_time import Hopping as Hopping
 from views.windows.in_time import Tumbling as Tumbling
 from views.windows.placement import WINDOW_COLUMNS as WINDOW_COLUMNS
 from views.windows.placement import Placement as Placement
-from views.windows.step import Step as Step
 from views.windows.placement import Window as Window
 from views.windows.registry import *
 from views.windows.session import Session as Session
+from views.windows.step import Step as Step

@@ -1,19 +1,19 @@
-"""docs/measures.md: what the measures keep and cost, said by their own code. `python -m views.measures.table` prints it."""
+"""docs/measures.md: what the measures keep and cost, as their own code says. `python -m cli.dev.measures_page` prints it."""
 
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
+from cli.project.measure_costs import facts_of, said, size
 from views.errors import DefinitionError
-from views.exactness import of_approximation
 from views.measures import registry
 from views.measures.custom import CustomMeasure
 from views.measures.facts import Facts
-from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Approximation, Measure
+from views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Measure
 from views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
 
 _DECIMAL: Final = ValueType("decimal", "DECIMAL(38,2)", pa.decimal128(38, 2))
@@ -37,7 +37,7 @@ _COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "to be t
 _HEAD: Final = """\
 # Measures
 
-Written by `python -m views.measures.table > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
+Written by `python -m cli.dev.measures_page > docs/measures.md` from the measures' code, one file a family in `views/measures/`.
 
 A measure keeps *states*, one row for each key and window. *state columns* are their Arrow types for a typical input: an int64,
 a decimal128(38, 2), a double, a text; what takes texts takes every other type too. A measure with one column has it under its
@@ -81,26 +81,6 @@ def markdown() -> str:
     return "\n".join([_HEAD, *lines, _NAMES])
 
 
-def size(aggregate: Aggregate, facts: Facts) -> str:
-    """How many bytes a state takes: those of the columns with a width, then what is said of the others."""
-    widths = [_width(state.type) for state in aggregate.states]
-    fixed = sum(width for width in widths if width is not None)
-    parts = [str(fixed)] if fixed else []
-    return "; ".join(parts if None not in widths else [*parts, facts.varying])
-
-
-def facts_of(measure: Any, aggregate: Aggregate) -> Facts:
-    """The facts of a measure as it is bound."""
-    rounded = aggregate.approximate is not None and aggregate.approximate.kind == "order"
-    facts: Facts = getattr(measure, "facts_of_doubles", measure.facts) if rounded else measure.facts
-    return facts
-
-
-def said(approximate: Approximation | None) -> str:
-    """How exact an answer is, in the words that answers have for it."""
-    return "exact" if approximate is None else of_approximation(approximate).says
-
-
 def _rows(name: str) -> Iterator[Sequence[str]]:
     factory = getattr(registry, name)
     if factory is CustomMeasure:
@@ -141,14 +121,6 @@ def _states(aggregate: Aggregate) -> str:
         return f"{aggregate.states[0].type}"
     grouped = groupby(aggregate.states, key=lambda state: state.type)
     return "; ".join(f"{', '.join(f'`{state.suffix}`' for state in same)}: {type_}" for type_, same in grouped)
-
-
-def _width(arrow: pa.DataType) -> int | None:
-    """Bytes of a value; None for a type whose values differ in it."""
-    try:
-        return max(1, int(arrow.bit_width) // 8)
-    except ValueError:
-        return None
 
 
 def _row(measure: str, of: str, states: str, computed: tuple[str, str], facts: Facts) -> Sequence[str]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import views
+from cli.dev.measures_page import markdown
 from tests.samples import SAMPLES, WIDE, rows, share, table
 from views.kernel.kernel import Partial, merge, partial, present
 from views.measures import (
@@ -31,7 +32,6 @@ from views.measures.approx_count_distinct import MOST_BYTES as HLL_BYTES
 from views.measures.approx_quantiles import MOST_BYTES as KLL_BYTES
 from views.measures.approx_top_k import ROOM, VALUE_BYTES
 from views.measures.measure import Measure
-from views.measures.table import markdown
 from views.measures.theta_sketch import MOST_BYTES as THETA_BYTES
 from views.source.offset_ranges import EMPTY, Ranges
 from views.view import View, bind
@@ -40,7 +40,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "measures.md"
 
 
 def test_the_page_is_what_the_code_says() -> None:
-    assert PAGE.read_text("utf-8") == markdown(), "python -m views.measures.table > docs/measures.md"
+    assert PAGE.read_text("utf-8") == markdown(), "python -m cli.dev.measures_page > docs/measures.md"
 
 
 @pytest.mark.parametrize("name", sorted(name for name in vars(registry) if not name.startswith("_")))

@@ -1,0 +1,37 @@
+"""What a measure keeps and how exact it is, in the words of docs/measures.md and `tandem explain`."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from views.exactness import of_approximation
+from views.measures.facts import Facts
+from views.measures.measure import Aggregate, Approximation
+
+
+def size(aggregate: Aggregate, facts: Facts) -> str:
+    """How many bytes a state takes: those of the columns with a width, then what is said of the others."""
+    widths = [_width(state.type) for state in aggregate.states]
+    fixed = sum(width for width in widths if width is not None)
+    parts = [str(fixed)] if fixed else []
+    return "; ".join(parts if None not in widths else [*parts, facts.varying])
+
+
+def facts_of(measure: Any, aggregate: Aggregate) -> Facts:
+    """The facts of a measure as it is bound."""
+    rounded = aggregate.approximate is not None and aggregate.approximate.kind == "order"
+    facts: Facts = getattr(measure, "facts_of_doubles", measure.facts) if rounded else measure.facts
+    return facts
+
+
+def said(approximate: Approximation | None) -> str:
+    """How exact an answer is, in the words that answers have for it."""
+    return "exact" if approximate is None else of_approximation(approximate).says
+
+
+def _width(arrow: pa.DataType) -> int | None:
+    """Bytes of a value; None for a type whose values differ in it."""
+    try:
+        return max(1, int(arrow.bit_width) // 8)
+    except ValueError:
+        return None
