@@ -213,7 +213,7 @@ def surroundings() -> Iterator[None]:
 
         patch.setattr(batch.archive.archive, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
-        patch.setattr(batch.archive.archive, "spark", SimpleNamespace(kafka_options=lambda *_: {}))
+        patch.setattr(batch.archive.archive, "kafka_options", lambda *_: {})
         patch.setattr(batch.archive.archive, "copy", SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost))
         patch.setattr(batch.archive.copy, "_absent", _absent)
         patch.setattr(speed.start_position, "kafka", BROKER)
