@@ -21,8 +21,8 @@ from rich.table import Table
 from batch.fold.duplicates import EVENTS_HELD, HASHES, Search, judged, repeated_hashes
 from bench.peak import peak
 from ledger.delta.location import Place
-from speed.dedup_window import Horizon
-from speed.identities import KEY, KEY_WIDTH, Identities
+from speed.dedup.dedup_window import Horizon
+from speed.dedup.identities import KEY, KEY_WIDTH, Identities
 from views.arrow.ipc import to_ipc
 from views.project import project
 from views.source.source import events_schema

@@ -22,7 +22,6 @@ MOST_ENTRIES = 16
 
 SIBLINGS = {
     "views": "twelve rooms, and the few modules that all of them import",
-    "speed": "one flow, read from layer.py down",
     "views/measures": "a file a family of measures",
     "serving/http/routes": "a file a resource",
     "serving/page/parts": "a file a part of the page",

@@ -25,8 +25,8 @@ from ledger.log.positions import Position
 from ledger.publish import publications, releases
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from speed import replay
-from speed.replay import Replayed
+from speed.source import replay
+from speed.source.replay import Replayed
 from views.counted import counted
 from views.errors import TandemError, listed
 from views.project import project

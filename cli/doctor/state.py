@@ -15,7 +15,7 @@ from ledger.publish import diffs, publications, releases, standing
 from ledger.publish.publications import Publication
 from ledger.publish.standing import Followed
 from serving.status.part_signs import part_states
-from speed import checkpoints
+from speed.process import checkpoints
 from views.counted import counted
 
 _SPARK_AGE: Final = timedelta(hours=1)

@@ -16,8 +16,8 @@ from ledger.publish.audits import Audit
 from ledger.publish.publications import Publication
 from ledger.publish.rates import Rate
 from serving.read.reader import Reader
-from speed import progress
-from speed.progress import MicroBatches
+from speed.report import progress
+from speed.report.progress import MicroBatches
 
 
 @dataclass(frozen=True)

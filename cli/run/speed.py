@@ -7,8 +7,8 @@ from cli.command.call import Call
 from cli.command.command_log import part_log
 from cli.run import part_processes
 from infra.spark.session import get_or_create_session
-from speed import layer
-from speed.query import CONF
+from speed.process import layer
+from speed.source.query import CONF
 
 
 def run(call: Call) -> None:

@@ -26,7 +26,7 @@ from serving.status.part_state import BROKER, PartState
 from serving.status.positions import Archived, archived, standing
 from serving.status.retention import unarchived
 from serving.status.standing_releases import beside
-from speed import progress
+from speed.report import progress
 from views.counted import counted
 from views.kernel.rows import utc_text
 from views.source.source import Source

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.fold.dropped_positions import Drops
-from speed.dedup import copies
-from speed.dedup_window import Horizon
-from speed.identities import identities, values, without
+from speed.dedup.dedup_window import Horizon
+from speed.dedup.duplicates import copies
+from speed.dedup.identities import identities, values, without
 from tests.samples import share
 from tests.views.logged import records
 from views import Event, Source, View, count, count_window, first, last, last_k, max_by, sample, sliding_count_window, total

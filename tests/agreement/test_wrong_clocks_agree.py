@@ -27,11 +27,11 @@ from ledger.publish.labels import labels_below
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import Writer
-from speed import realtime_writer
-from speed.dedup_window import Horizon
-from speed.micro_batch import Folded, fold_shares
-from speed.realtime_writer import Tail
-from speed.task import Share, Task, share_of
+from speed.dedup.dedup_window import Horizon
+from speed.micro_batch import realtime_writer
+from speed.micro_batch.fold import Folded, fold_shares
+from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.task import Share, Task, share_of
 from tests.samples import share
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.kernel import decode, merge, merge_states, present, unique

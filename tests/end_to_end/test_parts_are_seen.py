@@ -19,8 +19,8 @@ from cli.command.call import UNHEALTHY
 from infra import kafka
 from infra.folders import ROOT
 from ledger.log.positions import Position
+from tests.speed.process.test_killed import layer
 from tests.speed.sales import folded, log_end, project_files, settings_for, some, wait_for
-from tests.speed.test_killed import layer
 from tests.stack import environ, kafka_toml, new_topic, produce
 
 pytestmark = pytest.mark.broker

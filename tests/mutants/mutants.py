@@ -87,7 +87,7 @@ MUTANTS = (
     Mutant(
         "ranges-from-rows",
         "a micro-batch covers the partitions that had events, not what was planned",
-        "speed/realtime_writer.py",
+        "speed/micro_batch/realtime_writer.py",
         "        there = still_there()\n",
         "        there = still_there()\n"
         "        end = Position.of({p: at if p in folded.maxima else start.get(p, 0) for p, at in end.items()})\n",
@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "late-events-dropped",
         "events behind the watermark are not counted",
-        "speed/task.py",
+        "speed/micro_batch/task.py",
         "    prepared = prepare(source, events, task.generations)\n",
         "    if task.watermark is not None:\n"
         "        times = events[source.event_time].cast(pa.int64()).to_numpy()\n"
@@ -273,15 +273,15 @@ MUTANTS = (
     Mutant(
         "horizon-off-by-one",
         "an identity is forgotten a microsecond too early: at the end of its span, not after it",
-        "speed/dedup_window.py",
+        "speed/dedup/dedup_window.py",
         "self.caught_up - self.span))",
         "self.caught_up - self.span + 1))",
-        "tests/speed/test_identities.py::test_an_identity_is_held_to_the_end_of_its_span",
+        "tests/speed/dedup/test_identities.py::test_an_identity_is_held_to_the_end_of_its_span",
     ),
     Mutant(
         "stamped-ahead",
         "one record that is stamped ahead moves the time by which all identities are judged",
-        "speed/dedup_window.py",
+        "speed/dedup/dedup_window.py",
         "        after = replace(self, times=times, caught_up=caught_up, newest=max(stamps, default=None))\n",
         "        after = replace(self, times=times, caught_up=max(stamps, default=None), newest=max(stamps, default=None))\n",
         "tests/speed/test_hostile_clocks.py::test_what_the_law_keeps_is_held",
@@ -289,7 +289,7 @@ MUTANTS = (
     Mutant(
         "never-behind",
         "a commit's own time is taken for the time until which the log was counted, also by a layer that lags",
-        "speed/log_ends.py",
+        "speed/micro_batch/log_ends.py",
         "        if end.position.at_or_below(reached):\n",
         "        if True:\n",
         "tests/speed/test_hostile_clocks.py::test_a_copy_received_within_the_horizon_never_counts",
@@ -305,7 +305,7 @@ MUTANTS = (
     Mutant(
         "recalled-by-timestamp",
         "a restart loads what its timestamps say, and not what was counted lately",
-        "speed/counted_at.py",
+        "speed/source/counted_at.py",
         "            if stamped or self.caught_up is None or one.at >= self.caught_up - horizon:\n",
         "            if stamped:\n",
         SIMULATION,
@@ -354,7 +354,7 @@ MUTANTS = (
     Mutant(
         "looked-and-forgot",
         "the speed layer counts without recording where the log began",
-        "speed/start_position.py",
+        "speed/source/start_position.py",
         "    archive.record_firsts(tables, source.name, firsts, at=at)\n",
         "",
         LOSSES,
@@ -362,7 +362,7 @@ MUTANTS = (
     Mutant(
         "first-as-if-new",
         "the speed layer reads a partition that the archive has nothing of as if it had always begun where it starts by now",
-        "speed/start_position.py",
+        "speed/source/start_position.py",
         "firsts = first_offsets(lows, topics, known=known, names=recorded)",
         "firsts = {p: known.get(p, 0) if p in held else low for p, low in lows.items()}",
         LOSSES,

@@ -20,7 +20,7 @@ from ledger.publish import publications
 from serving.read.follower import Following
 from serving.read.snapshot import Snapshot, provenance_of
 from serving.status.gaps import gap_document
-from speed.start_position import Gap
+from speed.source.start_position import Gap
 from tests.simulation import moving, programs
 from tests.simulation.numbers import MINUTES, SOURCE, TOPIC, Event, Log, decode, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Present, World, found_in, of_parts, settings, stored

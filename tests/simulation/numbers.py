@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ledger.log.positions import Position
-from speed.identities import KEY, Identities, Keys
+from speed.dedup.identities import KEY, Identities, Keys
 from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from views.project import project
 from views.project.project import Project

@@ -27,12 +27,12 @@ from serving.read.follower import Following
 from serving.read.outcome import Failed
 from serving.read.past_publication import Past
 from serving.read.snapshot import Snapshot, Tail
-from speed.counted_at import Counted, counted, divided
-from speed.dedup_window import Horizon
-from speed.maintenance import tend
-from speed.realtime_writer import Tail as Writing
-from speed.restore import begun
-from speed.start_position import beginning, steps
+from speed.dedup.dedup_window import Horizon
+from speed.micro_batch.maintenance import tend
+from speed.micro_batch.realtime_writer import Tail as Writing
+from speed.source.counted_at import Counted, counted, divided
+from speed.source.restore_identities import begun
+from speed.source.start_position import beginning, steps
 from tests.simulation.numbers import SOURCE, Found, States, decode, identities, least_by_fingerprint, states, united
 from tests.simulation.world import BROKER, Run, World, found_in, inside, of_parts, settings, sleep, stored
 from views.project import project
@@ -87,7 +87,7 @@ Ahead = Callable[[Position], Position]
 
 
 def _recalled(world: World, source: Source, known: Counted) -> Horizon:
-    """In place of Spark's jobs that load identities: `speed.restore`."""
+    """In place of Spark's jobs that load identities: `speed.source.restore_identities`."""
     stretches = list(divided(known.within(source.horizon), {}, most=3))
     horizon = begun(source, stretches, known, 1)
     for number, one in reversed(list(enumerate(stretches))):
@@ -158,7 +158,7 @@ class Copied:
 
 
 def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], object]) -> None:
-    """A worker of the speed layer on a log that loses records: it begins as speed.follow does, then a micro-batch for each end.
+    """A worker of the speed layer on a log that loses records: it begins as `follow` does, then a micro-batch for each end.
 
     `meanwhile` comes between a micro-batch's fetch and its commit, which then does not come if the log is another.
     """
@@ -189,7 +189,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
 
 @dataclass(frozen=True)
 class _Task:
-    """In place of speed.task.Task: the micro-batch is folded without one."""
+    """In place of `speed.micro_batch.task.Task`: the micro-batch is folded without one."""
 
     maxima: object = None
     watermark: int | None = None

@@ -12,10 +12,10 @@ from ledger.log.fetch_checks import LogChanged
 from ledger.log.positions import Position
 from ledger.publish import first_publication, publications, releases
 from ledger.realtime_writer import Writer
-from speed import query
-from speed.log import Log as Asked
-from speed.query import Query
-from speed.realtime_writer import Tail
+from speed.micro_batch.realtime_writer import Tail
+from speed.source import query
+from speed.source.kafka_log import Log as Asked
+from speed.source.query import Query
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, TOPIC, Event, Found, Log
 from tests.simulation.world import Present, World, surroundings

@@ -15,7 +15,7 @@ from ledger.publish.standing import Followed
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import Writer
 from serving.read import snapshot
-from speed.maintenance import tend
+from speed.micro_batch.maintenance import tend
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Event
 from tests.simulation.simulation import Simulation, Weather

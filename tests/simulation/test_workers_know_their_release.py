@@ -14,10 +14,10 @@ from infra.lineage.runs import Reporter
 from infra.settings import Keep
 from ledger.publish import publications, standing
 from ledger.publish.standing import Followed
-from speed import layer as speed_layer
-from speed.follow import Follow, Surroundings
-from speed.layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
-from speed.progress import Recorder
+from speed.process import layer as speed_layer
+from speed.process.layer import _LOOKS_PER_PUBLICATION, _follow_all, _Team
+from speed.report.progress import Recorder
+from speed.source.follow import Follow, Surroundings
 from tests.simulation import programs
 from tests.simulation.numbers import SOURCE, Choice, Event
 from tests.simulation.world import Present, World, settings, surroundings

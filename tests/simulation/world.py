@@ -34,10 +34,10 @@ import ledger.publish.publications
 import ledger.publish.releases
 import ledger.realtime.commit_files
 import ledger.realtime_writer
-import speed.log
-import speed.maintenance
-import speed.realtime_writer
-import speed.start_position
+import speed.micro_batch.maintenance
+import speed.micro_batch.realtime_writer
+import speed.source.kafka_log
+import speed.source.start_position
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
 from batch.recompute.estimate import Expected
@@ -55,8 +55,8 @@ from ledger.log import archive
 from ledger.log.counts import Counts
 from ledger.log.positions import Position, ranges
 from ledger.publish.batch_parts import files_of, starting_within, still_live
-from speed.dedup_window import Horizon
-from speed.micro_batch import Folded
+from speed.dedup.dedup_window import Horizon
+from speed.micro_batch.fold import Folded
 from tests.simulation import numbers
 from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
@@ -216,8 +216,8 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive.archive, "kafka_options", lambda *_: {})
         patch.setattr(batch.archive.archive, "copy", SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost))
         patch.setattr(batch.archive.copy, "_absent", _absent)
-        patch.setattr(speed.start_position, "kafka", BROKER)
-        patch.setattr(speed.log, "kafka", BROKER)
+        patch.setattr(speed.source.start_position, "kafka", BROKER)
+        patch.setattr(speed.source.kafka_log, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
         patch.setattr(batch.archive.archive, "spans", lambda *_: [])
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
@@ -233,8 +233,8 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.runtime.scratch, "discard", _discard)
         patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own, hold=_hold))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
-        patch.setattr(speed.realtime_writer, "fold_records", _fold_records)
-        patch.setattr(speed.maintenance, "merging", lambda _: _merge)
+        patch.setattr(speed.micro_batch.realtime_writer, "fold_records", _fold_records)
+        patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: _merge)
         yield
 
 

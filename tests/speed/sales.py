@@ -20,7 +20,7 @@ from ledger.realtime.follower import Follower
 from ledger.realtime.tiling import end
 from serving.read.outcome import given
 from serving.read.reader import Reader
-from speed import layer
+from speed.process import layer
 from tests.stack import stack_settings
 from views.project.project import Project, load_files
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup_window import Horizon
-from speed.identities import identities, values
-from speed.micro_batch import fold_shares
-from speed.task import Share, Task, share_of
+from speed.dedup.dedup_window import Horizon
+from speed.dedup.identities import identities, values
+from speed.micro_batch.fold import fold_shares
+from speed.micro_batch.task import Share, Task, share_of
 from tests.speed.sales import START, project_files, sale
 from views.arrow.ipc import from_ipc
 from views.kernel.kernel import Partial, decode, merge, present, unique

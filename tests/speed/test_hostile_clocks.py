@@ -17,11 +17,11 @@ from ledger.log.archive import Run
 from ledger.log.positions import LOG_START, Position, ranges
 from ledger.realtime.commits import Commit
 from ledger.realtime.compaction import expired, merged, plan
-from speed.counted_at import Counted, Stretch, divided, of_ledger, together
-from speed.dedup_window import Horizon, recalled
-from speed.identities import KEY, Identities
-from speed.log_ends import End, LogEnds
-from speed.times import microseconds
+from speed.dedup.dedup_window import Horizon, recalled
+from speed.dedup.identities import KEY, Identities
+from speed.dedup.times import microseconds
+from speed.micro_batch.log_ends import End, LogEnds
+from speed.source.counted_at import Counted, Stretch, divided, of_ledger, together
 
 SECOND = 1_000_000
 SPAN = 600 * SECOND
@@ -113,7 +113,7 @@ def compact(commits: list[Commit]) -> None:
 
 
 def horizon_of(known: Counted, stretches: Sequence[Stretch]) -> Horizon:
-    """What `speed.restore` begins with."""
+    """What `speed.source.restore_identities` begins with."""
     return recalled(
         SPAN,
         None,
@@ -323,7 +323,7 @@ class Ledger:
         self.commits = [one for one in self.commits if one not in gone]
 
     def recalled(self, now: int, most: int) -> Horizon:
-        """What a layer loads that starts now: `speed.restore` without Spark."""
+        """What a layer loads that starts now: `speed.source.restore_identities` without Spark."""
         known = of_ledger(self.commits, self.runs, self.newest, self.end, now=moment(now))
         stretches = list(divided(known.within(timedelta(microseconds=SPAN)), {}, most=most))
         found = horizon_of(known, stretches)

@@ -16,7 +16,7 @@ from infra import kafka
 from ledger.log import archive as ledger
 from ledger.log.positions import LOG_START
 from ledger.publish.publications import Publication
-from speed.start_position import beginning
+from speed.source.start_position import beginning
 from tests.batch.filed import rows_in
 from tests.batch.shop import Shop, answers, assert_true, records
 from tests.speed.sales import wait_for

@@ -22,7 +22,7 @@ from ledger.log.positions import LOG_START
 from ledger.publish import diffs, publications, releases, standing
 from ledger.publish.diffs import ReleaseDiff
 from ledger.publish.standing import Stage
-from speed import checkpoints
+from speed.process import checkpoints
 from tests.batch.filed import Filed, row
 from tests.cli.doctor.looked import LATER, fine, wrong
 from tests.ledger.tiny import AT, at

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from speed.identities import identities, keys_of
+from speed.dedup.identities import identities, keys_of
 from tests.views.logged import records
 from views import oracle
 from views.decode import decode

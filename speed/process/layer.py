@@ -28,12 +28,12 @@ from ledger.publish import first_publication, publications, releases, standing
 from ledger.publish.publications import NotPublishable, Publication
 from ledger.publish.standing import Followed
 from ledger.realtime_writer import Fenced
-from speed.checkpoints import own_folder
-from speed.follow import Surroundings
-from speed.listener import listen
-from speed.log_summary import Telling
-from speed.progress import Recorder
-from speed.source_thread import Worker
+from speed.process.checkpoints import own_folder
+from speed.process.source_thread import Worker
+from speed.report.listener import listen
+from speed.report.log_summary import Telling
+from speed.report.progress import Recorder
+from speed.source.follow import Surroundings
 from views.project.project import Project
 
 _ENDED = "the speed layer has ended; its commits stay, and the next run continues from there"
@@ -59,7 +59,7 @@ def run(
     """Run until `stop` is set: the published release's definitions, and after a new publication those of its release.
 
     `project` is asked only if nothing is published yet: its definitions become publication 1. `session` is asked for once
-    there is a log to read; speed.query.CONF is meant for it. `ready` is called when every table is claimed and every query
+    there is a log to read; speed.source.query.CONF is meant for it. `ready` is called when every table is claimed and every query
     runs, and again after a move to another release. `say` tells how it goes, `warn` what somebody should look at. Raises a
     TandemError that says in a sentence what ended the layer; all that was committed stays, and another run goes on from there.
     """

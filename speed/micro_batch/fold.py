@@ -8,10 +8,10 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from ledger.log.counts import Counts, add
-from speed.dedup import copies
-from speed.dedup_window import Horizon
-from speed.identities import Identities
-from speed.task import SCHEMA, Share, Task, fold, partial_of, shares
+from speed.dedup.dedup_window import Horizon
+from speed.dedup.duplicates import copies
+from speed.dedup.identities import Identities
+from speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares
 from views.arrow.ipc import from_ipc, to_ipc
 from views.errors import TandemError
 from views.instant import instant

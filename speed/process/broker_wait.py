@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from infra import kafka
 from infra.kafka import broker
-from speed.follow import Surroundings
-from speed.progress import Waiting
+from speed.report.progress import Waiting
+from speed.source.follow import Surroundings
 from views.source.source import Source
 
 _T = TypeVar("_T")

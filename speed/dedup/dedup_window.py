@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from speed.identities import Identities, Keys, Times
-from speed.identity_runs import SECOND, Numbers, Run, merged, run_of
+from speed.dedup.identities import Identities, Keys, Times
+from speed.dedup.identity_runs import SECOND, Numbers, Run, merged, run_of
 
 BYTES: Final = 96
 """What an identity takes at most, while runs are filtered and merged."""

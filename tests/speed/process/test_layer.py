@@ -29,7 +29,7 @@ from ledger.realtime.tiling import chain
 from ledger.realtime_writer import Fenced
 from serving.read.outcome import given
 from serving.read.reader import Reader
-from speed.start_position import Gap
+from speed.source.start_position import Gap
 from tests.speed.sales import (
     Running,
     answered,

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from speed import progress
-from speed.progress import Recorder, query_name
+from speed.report import progress
+from speed.report.progress import Recorder, query_name
 
 
 def told(name: str | None, records: int = 5, **milliseconds: int) -> str:

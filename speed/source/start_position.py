@@ -10,7 +10,7 @@ from ledger.log import archive
 from ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from ledger.log.positions import Position, upper
 from ledger.losses import first_offsets
-from speed.log import Log
+from speed.source.kafka_log import Log
 from views.errors import TandemError
 from views.source.offset_ranges import Offsets, Partition
 from views.source.source import Source

@@ -14,11 +14,11 @@ from ledger.log.positions import Position, ranges
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
 from ledger.realtime_writer import Writer
-from speed import records
-from speed.counted_at import Stretch, counted, divided, together
-from speed.realtime_writer import Tail
-from speed.restore import unseen
-from speed.task import Task
+from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.task import Task
+from speed.source import records
+from speed.source.counted_at import Stretch, counted, divided, together
+from speed.source.restore_identities import unseen
 from views.source.source import Source
 from views.view import View
 

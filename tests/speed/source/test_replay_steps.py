@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.log.positions import LOG_START, Position, ranges
-from speed.counted_at import evenly
+from speed.source.counted_at import evenly
 
 partitions = st.dictionaries(st.tuples(st.sampled_from("ST"), st.integers(0, 2)), st.integers(0, 500), max_size=4)
 

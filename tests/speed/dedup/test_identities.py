@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed.dedup import copies
-from speed.dedup_window import Horizon
-from speed.identities import IDENTITY, KEY, Identities, identities, keys_of, values, without
+from speed.dedup.dedup_window import Horizon
+from speed.dedup.duplicates import copies
+from speed.dedup.identities import IDENTITY, KEY, Identities, identities, keys_of, values, without
 from views.kernel.deduplicate import unique
 from views.source.event import Event, Scale
 from views.source.source import Source, events_schema

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from infra.logs.telling import bound
-from speed.progress import Folded
+from speed.report.progress import Folded
 
 
 @dataclass

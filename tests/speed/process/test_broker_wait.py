@@ -12,9 +12,9 @@ import pytest
 
 from infra import kafka
 from infra.settings import Settings, Speed
-from speed.broker_wait import Wait
-from speed.follow import Surroundings
-from speed.progress import Recorder
+from speed.process.broker_wait import Wait
+from speed.report.progress import Recorder
+from speed.source.follow import Surroundings
 from tests.infra.kafka.begun import begun
 
 

@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from infra import kafka
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position, ranges
-from speed import records
-from speed.counted_at import Counted, Stretch, divided, together
-from speed.dedup_window import BYTES, Horizon, recalled
-from speed.identities import joined, values
-from speed.identity_runs import Numbers
-from speed.start_position import Beginning
-from speed.task import SCHEMA, Task, identify
-from speed.times import MICROSECOND, microseconds
+from speed.dedup.dedup_window import BYTES, Horizon, recalled
+from speed.dedup.identities import joined, values
+from speed.dedup.identity_runs import Numbers
+from speed.dedup.times import MICROSECOND, microseconds
+from speed.micro_batch.task import SCHEMA, Task, identify
+from speed.source import records
+from speed.source.counted_at import Counted, Stretch, divided, together
+from speed.source.start_position import Beginning
 from views.arrow.ipc import from_ipc
 from views.source.offset_ranges import EMPTY, Offsets
 from views.source.source import Source

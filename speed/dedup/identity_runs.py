@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from speed.identities import Keys, Times
+from speed.dedup.identities import Keys, Times
 
 Numbers = npt.NDArray[np.int32]
 Seconds = npt.NDArray[np.uint32]

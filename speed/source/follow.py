@@ -24,15 +24,16 @@ from ledger.publish.releases import Release
 from ledger.publish.standing import Followed
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import NotContiguous, Writer
-from speed import progress, records
-from speed.counted_at import counted
-from speed.log import Log
-from speed.maintenance import tend
-from speed.query import Query
-from speed.realtime_writer import Tail
-from speed.restore import seen
-from speed.start_position import Beginning, beginning, steps
-from speed.task import Task
+from speed.micro_batch.maintenance import tend
+from speed.micro_batch.realtime_writer import Tail
+from speed.micro_batch.task import Task
+from speed.report import progress
+from speed.source import records
+from speed.source.counted_at import counted
+from speed.source.kafka_log import Log
+from speed.source.query import Query
+from speed.source.restore_identities import seen
+from speed.source.start_position import Beginning, beginning, steps
 from views.errors import TandemError
 from views.source.source import Source
 from views.source.watermark import later, newest

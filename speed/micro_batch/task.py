@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from speed.identities import Drops, identities, without
+from speed.dedup.identities import Drops, identities, without
 from views.arrow.ipc import from_ipc, to_ipc
 from views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare, unique
 from views.project.project import load_files

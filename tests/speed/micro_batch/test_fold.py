@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ledger.log.fetch_checks import refuse_unclosed
-from speed.dedup_window import Horizon
-from speed.micro_batch import Folded, Torn, fold_records
-from speed.task import Task
+from speed.dedup.dedup_window import Horizon
+from speed.micro_batch.fold import Folded, Torn, fold_records
+from speed.micro_batch.task import Task
 from tests.speed.sales import START, per_minute, project_files, sale, some
 from views.arrow.ipc import from_ipc
 from views.kernel.kernel import Partial, present

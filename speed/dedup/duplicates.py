@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from speed.dedup_window import Horizon
-from speed.identities import IDENTITY, Drops, Identities, Keys, joined, values
+from speed.dedup.dedup_window import Horizon
+from speed.dedup.identities import IDENTITY, Drops, Identities, Keys, joined, values
 from views.source.log_order import log_order, places
 
 

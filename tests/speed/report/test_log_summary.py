@@ -2,8 +2,8 @@
 
 from structlog.contextvars import get_contextvars
 
-from speed.log_summary import Telling
-from speed.progress import Folded
+from speed.report.log_summary import Telling
+from speed.report.progress import Folded
 
 
 def test_sums_are_said_at_most_once_in_so_many_seconds() -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from infra.lineage.runs import Told
-    from speed.follow import Follow
+    from speed.source.follow import Follow
 
 
 def following(follow: "Follow") -> "AbstractContextManager[Told | None]":

@@ -8,9 +8,9 @@ from infra.kafka import NoBroker
 from infra.logs.telling import bound
 from ledger.publish.publications import Publication
 from ledger.publish.releases import Release
-from speed.broker_wait import Wait
-from speed.follow import Follow, Surroundings, follow
-from speed.lineage import following
+from speed.process.broker_wait import Wait
+from speed.process.lineage import following
+from speed.source.follow import Follow, Surroundings, follow
 from views.project.project import load_files
 
 _LOOK_S: Final = 0.2

@@ -11,16 +11,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from infra.spark.kafka_source import topic_offsets
 from ledger.log.positions import Position, upper
-from speed import records
-from speed.log import Log
-from speed.realtime_writer import Tail
+from speed.micro_batch.realtime_writer import Tail
+from speed.source import records
+from speed.source.kafka_log import Log
 from views.source.offset_ranges import Offsets
 from views.source.source import Source
 
 CONF: Final = {
     # A micro-batch is one stage of a few tasks: there is nothing to adapt.
     "spark.sql.adaptive.enabled": "false",
-    # Releases that are followed side by side share the executors evenly (speed/source_thread.py).
+    # Releases that are followed side by side share the executors evenly (speed/process/source_thread.py).
     "spark.scheduler.mode": "FAIR",
     # So often a query that finds nothing new reports that it looked (infra/process/pulse.py).
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
