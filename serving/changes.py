@@ -16,8 +16,8 @@ from ledger.log.positions import Position
 from ledger.publish import publications
 from ledger.publish.batch_parts import BatchView
 from ledger.realtime.follower import Follower
+from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed
 from serving.memory.differences import differences
-from serving.memory.held_view import Held, OutgrowsMemory, Place, followed
 from serving.memory.store import InMemory, Pinned, Store
 from serving.read.outcome import Absent, ReadFailed, Value, answered
 from serving.read.provenance import Provenance
@@ -71,7 +71,7 @@ class Changes:
         return self.rows.provenance
 
 
-def token_of(held: Held) -> Token:
+def token_of(held: CachedView) -> Token:
     """Where somebody stands who knows what is held."""
     return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.end)
 
@@ -85,7 +85,7 @@ class Watch:
 
     store: Store
     name: str
-    _before: Held
+    _before: CachedView
 
     def look(self, pinned: Pinned) -> Changes | None:
         """What has changed up to a snapshot since the last look, None if nothing. Raises TokenGone, ReadFailed, Unreadable."""
@@ -137,7 +137,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
     return view, memory
 
 
-def _at(store: Store, view: View, held: Held, since: Token) -> Held:
+def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
     """What was held at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
         return held
@@ -150,9 +150,9 @@ def _at(store: Store, view: View, held: Held, since: Token) -> Held:
             "retained; scan the view again and continue from the token of that snapshot"
         )
     then = replace(found, end=since.end, commits=found.commits[: ends.index(since.end)])
-    place, below = Place(store.tables, since.release, store.memory), replace(held, end=held.cut, tail=())
+    origin, below = Origin(store.tables, since.release, store.memory), replace(held, end=held.cut, tail=())
     try:
-        return followed(place, below, batch, then)
+        return followed(origin, below, batch, then)
     except OutgrowsMemory as error:
         raise ReadFailed(f"the rows of view {view.name!r} at the token need more than {store.memory} bytes of memory") from error
 
@@ -171,7 +171,7 @@ def _batch(store: Store, view: View, since: Token) -> BatchView | None:
     return None
 
 
-def _changes(view: View, memory: InMemory, before: Held) -> Changes:
+def _changes(view: View, memory: InMemory, before: CachedView) -> Changes:
     held = memory.answers.held
     found = differences(before, held)
     rows = memory.answers.labelled([found.changed])

@@ -15,10 +15,10 @@ import uvicorn
 
 from infra.logs import telling
 from infra.settings import load
-from serving.http import running
+from serving.http import listener
 from serving.http.app import application
+from serving.http.composition import of_project
 from serving.http.operations.command import Tandem
-from serving.http.starting import of_project
 
 
 class _Server(uvicorn.Server):
@@ -27,7 +27,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         assert sockets
-        print(json.dumps({"address": running.address_of(sockets[0], tls=None), "pid": os.getpid()}), flush=True)
+        print(json.dumps({"address": listener.address_of(sockets[0], tls=None), "pid": os.getpid()}), flush=True)
 
 
 def main(folder: Path) -> None:
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
 
     logs = {name: telling.filed(settings, name, now=now) for name in ("log", "access", "audit")}  # as `tandem serve` writes them
     made = of_project(settings, tandem=tandem, **logs, now=now, clock=time.monotonic)
-    bound = running.listening("127.0.0.1", 0, tls=None)
+    bound = listener.listening("127.0.0.1", 0, tls=None)
     config = uvicorn.Config(application(made), loop="uvloop", http="httptools", ws="none", log_config=None, access_log=False)
     _Server(config).run(sockets=[bound])
 

@@ -12,8 +12,8 @@ from cli.command.call import UNHEALTHY, Call, Output
 from infra.settings import Settings
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
+from serving.read.position_wait import uncounted, until_counted
 from serving.read.snapshot import Snapshot
-from serving.read.wait_until_counted import uncounted, until_counted
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.part_signs import part_states
 from serving.status.part_state import NEEDED

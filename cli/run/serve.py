@@ -25,12 +25,12 @@ from ledger.publish import publications, releases
 from serving.access import tokens
 from serving.access.oidc import provider
 from serving.access.rights import VERBS, Rights
-from serving.http import running
+from serving.http import listener
 from serving.http.app import application
+from serving.http.composition import of_project
+from serving.http.listener import CannotServe, Tls
 from serving.http.operations.command import Tandem
 from serving.http.requests.server import Server
-from serving.http.running import CannotServe, Tls
-from serving.http.starting import of_project
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -58,9 +58,9 @@ def run(
     if (tls_cert is None) != (tls_key is None):
         raise CannotServe("--tls-cert needs --tls-key, and --tls-key needs --tls-cert")
     tls = None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key)
-    bound = running.listening(host, settings.serving.port if port is None else port, tls=tls)
+    bound = listener.listening(host, settings.serving.port if port is None else port, tls=tls)
     try:
-        address = running.address_of(bound, tls=tls)
+        address = listener.address_of(bound, tls=tls)
         with part_log(call, settings, part_processes.SERVER) as log, signals.stopping() as stop:
             if provider(settings.serving.oidc) is None and (first := _first_token(settings.folder)):
                 log.info("created the first token with all rights; its secret is only in this file", file=str(first))
@@ -79,7 +79,7 @@ def run(
                 settings, tandem=_tandem(call), log=log, access=access, audit=audit, now=_now, clock=time.monotonic
             )
             _refuse_crc32(settings, server)
-            running.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
+            listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         part_processes.withdraw(settings.folder, part_processes.SERVER)
         bound.close()

@@ -15,17 +15,17 @@ from ledger.delta.addresses import Tables
 from ledger.log.counts import NOTHING, Counts, plus
 from ledger.log.positions import LOG_START
 from ledger.publish import publications, releases
-from serving.read.follower import UNPUBLISHED
 from serving.read.provenance import age, written
 from serving.read.reader import Reader
 from serving.read.snapshot import Snapshot, Tail, provenance_of
+from serving.read.snapshot_follower import UNPUBLISHED
 from serving.status.gaps import gap_document
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.part_signs import part_states
 from serving.status.part_state import BROKER, PartState
 from serving.status.positions import Archived, archived, standing
 from serving.status.retention import unarchived
-from serving.status.standing_releases import beside
+from serving.status.standing_releases import standing_releases
 from speed.report import progress
 from views.counted import counted
 from views.kernel.rows import utc_text
@@ -134,7 +134,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     }
     views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.views.items()}
     found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
-    kept_up = [one.to_json() for one in beside(tables, publication, days=settings.keep.release_days, now=now)]
+    kept_up = [one.to_json() for one in standing_releases(tables, publication, days=settings.keep.release_days, now=now)]
     return {**found, "standing": kept_up}
 
 

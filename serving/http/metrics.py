@@ -75,7 +75,7 @@ class Metrics:
         """The server ended a connection."""
         self._ended.labels(why).inc()
 
-    def looked(self, *, failed: bool, seconds: float) -> None:
+    def polled(self, *, failed: bool, seconds: float) -> None:
         """The reader looked for what is new."""
         self._looks.labels("failed" if failed else "read").observe(seconds)
 

@@ -14,7 +14,7 @@ from infra.settings import Settings
 from serving.access.fair_pool import FairPool
 from serving.access.shares import Shares
 from serving.ingest.figures import Figures
-from serving.status.ttl_cache import Recent
+from serving.status.ttl_cache import TtlCache
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Gateway:
     clock: Callable[[], float]
     _shares: Shares = field(init=False, repr=False)
     _rooms: dict[Room, None] = field(default_factory=dict, init=False, repr=False)
-    _topics: dict[str, Recent[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
+    _topics: dict[str, TtlCache[kafka.Topic]] = field(default_factory=dict, init=False, repr=False)
     _works: FairPool = field(default_factory=lambda: FairPool("ingesting", 1), init=False, repr=False)
     _coded: FairPool = field(default_factory=lambda: FairPool("decoding", 1), init=False, repr=False)
     _appender: Appender | None = field(default=None, init=False, repr=False)  # of the thread that works
@@ -109,7 +109,7 @@ class Gateway:
         Raises NoBroker, NoTopic, OtherPartitioner.
         """
         if name not in self._topics:
-            self._topics[name] = Recent(_KNOWN_S, self.clock)
+            self._topics[name] = TtlCache(_KNOWN_S, self.clock)
         return await self._topics[name].get(partial(self._described, name, keyed_by))
 
     async def append(self, room: Room, topic: str, records: Sequence[Record]) -> Sequence[Outcome]:

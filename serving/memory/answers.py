@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from serving.memory.held_view import Held
+from serving.memory.cached_view import CachedView
 from serving.memory.index import Numbers, spread
 from serving.memory.layer import Layer, Rows, whole
 from serving.memory.stack import all_visible, live_states, visible
@@ -44,7 +44,7 @@ class Answers:
     `marks` are what holds of rows that realtime states are part of, and of no other.
     """
 
-    held: Held
+    held: CachedView
     watermark: int | None
     marks: Sequence[Name] = ()
     _readers: tuple["_Reader", ...] = field(init=False, repr=False)
@@ -162,14 +162,14 @@ class Labelled(NamedTuple):
     touched: pa.ChunkedArray
 
 
-def rows_at(held: Held, number: int, places: Numbers | None) -> pa.Table:
+def rows_at(held: CachedView, number: int, places: Numbers | None) -> pa.Table:
     """Rows of a layer of the stack as it keeps them, all without places, and which of them are touched."""
     rows = held.stack[number].answers
     table = rows.table if places is None else _at(rows.table, places)
     return table.append_column(TOUCHED, pa.array(_touched(held, number, table, slice(None) if places is None else places)))
 
 
-def _touched(held: Held, number: int, table: pa.Table, places: Numbers | slice) -> arrays.Mask:
+def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | slice) -> arrays.Mask:
     """Of the rows of a layer at some places, which are this table, whether realtime states are part of them."""
     if number < len(held.below):
         return np.zeros(table.num_rows, dtype=bool)
@@ -188,7 +188,7 @@ def _touched(held: Held, number: int, table: pa.Table, places: Numbers | slice) 
 class _Reader:
     """Takes single rows out of a layer."""
 
-    held: Held
+    held: CachedView
     layer: Layer
     watermark: int | None
     final: int | None

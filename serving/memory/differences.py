@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from serving.memory.answers import rows_at
-from serving.memory.held_view import Held
+from serving.memory.cached_view import CachedView
 from serving.memory.index import spread
 from serving.memory.key_hash import Hashes
 from serving.memory.layer import Layer, whole
@@ -52,7 +52,7 @@ def identity(layout: Layout) -> list[str]:
     return [*layout.view.keys, *own]
 
 
-def differences(before: Held, after: Held) -> Differences:
+def differences(before: CachedView, after: CachedView) -> Differences:
     """What `after` says otherwise than `before`, of views that mean the same."""
     layout, group = after.layout, identity(after.layout)
     compared = [name for name in layout.kept.names if name not in group]
@@ -84,7 +84,7 @@ def _keys_of(layers: Sequence[Layer]) -> Iterator[Hashes]:
             yield hashes[start : start + PIECE]
 
 
-def _rows(held: Held, hashes: Hashes) -> pa.Table:
+def _rows(held: CachedView, hashes: Hashes) -> pa.Table:
     found = [pa.Table.from_batches([], held.layout.kept.append(TOUCHED))]
     for number, layer in enumerate(held.stack):
         places = visible(held.layout, held.stack, number, spread(layer.answers.index.find(hashes)))

@@ -16,7 +16,7 @@ from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Unreadable
 from ledger.publish.batch_parts import BatchView
 from serving.memory.answers import Answers
-from serving.memory.held_view import Held, OutgrowsMemory, Place, followed, loaded
+from serving.memory.cached_view import CachedView, Origin, OutgrowsMemory, followed, loaded
 from serving.memory.layout import Layout
 from serving.read.definitions import IN_PROCESS, Definitions
 from serving.read.outcome import Failed, Outcome, ReadFailed
@@ -68,7 +68,7 @@ class Store:
     memory: int = MEMORY
     definitions: Definitions = IN_PROCESS
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
-    _held: dict[str, Held] = field(default_factory=dict, init=False, repr=False)
+    _held: dict[str, CachedView] = field(default_factory=dict, init=False, repr=False)
     _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)
     _used: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
@@ -87,7 +87,7 @@ class Store:
         return pinned
 
     def refresh(self) -> Pinned | Failed:
-        """Look for what is new, and bring the views in memory to it; see Following.refresh."""
+        """Look for what is new, and bring the views in memory to it; see SnapshotFollower.refresh."""
         with self._looks:
             found = self._following.refresh()
             if isinstance(found, Snapshot):
@@ -182,13 +182,13 @@ class Store:
         batch, tail = snapshot.publication.views[view.name], snapshot.tails[source]
         if self._outgrown.get(view.name) == batch:
             return None
-        place, layout = Place(self.tables, snapshot.publication.release, self.memory), Layout(view, self.seed)
+        origin, layout = Origin(self.tables, snapshot.publication.release, self.memory), Layout(view, self.seed)
         held = self._held.get(view.name)
         try:
             if held is not None and held.batch.fingerprint == batch.fingerprint and held.layout.fits(layout):
-                held = followed(place, held if held.layout.view is view else replace(held, layout=layout), batch, tail)
+                held = followed(origin, held if held.layout.view is view else replace(held, layout=layout), batch, tail)
             else:
-                held = loaded(place, layout, batch, tail)
+                held = loaded(origin, layout, batch, tail)
         except OutgrowsMemory:
             self._outgrown[view.name] = batch
             self._held.pop(view.name, None)

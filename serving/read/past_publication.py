@@ -13,7 +13,7 @@ from views.errors import TandemError
 
 
 @dataclass(frozen=True)
-class Past:
+class PastPublication:
     """Always at one publication: everything below its cut, and nothing of the realtime views, which go on."""
 
     tables: Tables

@@ -18,12 +18,12 @@ from ledger.publish.releases import NoRelease
 from ledger.realtime.commits import Commit
 from serving.read.batch_states import BatchStates
 from serving.read.definitions import IN_PROCESS, Definitions
-from serving.read.follower import Following
 from serving.read.outcome import Failed, Outcome, ReadFailed, answered
-from serving.read.past_publication import Past
+from serving.read.past_publication import PastPublication
 from serving.read.provenance import Layer, Provenance
 from serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
 from serving.read.snapshot import Snapshot, Tail, provenance_of
+from serving.read.snapshot_follower import SnapshotFollower
 from serving.read.tail_merge import Runs, follow
 from serving.read.tail_states import states_of
 from serving.read.touched_rows import split, with_touched
@@ -63,17 +63,18 @@ class Reader:
     tables: Tables
     publication: int | None = None
     definitions: Definitions = IN_PROCESS
-    _following: Following | Past = field(init=False, repr=False)
+    _following: SnapshotFollower | PastPublication = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
     _batches: dict[str, BatchStates] = field(default_factory=dict, init=False, repr=False)
     _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._following = Following(self.tables) if self.publication is None else Past(self.tables, self.publication)
+        past = self.publication
+        self._following = SnapshotFollower(self.tables) if past is None else PastPublication(self.tables, past)
 
     def refresh(self) -> Snapshot | Failed:
-        """Pin the newest snapshot; see Following.refresh."""
+        """Pin the newest snapshot; see SnapshotFollower.refresh."""
         self._pinned = self._following.refresh()
         if isinstance(self._pinned, Snapshot):
             self._forget(self._pinned.publication)

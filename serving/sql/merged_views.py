@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ledger.delta.delta_tables import Unreadable
-from serving.memory.held_view import Held
+from serving.memory.cached_view import CachedView
 from serving.memory.store import Pinned, Store
 from serving.read.decimals import narrowed
 from serving.read.outcome import Failed, ReadFailed
@@ -33,7 +33,7 @@ SKETCHES = frozenset({"hll", "kll", "theta"})
 class Table:
     """A view as a table, and where its rows come from; `of` is what it was made of, of which nothing ever changes."""
 
-    of: tuple[Held | Snapshot, int | None] = field(repr=False)
+    of: tuple[CachedView | Snapshot, int | None] = field(repr=False)
     shared: Shared
     provenance: Provenance
 

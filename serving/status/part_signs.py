@@ -11,8 +11,8 @@ from infra.settings import Settings
 from infra.supervision import record as supervision
 from infra.supervision.record import Part, Supervision
 from serving.read.snapshot import Snapshot
+from serving.status.backlog_age import behind_since
 from serving.status.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failure, Loop, PartState, Signs, state_of
-from serving.status.uncounted_since import behind_since
 
 
 class Counting(NamedTuple):

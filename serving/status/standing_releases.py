@@ -14,7 +14,7 @@ Stage = Literal["being built", "ready", "was live", "failed"]
 
 
 @dataclass(frozen=True)
-class Beside:
+class StandingRelease:
     """A release that is not live. `lag` is by source how many offsets its realtime views are behind the live ones."""
 
     release: int
@@ -27,14 +27,14 @@ class Beside:
         return asdict(self)
 
 
-def beside(tables: Tables, live: Publication, *, days: int, now: datetime) -> Iterator[Beside]:
+def standing_releases(tables: Tables, live: Publication, *, days: int, now: datetime) -> Iterator[StandingRelease]:
     """The releases beside that of the live publication, kept up for this many days after they were live. Raises Unreadable."""
     newest = {one.state.release: one for one in standing.records(tables)}
     published = {each.release for each in publications.history(tables)}
     ready = promotion.ready(tables, days=days, at=now)
     for state in Followed(tables, days).states(now)[1:]:
         stage: Stage = "was live" if state.release in published else "ready" if state.release in ready else "being built"
-        yield Beside(state.release, stage, lag=promotion.lags(tables, state, live))
+        yield StandingRelease(state.release, stage, lag=promotion.lags(tables, state, live))
     for number, one in sorted(newest.items()):
         if one.stage == "failed" and now - one.state.at < timedelta(days=days):
-            yield Beside(number, "failed", one.state.why)
+            yield StandingRelease(number, "failed", one.state.why)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Recent(Generic[T]):
+class TtlCache(Generic[T]):
     """Something that was found at most `kept` seconds ago; one thread at a time looks for it. For one event loop.
 
     `clock` gives seconds that never step back, in any thread.

@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "any-record-will-do",
         "records of others, in another partition, pass for those that somebody waits for",
-        "serving/read/wait_until_counted.py",
+        "serving/read/position_wait.py",
         "return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())",
         "return sum(\n"
         "        max(0, sum(position.values()) - sum(counted.get(source, Position()).values()))\n"
@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         "lost-in-compaction",
         "a commit that holds what memory has counted and what it has not is taken for known",
-        "serving/memory/held_view.py",
+        "serving/memory/cached_view.py",
         "            held, after = replace(held, end=held.cut, tail=(), alone=()), 0",
         "            after = len(tail.commits)",
         "tests/serving/memory/test_memory_equals_the_reader.py"

@@ -17,8 +17,8 @@ from ledger.log.gaps import GapNotAccepted
 from ledger.log.positions import Position, upper
 from ledger.log.retention import UntilLoss
 from ledger.publish import publications
-from serving.read.follower import Following
 from serving.read.snapshot import Snapshot, provenance_of
+from serving.read.snapshot_follower import SnapshotFollower
 from serving.status.gaps import gap_document
 from speed.source.start_position import Gap
 from tests.simulation import moving, programs
@@ -171,7 +171,7 @@ class Losses:
             return serving.status.retention.unarchived(chosen, self.world.tables, [source], now=self.world.now())[SOURCE]
 
     def snapshot(self) -> Snapshot:
-        found = Following(self.world.tables).refresh()
+        found = SnapshotFollower(self.world.tables).refresh()
         assert isinstance(found, Snapshot), found
         return found
 

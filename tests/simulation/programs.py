@@ -23,10 +23,10 @@ from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
 from ledger.realtime_writer import NotContiguous, Writer
 from serving.read import snapshot
-from serving.read.follower import Following
 from serving.read.outcome import Failed
-from serving.read.past_publication import Past
+from serving.read.past_publication import PastPublication
 from serving.read.snapshot import Snapshot, Tail
+from serving.read.snapshot_follower import SnapshotFollower
 from speed.dedup.dedup_window import Horizon
 from speed.micro_batch.maintenance import tend
 from speed.micro_batch.realtime_writer import Tail as Writing
@@ -200,13 +200,13 @@ class Reader:
     """Follows what is published, and holds every answer against the log."""
 
     world: World
-    following: Following = field(init=False)
+    following: SnapshotFollower = field(init=False)
     position: Position = LOG_START
     watermarks: dict[int, int | None] = field(default_factory=dict)
     failure: str = ""
 
     def __post_init__(self) -> None:
-        self.following = Following(self.world.tables)
+        self.following = SnapshotFollower(self.world.tables)
 
     def look(self) -> Snapshot | None:
         """One refresh and the answers of all views, tried once more if files vanished; None if `failure` says why not."""
@@ -240,7 +240,7 @@ class Reader:
 def ask_the_past(world: World, since: datetime) -> None:
     """Every publication that is retained since a time can be asked, and says what the log held below its cut."""
     for publication in publications.retained(publications.history(world.tables), keep=world.keep.publications, since=since):
-        found = Past(world.tables, publication.number).refresh()
+        found = PastPublication(world.tables, publication.number).refresh()
         assert isinstance(found, Snapshot), found
         for view in publication.views:
             _equal(world, view, publication, _below(world, publication, view), publication.cut(SOURCE))

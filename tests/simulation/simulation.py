@@ -19,8 +19,8 @@ from ledger.publish.publications import NotPublishable, Publication
 from ledger.publish.releases import NoRelease
 from ledger.publish.standing import Followed
 from ledger.realtime_writer import Fenced
-from serving.read.follower import UNPUBLISHED
 from serving.read.snapshot import Snapshot
+from serving.read.snapshot_follower import UNPUBLISHED
 from tests.simulation import programs
 from tests.simulation.numbers import BEGIN, FIELDS, LEAST, MINUTES, NAMES, SOURCE, Choice, Event
 from tests.simulation.processes import Killed, Process

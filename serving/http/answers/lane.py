@@ -18,7 +18,7 @@ from serving.read.snapshot import Snapshot
 from views.errors import said_by
 
 T = TypeVar("T")
-Looked = Callable[[Snapshot | Failed, float], None]
+Polled = Callable[[Snapshot | Failed, float], None]
 _TURN_S: Final = 0.1
 """So long a look or a question that is at work has the interpreter to itself."""
 
@@ -27,18 +27,18 @@ _TURN_S: Final = 0.1
 class Lane:
     """Goes on with every commit and publication while it is `open`; `every` is the time between two looks, in seconds.
 
-    `clock` gives seconds that never step back; `looked` is told of each look what it found and how many seconds it took.
+    `clock` gives seconds that never step back; `polled` is told of each look what it found and how many seconds it took.
     """
 
     cache: AnswerCache
     every: float
     clock: Callable[[], float]
-    looked: Looked
+    polled: Polled
     newest: Snapshot | Failed = field(
         default_factory=lambda: Failed("the server has not read the tables yet; try again"), init=False, repr=False
     )
     _questions: FairPool = field(default_factory=lambda: FairPool("lane", 1), init=False, repr=False)
-    _looks: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _polls: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
     _changed: asyncio.Condition = field(init=False, repr=False)
     _turns: set[asyncio.Event] = field(default_factory=set, init=False, repr=False)
 
@@ -46,9 +46,9 @@ class Lane:
     async def open(self) -> AsyncIterator[None]:
         """Read the newest state, then follow until the context ends; once at a time."""
         with self._questions.open():
-            self._looks, self._changed = ThreadPoolExecutor(1, "looking"), asyncio.Condition()
+            self._polls, self._changed = ThreadPoolExecutor(1, "polling"), asyncio.Condition()
             try:
-                await self._look()
+                await self._poll()
                 following = asyncio.create_task(self._follow())
                 following.add_done_callback(self._ended)
                 try:
@@ -56,8 +56,8 @@ class Lane:
                 finally:
                     following.cancel()
             finally:
-                self._looks.shutdown(wait=True, cancel_futures=True)
-                self._looks = None
+                self._polls.shutdown(wait=True, cancel_futures=True)
+                self._polls = None
 
     async def ask(self, question: Callable[[AnswerCache], T], *, by: str) -> T:
         """What a function makes of the answers, in the thread, once it is the turn of the principal `by`.
@@ -123,7 +123,7 @@ class Lane:
         while True:
             await asyncio.sleep(pause)
             began = self.clock()
-            await self._look()
+            await self._poll()
             pause = max(self.every / 2, began + self.every - self.clock())
 
     def _ended(self, following: "asyncio.Task[None]") -> None:
@@ -131,14 +131,14 @@ class Lane:
         if not following.cancelled() and (error := following.exception()) is not None:
             self.newest = Failed(f"the server no longer polls for publications: {said_by(error)}")
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         began = self.clock()
         try:
             with self._turn():
-                found = await asyncio.get_running_loop().run_in_executor(self._looks, self.cache.store.refresh)
+                found = await asyncio.get_running_loop().run_in_executor(self._polls, self.cache.store.refresh)
             self.newest = found if isinstance(found, Failed) else found.snapshot
         except Exception as error:  # noqa: BLE001 - whatever it is, no answer is given until a look succeeds
             self.newest = Failed(f"the published tables cannot be read: {said_by(error)}")
-        self.looked(self.newest, self.clock() - began)
+        self.polled(self.newest, self.clock() - began)
         async with self._changed:
             self._changed.notify_all()

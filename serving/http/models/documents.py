@@ -233,7 +233,7 @@ class GapState(BaseModel):
     warning: str | None
 
 
-class Beside(BaseModel):
+class StandingRelease(BaseModel):
     """A release beside the live one; `lag` is by source how many offsets its realtime views are behind the live ones.
 
     `lag` is null for tokens that are bound to rows.
@@ -294,7 +294,7 @@ class Status(BaseModel):
     views: dict[str, ViewState]
     sources: dict[str, SourceState]
     parts: list[Part]
-    standing: list[Beside]
+    standing: list[StandingRelease]
 
 
 class Me(BaseModel):

@@ -13,11 +13,11 @@ from structlog.typing import FilteringBoundLogger
 from infra.settings import Settings
 from serving.http.answers.lane import Lane
 from serving.read.snapshot import Snapshot
+from serving.status.backlog_age import BacklogAge
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.part_signs import part_states
 from serving.status.part_state import NEEDED, SPEED, PartState, unknown
-from serving.status.ttl_cache import Recent
-from serving.status.uncounted_since import UncountedSince
+from serving.status.ttl_cache import TtlCache
 
 HEADER: Final = "Tandem-Parts"
 """The header that every answer has: a dictionary of parts, each with its state and since when (RFC 9651)."""
@@ -39,12 +39,12 @@ class Parts:
     settings: Settings
     now: Callable[[], datetime]
     lane: Lane
-    log_ends: Recent[Mapping[str, LogEnd]]
+    log_ends: TtlCache[Mapping[str, LogEnd]]
     log: FilteringBoundLogger
     _states: tuple[PartState, ...] = field(default=(), init=False, repr=False)
     _header: str = field(default="", init=False, repr=False)
     _looked: float = field(default=float("-inf"), init=False, repr=False)
-    _uncounted: UncountedSince = field(default_factory=UncountedSince, init=False, repr=False)
+    _backlog_age: BacklogAge = field(default_factory=BacklogAge, init=False, repr=False)
     _why: str = field(default="", init=False, repr=False)
     _since: datetime | None = field(default=None, init=False, repr=False)
 
@@ -114,7 +114,7 @@ class Parts:
             asked = None
         if asked is not None:
             ends = {source: end.position for source, end in asked.items() if end.position is not None}
-            self._since = self._uncounted.look(ends, newest, now=self.now())
+            self._since = self._backlog_age.look(ends, newest, now=self.now())
 
 
 def header_of(states: tuple[PartState, ...]) -> str:

@@ -13,8 +13,8 @@ from ledger.publish.publications import Publication
 from serving.status.log_ends import LogEnd, log_ends
 from serving.status.positions import Archived, archived
 from serving.status.retention import unarchived
-from serving.status.standing_releases import Beside, beside
-from serving.status.ttl_cache import Recent
+from serving.status.standing_releases import StandingRelease, standing_releases
+from serving.status.ttl_cache import TtlCache
 from views.errors import said_by
 from views.source.source import Source
 
@@ -40,7 +40,7 @@ class Stored:
     """By source what the archive holds, and the releases beside the live one."""
 
     archives: Mapping[str, Archived]
-    beside: tuple[Beside, ...]
+    standing: tuple[StandingRelease, ...]
 
 
 @dataclass
@@ -51,11 +51,11 @@ class Pipeline:
     tables: Tables
     now: Callable[[], datetime]
     clock: Callable[[], float]
-    _log: Recent[Log] = field(init=False, repr=False)
-    _stored: Recent[Stored] = field(init=False, repr=False)
+    _log: TtlCache[Log] = field(init=False, repr=False)
+    _stored: TtlCache[Stored] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._log, self._stored = Recent(_KEPT_S, self.clock), Recent(_KEPT_S, self.clock)
+        self._log, self._stored = TtlCache(_KEPT_S, self.clock), TtlCache(_KEPT_S, self.clock)
 
     async def log(self, sources: Iterable[Source]) -> Log:
         """What the broker tells of the sources, or why it does not."""
@@ -78,7 +78,7 @@ class Pipeline:
     def _read(self, live: Publication) -> Stored:
         found = releases.load(self.tables, live.release).sources
         archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
-        return Stored(archives, tuple(beside(self.tables, live, days=self.settings.keep.release_days, now=self.now())))
+        return Stored(archives, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now())))
 
 
 def _unknown(sources: Iterable[Source], why: str) -> Log:

@@ -10,17 +10,17 @@ from serving.read.snapshot import Snapshot
 
 
 @dataclass
-class Looks:
+class PollMetrics:
     """The looks of one server."""
 
     metrics: Metrics
     log: FilteringBoundLogger
     _why: str | None = field(default=None, init=False, repr=False)
 
-    def looked(self, found: Snapshot | Failed, seconds: float) -> None:
+    def polled(self, found: Snapshot | Failed, seconds: float) -> None:
         """A look found this, and took so long."""
         why = found.reason if isinstance(found, Failed) else None
-        self.metrics.looked(failed=why is not None, seconds=seconds)
+        self.metrics.polled(failed=why is not None, seconds=seconds)
         if why is None and self._why is not None:
             self.log.info("the published tables can be read again")
         elif why != self._why:

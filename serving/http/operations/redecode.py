@@ -15,14 +15,14 @@ _LINES = 20
 
 
 @dataclass
-class Retrying:
+class Redecode:
     """One at a time; `hidden` are secrets that no answer shows. For one event loop."""
 
     tandem: Tandem
     hidden: frozenset[str] = frozenset()
     _busy: bool = field(default=False, init=False, repr=False)
 
-    async def retry(self, options: Sequence[str], *, by: Principal) -> Any:
+    async def run(self, options: Sequence[str], *, by: Principal) -> Any:
         """The document of `tandem quarantine --retry`; who waits no longer ends it. Raises Problem 400, 409, 503."""
         if self._busy:
             raise Problem(409, "another request is decoding records; try again later")

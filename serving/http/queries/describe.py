@@ -8,7 +8,6 @@ import pyarrow as pa
 from serving.access.rights import Principal
 from serving.http.models.documents import (
     ArchiveState,
-    Beside,
     Column,
     EventField,
     GapState,
@@ -17,6 +16,7 @@ from serving.http.models.documents import (
     Reason,
     SourceDescribed,
     SourceState,
+    StandingRelease,
     UntilLossState,
     ViewDescribed,
     ViewState,
@@ -137,19 +137,19 @@ def parts(states: Iterable[PartState], *, narrowed: bool) -> list[Part]:
     return [Part.model_validate(one.to_json()) for one in shown]
 
 
-def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound: bool) -> list[Beside]:
+def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound: bool) -> list[StandingRelease]:
     """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told.
 
     Who is `bound` to rows is not told how many offsets they are behind.
     """
     return [
-        Beside(
+        StandingRelease(
             release=one.release,
             stage=one.stage,
             why=None if narrowed else one.why,
             lag=None if bound else {name: lag for name, lag in one.lag.items() if name in sources},
         )
-        for one in stored.beside
+        for one in stored.standing
     ]
 
 

@@ -25,7 +25,7 @@ from serving.http.answers.sql_statements import Statements
 from serving.http.metrics import Metrics
 from serving.http.operations.part_states import Parts
 from serving.http.operations.pipeline import Pipeline
-from serving.http.operations.redecode import Retrying
+from serving.http.operations.redecode import Redecode
 from serving.http.operations.runs import Runs
 from serving.ingest.gateway import Gateway
 
@@ -55,7 +55,7 @@ class Server:
     pipeline: Pipeline
     parts: Parts
     runs: Runs
-    retrying: Retrying
+    redecode: Redecode
     gateway: Gateway
     limits: Limits
     failures: Failures

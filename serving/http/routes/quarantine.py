@@ -45,7 +45,7 @@ async def retry(request: Request, source: Source, body: Retry) -> Retried:
     """
     server, principal = server_of(request), principal_of(request)
     await server.work(principal, lambda: _decoder(server.tables, source))
-    document = await server.retrying.retry([f"--source={source}", *body.words()], by=principal)
+    document = await server.redecode.run([f"--source={source}", *body.words()], by=principal)
     return Retried.model_validate(document)
 
 

@@ -17,11 +17,11 @@ import structlog
 from infra.settings import Kafka, Serving, Settings
 from serving.access import tokens
 from serving.access.rights import VERBS, Rights
-from serving.http import running
+from serving.http import listener
 from serving.http.app import application
+from serving.http.composition import of_project
+from serving.http.listener import Tls
 from serving.http.operations.command import Tandem
-from serving.http.running import Tls
-from serving.http.starting import of_project
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 
@@ -140,15 +140,15 @@ class Asker:
 @contextmanager
 def serving(served: Served, tls: Tls | None = None) -> Iterator[str]:
     """The address of a server in this process, on a free port."""
-    bound = running.listening("127.0.0.1", 0, tls=tls)
+    bound = listener.listening("127.0.0.1", 0, tls=tls)
     stop, ready = threading.Event(), threading.Event()
     thread = threading.Thread(
-        target=running.serve, args=(served.app, bound), kwargs={"tls": tls, "ready": ready.set, "stop": stop}
+        target=listener.serve, args=(served.app, bound), kwargs={"tls": tls, "ready": ready.set, "stop": stop}
     )
     thread.start()
     try:
         assert ready.wait(60)
-        yield running.address_of(bound, tls=tls)
+        yield listener.address_of(bound, tls=tls)
     finally:
         stop.set()
         thread.join()

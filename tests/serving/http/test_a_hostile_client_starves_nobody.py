@@ -17,7 +17,7 @@ import pytest
 
 from serving.access import tokens
 from serving.access.rights import Rights
-from serving.http.running import Tls
+from serving.http.listener import Tls
 from tests.serving.http import attacker, victim
 from tests.serving.http.certificate import signed_by_itself
 from tests.serving.world import World, forty_hits

@@ -18,8 +18,8 @@ import pytest
 from cli.__main__ import main
 from infra.folders import ROOT
 from ledger.log.positions import LOG_START
-from serving.http import running
-from serving.http.running import CannotServe, Tls
+from serving.http import listener
+from serving.http.listener import CannotServe, Tls
 from tests.serving import oracle
 from tests.serving.http.certificate import signed_by_itself
 from tests.serving.http.served import Served, serving
@@ -95,7 +95,7 @@ def test_connections_are_kept_and_send_small_answers_at_once(world: World) -> No
         assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
         pool = client._transport._pool  # type: ignore[attr-defined]
         assert len(pool.connections) == 1
-    bound = running.listening("127.0.0.1", 0, tls=None)
+    bound = listener.listening("127.0.0.1", 0, tls=None)
     with bound, socket.create_connection(bound.getsockname()):
         accepted, _ = bound.accept()
         with accepted:
@@ -139,13 +139,13 @@ def test_a_certificate_is_used_where_there_is_one(world: World, tls: Tls) -> Non
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", ""])
 def test_without_tls_only_loopback_is_listened_at(host: str) -> None:
     with pytest.raises(CannotServe, match="needs --tls-cert and --tls-key; 127"):
-        running.listening(host, 0, tls=None)
+        listener.listening(host, 0, tls=None)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.2"])
 def test_loopback_needs_no_tls(host: str) -> None:
-    with running.listening(host, 0, tls=None) as bound:
-        assert running.address_of(bound, tls=None).startswith("http://127.0.0.")
+    with listener.listening(host, 0, tls=None) as bound:
+        assert listener.address_of(bound, tls=None).startswith("http://127.0.0.")
 
 
 def test_what_cannot_be_served_is_one_sentence(world: World, tls: Tls, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ MIRRORS: Final = (
         added=frozenset({"offsets", "accepted"}),
         hidden=frozenset({"reason", "warning"}),
     ),
-    Mirror(documents.Beside, standing_releases.Beside, hidden=frozenset({"lag"})),
+    Mirror(documents.StandingRelease, standing_releases.StandingRelease, hidden=frozenset({"lag"})),
     Mirror(documents.Part, part_state.PartState, {"age_s": "age"}),
     Mirror(
         documents.Me,

@@ -229,7 +229,7 @@ def test_nothing_is_answered_once_nobody_looks_any_longer(world: World, monkeypa
 
     with served.asker() as asker:
         assert asker.get("/readyz").status_code == 200
-        monkeypatch.setattr(served.server.lane, "looked", broken)
+        monkeypatch.setattr(served.server.lane, "polled", broken)
         seen(asker, 503)
         problem(
             asker.get("/views/ever/rows"), 503, "the server no longer polls for publications: RuntimeError: no place to note it"

@@ -16,7 +16,7 @@ from ledger.log.positions import LOG_START
 from ledger.publish import audits, publications
 from ledger.publish.audits import Audit, Figures
 from serving.http.operations.pipeline import Pipeline
-from serving.status.ttl_cache import Recent
+from serving.status.ttl_cache import TtlCache
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 
@@ -134,7 +134,7 @@ async def test_a_broker_that_is_silent_holds_nothing_up(served: Served) -> None:
 @pytest.mark.anyio
 async def test_one_looks_for_all_and_what_it_found_is_kept_for_a_while() -> None:
     seconds, looked, go = 0.0, list[int](), threading.Event()
-    recent = Recent[int](3, lambda: seconds)
+    recent = TtlCache[int](3, lambda: seconds)
 
     def look() -> int:
         looked.append(len(looked))
@@ -152,7 +152,7 @@ async def test_one_looks_for_all_and_what_it_found_is_kept_for_a_while() -> None
 
 @pytest.mark.anyio
 async def test_what_is_found_when_nobody_waits_any_more_is_known() -> None:
-    recent, go = Recent[int](3, lambda: 0.0), threading.Event()
+    recent, go = TtlCache[int](3, lambda: 0.0), threading.Event()
 
     def look() -> int:
         assert go.wait(60)
@@ -165,7 +165,7 @@ async def test_what_is_found_when_nobody_waits_any_more_is_known() -> None:
 
 @pytest.mark.anyio
 async def test_what_a_look_raises_is_raised_and_not_kept() -> None:
-    recent = Recent[int](3, lambda: 0.0)
+    recent = TtlCache[int](3, lambda: 0.0)
     with pytest.raises(ZeroDivisionError):
         await recent.get(lambda: 1 // 0)
     assert await recent.get(lambda: 1) == 1

@@ -15,7 +15,7 @@ from ledger.publish.batch_parts import BatchView
 from serving.memory import layout as layouts
 from serving.memory import stack as stacks
 from serving.memory.answers import Answers
-from serving.memory.held_view import Held
+from serving.memory.cached_view import CachedView
 from serving.memory.key_hash import Hashes, KeyHash
 from serving.memory.layout import Layout
 from serving.memory.stack import Stack, extended
@@ -71,7 +71,7 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
     for stack in (base, tail):
         sizes = [layer.states.table.num_rows for layer in stack]
         assert all(older > 2 * newer for older, newer in pairwise(sizes)), "so layers are few"
-    answers = Answers(Held(layout, 1, BatchView("f"), LOG_START, LOG_START, base, tail), watermark)
+    answers = Answers(CachedView(layout, 1, BatchView("f"), LOG_START, LOG_START, base, tail), watermark)
 
     whole = present(view, Partial(merge_states(view, [*below, *after])), watermark)
     expected = to_rows(view, whole)

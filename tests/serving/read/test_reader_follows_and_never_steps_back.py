@@ -15,10 +15,10 @@ from ledger.publish.publications import Publication
 from ledger.realtime import commit_files
 from ledger.realtime.commits import Commit
 from ledger.realtime_writer import Writer
-from serving.read.follower import Following
 from serving.read.outcome import Value
 from serving.read.reader import Reader
 from serving.read.snapshot import Snapshot, Tail
+from serving.read.snapshot_follower import SnapshotFollower
 from tests.serving.world import NOON, SOURCE, World, hit, position
 
 
@@ -53,7 +53,7 @@ def test_only_new_files_are_read_and_only_new_commits_decoded(world: World, monk
 
 
 def test_a_tail_is_made_anew_where_commits_or_the_cut_are_others(world: World) -> None:
-    reader = Following(world.tables)
+    reader = SnapshotFollower(world.tables)
 
     def made() -> Tail:
         found = reader.refresh()
@@ -174,7 +174,7 @@ def test_a_release_that_lies_behind_is_followed_only_once_it_has_caught_up(world
 
 def test_a_release_that_is_waited_for_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.trigger(position(20))
-    reader = Following(world.tables)
+    reader = SnapshotFollower(world.tables)
     reader.refresh()
     release = adopt(world, position(10))
     world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)

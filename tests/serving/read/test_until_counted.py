@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from serving.read.follower import Following
 from serving.read.outcome import Failed
-from serving.read.wait_until_counted import uncounted, until_counted
+from serving.read.position_wait import uncounted, until_counted
+from serving.read.snapshot_follower import SnapshotFollower
 from tests.serving.world import World, hit, nine_hits, position
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_counted_where_nothing_is_published() -> None:
 
 def test_it_is_what_the_positions_lack(tmp_path: Path) -> None:
     """Nine are counted in the first partition, none in the others."""
-    found = Following(nine_hits(tmp_path).tables).refresh()
+    found = SnapshotFollower(nine_hits(tmp_path).tables).refresh()
     for offsets in product(range(12), (0, 1, 7), (0, 3)):
         lacks = sum(max(0, offset - counted) for offset, counted in zip(offsets, (9, 0, 0), strict=True))
         assert uncounted(found, {"hits": position(*offsets)}) == lacks

@@ -10,7 +10,7 @@ from ledger.log.positions import LOG_START, Position
 from ledger.publish.publications import Publication
 from ledger.realtime.commits import Commit
 from serving.read.snapshot import Snapshot, Tail
-from serving.status.uncounted_since import UncountedSince, behind_since
+from serving.status.backlog_age import BacklogAge, behind_since
 from tests.serving.world import position
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -34,7 +34,7 @@ def test_it_is_when_the_oldest_end_was_seen_that_is_not_counted(steps: list[tupl
     """Against a plain scan of all looks; each step lets the logs grow, and then counts some of them."""
     ends, counted = [0, 0], [0, 0]
     seen: list[tuple[int, list[int]]] = []
-    remembered = UncountedSince()
+    remembered = BacklogAge()
     for second, step in enumerate(steps):
         for number, (more, count) in enumerate(step):
             ends[number] += more

@@ -26,7 +26,7 @@ class OutgrowsMemory(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class CachedView:
     """States and answers of a view that count the log up to `end`; nothing of it ever changes.
 
     `below` counts what is below `cut`, as the parts of `batch` have it, and the layers of `tail` are over it, from commits of
@@ -58,7 +58,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Place:
+class Origin:
     """Where a view is read from, and how many bytes of memory it may have."""
 
     tables: Tables
@@ -66,31 +66,31 @@ class Place:
     room: int
 
 
-def loaded(place: Place, layout: Layout, batch: BatchView, tail: Tail) -> Held:
+def loaded(origin: Origin, layout: Layout, batch: BatchView, tail: Tail) -> CachedView:
     """The view read from its tables. Raises Unreadable, OutgrowsMemory."""
-    below = _added(place, layout, (), batch, batch.parts)
-    return _followed(place, Held(layout, place.release, batch, tail.cut, tail.cut, below), tail)
+    below = _added(origin, layout, (), batch, batch.parts)
+    return _followed(origin, CachedView(layout, origin.release, batch, tail.cut, tail.cut, below), tail)
 
 
-def followed(place: Place, held: Held, batch: BatchView, tail: Tail) -> Held:
+def followed(origin: Origin, held: CachedView, batch: BatchView, tail: Tail) -> CachedView:
     """What was held of the same definition, brought to another batch view and tail. Raises Unreadable, OutgrowsMemory.
 
     New commits and parts are added to what is cached. Where that cannot be, since a commit holds old and new together or a part
     was replaced, the layers over the cut, or all, are rebuilt; what was held stays as it is for those who read it.
     """
-    if held.stands_at(place.release, batch, tail):
+    if held.stands_at(origin.release, batch, tail):
         return held
-    if (held.release, held.batch, held.cut) == (place.release, batch, tail.cut):
-        return _followed(place, held, tail)
+    if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):
+        return _followed(origin, held, tail)
     known = held.batch.parts
     new = batch.parts[len(known) :]
     if not known or batch.parts[: len(known)] != known or any(part.windows for part in new):
-        return loaded(place, held.layout, batch, tail)
-    below = _added(place, held.layout, held.below, batch, new)
-    return _followed(place, Held(held.layout, place.release, batch, tail.cut, tail.cut, below), tail)
+        return loaded(origin, held.layout, batch, tail)
+    below = _added(origin, held.layout, held.below, batch, new)
+    return _followed(origin, CachedView(held.layout, origin.release, batch, tail.cut, tail.cut, below), tail)
 
 
-def _followed(place: Place, held: Held, tail: Tail) -> Held:
+def _followed(origin: Origin, held: CachedView, tail: Tail) -> CachedView:
     """With the commits from where it ends on; all of the tail rebuilt if none begins there."""
     if held.end != tail.end:
         after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.end), None)
@@ -98,35 +98,35 @@ def _followed(place: Place, held: Held, tail: Tail) -> Held:
             held, after = replace(held, end=held.cut, tail=(), alone=()), 0
         view, batch = held.layout.view, held.batch
         states = [
-            states_of(place.tables, place.release, view, batch.fingerprint, commit).select(held.layout.states.names)
+            states_of(origin.tables, origin.release, view, batch.fingerprint, commit).select(held.layout.states.names)
             for commit in tail.commits[after:]
         ]
         alone = extended(held.layout, held.alone, states) if held.layout.told_apart else ()
         held = replace(held, end=tail.end, tail=extended(held.layout, held.tail, states, below=held.below), alone=alone)
-    if held.nbytes > place.room:
+    if held.nbytes > origin.room:
         raise OutgrowsMemory
     return held
 
 
-def _added(place: Place, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:
+def _added(origin: Origin, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:
     """A stack with further parts of a batch view, which are its last ones."""
-    address = batch.address(place.tables, layout.view.name)
+    address = batch.address(origin.tables, layout.view.name)
     for number, part in enumerate(parts, len(batch.parts) - len(parts)):
         later = batch.parts[number + 1 :]
         try:
             try:
-                stack = extended(layout, stack, _part(place, layout, address, part, later))
+                stack = extended(layout, stack, _part(origin, layout, address, part, later))
             except FileNotFoundError:  # upkeep rewrote the files between our look at the log and at them
-                stack = extended(layout, stack, _part(place, layout, address, part, later))
+                stack = extended(layout, stack, _part(origin, layout, address, part, later))
         except (OSError, pa.ArrowException) as error:
             unreadable(address, error)
     return stack
 
 
-def _part(place: Place, layout: Layout, address: str, part: Part, later: Sequence[Part]) -> Iterator[pa.Table]:
+def _part(origin: Origin, layout: Layout, address: str, part: Part, later: Sequence[Part]) -> Iterator[pa.Table]:
     """The states of a part that are live, some at a time."""
-    handle, files = files_of(place.tables, address, part)
-    left, texts, rows = place.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
+    handle, files = files_of(origin.tables, address, part)
+    left, texts, rows = origin.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
     for file in files:
         for some in row_groups(handle, file.path, layout.states):
             states = still_live(some, later)

@@ -30,14 +30,14 @@ from serving.http.metrics import Metrics
 from serving.http.operations.command import Tandem
 from serving.http.operations.part_states import LOG_S, Parts
 from serving.http.operations.pipeline import Pipeline
-from serving.http.operations.poll_metrics import Looks
-from serving.http.operations.redecode import Retrying
+from serving.http.operations.poll_metrics import PollMetrics
+from serving.http.operations.redecode import Redecode
 from serving.http.operations.runs import Runs
 from serving.http.requests.server import Server
 from serving.ingest.gateway import Gateway
 from serving.memory.store import Store
 from serving.sql.limits import Limits as Bounds
-from serving.status.ttl_cache import Recent
+from serving.status.ttl_cache import TtlCache
 
 _SECONDS: Final = 10
 """What a statement may take at most, where a request may take longer."""
@@ -66,7 +66,7 @@ def of_project(
     shown = readable([settings.folder, Path(settings.state), Path.home()])
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
-    lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, Looks(metrics, log).looked)
+    lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
     return Server(
         settings=serving,
         identities=Identities(Tokens(tokens.file_of(settings.folder)), _oidc(settings, log, clock)),
@@ -86,9 +86,9 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
-        parts=Parts(settings, now, lane, Recent(LOG_S, clock), log),
+        parts=Parts(settings, now, lane, TtlCache(LOG_S, clock), log),
         runs=Runs(tandem, now, log, hidden),
-        retrying=Retrying(tandem, hidden),
+        redecode=Redecode(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock),
         failures=Failures(serving.failed_logins / _MINUTE_S, serving.failed_logins, clock),
         limits=Limits(serving.rate, serving.burst, serving.concurrent, clock),

@@ -9,7 +9,7 @@ from serving.read.snapshot import Snapshot
 
 
 @dataclass
-class UncountedSince:
+class BacklogAge:
     """Remembers, of each source by name, an end of the log that was seen and is not counted yet, and when it was first seen."""
 
     _seen: dict[str, tuple[datetime, Position]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tande
 
 
 @dataclass
-class Following:
+class SnapshotFollower:
     """Follows the publications and, of the current one, every source's realtime table.
 
     It stays on a publication while the newest one lies behind what was reached, as after a promotion whose realtime views are

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position, distance
-from serving.read.follower import Following
 from serving.read.outcome import Failed
 from serving.read.snapshot import Snapshot
+from serving.read.snapshot_follower import SnapshotFollower
 
 _LOOK_S = 0.05
 
@@ -28,7 +28,7 @@ def until_counted(
     pause: Callable[[float], object] = time.sleep,
 ) -> int:
     """Return 0 once answers count the wanted position of each source, else how many offsets they lack after this many seconds."""
-    following, deadline = Following(tables), clock() + seconds
+    following, deadline = SnapshotFollower(tables), clock() + seconds
     while (left := uncounted(following.refresh(), wanted)) and clock() < deadline:
         pause(_LOOK_S)
     return left
