@@ -1,7 +1,6 @@
-"""Merge and answer: what batch views and realtime views together say, in process and without Spark.
+"""Merge and answer: batch views and realtime views as one, in process and without Spark.
 
-What it offers is imported when it is first asked for: the processes that run foreign SQL use a part of this package, and load no
-more than that.
+Names are imported on first use: the processes that run foreign SQL use a part of this package, and load no more than that.
 """
 
 from importlib import import_module
@@ -43,7 +42,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """One of the names that are offered, from its module."""
+    """A public name, imported from its module."""
     if name not in _OFFERED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_OFFERED[name]), name)

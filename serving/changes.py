@@ -1,8 +1,8 @@
-"""Rows of a view as they change from snapshot to snapshot, and the token from which one goes on later.
+"""Changes of a view's rows from snapshot to snapshot, and the token from which a reader continues later.
 
-A token names a position over one batch view. From it, in whatever process, come just the rows that answers have otherwise since,
-each as it is now. Where the tables no longer tell what a view said at a token, since compaction has made one of what was before
-and after it or a publication is no longer kept, `TokenGone` says so: nothing is left out or sent again in silence.
+A token names a position over one batch view. From it, any process gets exactly the rows that have changed since, each in its
+current state. If the tables no longer have the view's answers at a token, because compaction merged commits across it or a
+publication is not retained, `TokenGone` is raised: nothing is skipped or repeated silently.
 """
 
 import json
@@ -27,12 +27,12 @@ from views.view import View
 
 
 class TokenGone(TandemError):
-    """A token from which nobody can tell any more what has changed; `scan` again, and go on from the token of that snapshot."""
+    """A token that has expired; `scan` again, and continue from the token of that snapshot."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """Where in a view's changes somebody stands: what its answers counted."""
+    """A reader's position in a view's changes: what its answers counted."""
 
     release: int
     fingerprint: str
@@ -56,9 +56,9 @@ class Token:
 
 @dataclass(frozen=True)
 class Changes:
-    """What has changed up to a snapshot: rows as they are there, and the keys and windows of rows that are no more.
+    """The changes up to a snapshot: rows as they are there, and the keys and windows of deleted rows.
 
-    `gone` has the keys and the window's start, or its number where windows follow the order of the log. Go on from `token`.
+    `gone` has the keys and the window's start, or its number where windows follow the order of the log. Continue from `token`.
     """
 
     rows: Value | Absent
@@ -72,15 +72,15 @@ class Changes:
 
 
 def token_of(held: CachedView) -> Token:
-    """Where somebody stands who knows what is held."""
+    """The token of a reader that knows the cached view."""
     return Token(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.end)
 
 
 @dataclass
 class Watch:
-    """Somebody who knows what a view said at one snapshot, and asks for what has changed; for one thread at a time.
+    """A reader that knows a view at one snapshot, and asks for what has changed; for one thread at a time.
 
-    Make one with `watch`.
+    Create one with `watch`.
     """
 
     store: Store
@@ -88,7 +88,7 @@ class Watch:
     _before: CachedView
 
     def look(self, pinned: Pinned) -> Changes | None:
-        """What has changed up to a snapshot since the last look, None if nothing. Raises TokenGone, ReadFailed, Unreadable."""
+        """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable."""
         view, memory = _memory(self.store, pinned, self.name)
         held, before = memory.answers.held, self._before
         if held.batch.fingerprint != before.batch.fingerprint:
@@ -100,14 +100,14 @@ class Watch:
 
 
 def watch(store: Store, pinned: Pinned, name: str, since: Token | None) -> Watch:
-    """Somebody who stands at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
+    """A reader at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
     return Watch(store, name, held if since is None else _at(store, view, held, since))
 
 
 def changes(store: Store, name: str, since: Token | None) -> Iterator[Changes]:
-    """The changes of a view from a token, or from now on, as snapshots come; waits for them, and ends when the store is closed.
+    """The changes of a view from a token, or from now on, as snapshots come; ends when the store is closed.
 
     Raises TokenGone, UnknownView, ReadFailed, Unreadable.
     """
@@ -138,7 +138,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
 
 
 def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
-    """What was held at a token. Raises TokenGone, ReadFailed, Unreadable."""
+    """The cached view at a token. Raises TokenGone, ReadFailed, Unreadable."""
     if since == token_of(held):
         return held
     batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
@@ -158,7 +158,7 @@ def _at(store: Store, view: View, held: CachedView, since: Token) -> CachedView:
 
 
 def _batch(store: Store, view: View, since: Token) -> BatchView | None:
-    """The batch view that a token is over, if a publication still has it whole."""
+    """The batch view of a token, if a publication still has it whole."""
     for each in reversed(publications.history(store.tables)):
         batch = each.views.get(view.name)
         if batch is not None and (each.release, each.cuts[view.source.name], batch.fingerprint, batch.version) == (

@@ -28,10 +28,10 @@ Parameters = dict[str, str | list[str]]
 
 
 class Asked(TypedDict, total=False):
-    """What else a question says: windows that start in `[start, end)`, columns, what to count, and how fresh it has to be.
+    """The optional parameters of a question: windows that start in `[start, end)`, columns, layer, and freshness.
 
-    `order` has columns, each with a minus if it descends; `min_position` is a position as `send` returns it: the answer waits
-    until it counts that, and is refused (504, with `retry_after`) where that takes too long.
+    `order` has columns, each with a minus if it descends; `min_position` is a position that `send` returns: the answer waits
+    until it counts that, and is refused (504, with `retry_after`) if that takes too long.
     """
 
     start: datetime
@@ -44,9 +44,9 @@ class Asked(TypedDict, total=False):
 
 
 class Refused(TandemError):
-    """What a server answered instead: its sentence, its `status`, and in how many seconds to try again if it said so.
+    """A refused request: the server's sentence, its `status`, and after how many seconds to try again, if the server says so.
 
-    `records` is what it says of events that were sent: which are none and why, or what became of each.
+    `records` is about sent events: which are invalid and why, or the outcome of each.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Refused(TandemError):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as dicts, with the number that there are and where they come from.
+    """Rows as dicts, with their total and their provenance.
 
-    Of a look-up `absent` has the numbers of the keys without any row, and `hidden` those of the keys whose rows the token may not
-    see, whether there are any or not.
+    After a lookup `absent` has the numbers of the keys without any row, and `hidden` those of the keys whose rows the token may
+    not see, whether there are any or not.
     """
 
     rows: list[dict[str, Any]]
@@ -72,7 +72,7 @@ class Rows:
 
 
 class Place(NamedTuple):
-    """Where a record is in the log; no offset where the broker only says that it has the record already."""
+    """The position of a record in the log; no offset if the broker only reports that it has the record already."""
 
     topic_id: str
     partition: int
@@ -81,7 +81,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Sent:
-    """Events that are in the log: the place of each record, and the `min_position` of a question whose answer counts them."""
+    """Events that are in the log: the position of each record, and the `min_position` of a question whose answer counts them."""
 
     places: tuple[Place, ...]
     min_position: str | None
@@ -89,7 +89,9 @@ class Sent:
 
 @dataclass(frozen=True)
 class Client:
-    """A server's views and sources, for any number of threads. What is refused raises Refused; no connection, httpx.HTTPError."""
+    """A server's views and sources, for any number of threads. Refused requests raise Refused; connection errors,
+    httpx.HTTPError.
+    """
 
     http: httpx.Client
 
@@ -104,13 +106,13 @@ class Client:
         return found
 
     def rows(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> Rows:
-        """All rows of a question, from one snapshot: pages of N rows are asked for one after another."""
+        """All rows of a question, from one snapshot; they are requested in pages of this many rows."""
         pages = [got.json() for got in self._pages(view, _parameters(keys, asked), page, JSON)]
         found = [row for one in pages for row in one["rows"]]
         return Rows(found, pages[0]["total"], pages[0]["provenance"])
 
     def arrow(self, view: str, keys: Mapping[str, Key] | None = None, *, page: int = 1000, **asked: Unpack[Asked]) -> pa.Table:
-        """The same as a typed table; its schema's metadata has the provenance."""
+        """The rows as a typed table; its schema's metadata has the provenance."""
         pages = self._pages(view, _parameters(keys, asked), page, ARROW)
         return pa.concat_tables(pa.ipc.open_stream(got.content).read_all() for got in pages)
 
@@ -143,7 +145,7 @@ class Client:
         return Rows(got["rows"], got["total"], got["provenance"])
 
     def sources(self) -> list[dict[str, Any]]:
-        """The sources of whose views the token may read some, or to which it may send."""
+        """The sources whose views the token may read, or to which it may send events."""
         found: list[dict[str, Any]] = self._get("/sources", {}).json()["sources"]
         return found
 
@@ -156,11 +158,11 @@ class Client:
         topic: str | None = None,
         kind: str | None = None,
     ) -> Sent:
-        """Write events to a source's topic and wait until all replicas have them; Refused says what became of each otherwise.
+        """Write events to a source's topic and wait until all replicas have them; otherwise Refused has the outcome of each.
 
-        Events are dicts, event types, or whatever msgspec writes as JSON: one record each; a list where the source's records hold
-        several. Bytes are one record as it is. Sent again with the same key, events count once where the source's identity has
-        its key; no connection (httpx.HTTPError) and a status of 503 or 504 are when to do so.
+        Events are dicts, event types, or anything that msgspec writes as JSON: one record each; a list if the source's records
+        contain several. Bytes are one record as it is. Events that are sent again with the same key count once if the source's
+        identity contains the key; do so after a connection error (httpx.HTTPError) and after status 503 or 504.
         """
         body, media = (events, _BYTES) if isinstance(events, bytes) else (b"".join(map(_line, events)), NDJSON)
         headers = {"Content-Type": media} | ({} if idempotency_key is None else {"Idempotency-Key": idempotency_key})

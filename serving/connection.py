@@ -1,7 +1,7 @@
-"""Tandem's answers in a Python program: `connect("my_shop").view("sales").get(city="OSLO", window=eight)`.
+"""Answers in a Python program: `connect("my_shop").view("sales").get(city="OSLO", window=eight)`.
 
-A connection follows the project's tables in a thread of its own, so that questions are answered from memory: about
-each `every_s` seconds it looks for commits and publications. Any thread may ask.
+A connection follows the project's tables in a thread of its own, so that questions are answered from memory: it polls for
+commits and publications every `every_s` seconds. Any thread may ask.
 """
 
 import os
@@ -30,16 +30,17 @@ from serving.read.snapshot import Snapshot
 from serving.view_at import ViewAt
 
 EVERY_S: Final = 0.2
-"""Seconds between two looks of a connection that is told nothing else: less than a micro-batch takes."""
+"""Default seconds between two polls of a connection: less than a micro-batch takes."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(eq=False)
 class Connection:
-    """The published views of one project. `close` it, or use it in a `with`, to end its thread; without one `refresh` looks.
+    """The published views of one project. `close` it, or use it in a `with`, to end its thread; without a thread, `refresh`
+    polls.
 
-    The thread also ends once nothing has the connection, nor a view of it, any more.
+    The thread also ends once neither the connection nor a view of it is referenced.
     """
 
     store: Store
@@ -49,7 +50,7 @@ class Connection:
     _asked: tuple[Pinned, dict[str, ViewAt]] | None = field(default=None, init=False, repr=False)
 
     def follow(self, every_s: float) -> Self:
-        """Look for what is new about each N seconds, until it is closed."""
+        """Poll every N seconds, until it is closed."""
         weakref.finalize(self, self._over.set)
         how = (self.store, every_s, self._over, self._broken)
         self._thread = threading.Thread(target=_follow, args=how, name="tandem-connection", daemon=True)
@@ -57,12 +58,12 @@ class Connection:
         return self
 
     def refresh(self) -> Snapshot | Failed:
-        """Look for what is new at once."""
+        """Poll now."""
         found = self.store.refresh()
         return found.snapshot if isinstance(found, Pinned) else found
 
     def pinned(self) -> Pinned:
-        """What answers go by now. Raises ReadFailed if nothing can be read."""
+        """The snapshot that answers use now. Raises ReadFailed if nothing can be read."""
         if self._broken:
             raise ReadFailed(
                 f"the connection stopped polling its tables after an internal error: {self._broken[0]!r}"
@@ -94,7 +95,7 @@ class Connection:
         return view
 
     def close(self) -> None:
-        """Follow no longer; answers stay as they are."""
+        """Stop following; views that were read stay usable."""
         self._over.set()
         self.store.close()
         if self._thread is not None:
@@ -119,8 +120,8 @@ def _follow(store: Store, every_s: float, over: threading.Event, broken: list[Ba
 class AtOneSnapshot:
     """The views of a project at one snapshot.
 
-    A view that is first asked for when the connection has gone on is read from its files, at each question again: then its
-    quantiles, which every merge estimates otherwise, may differ from question to question.
+    A view that is first used after the connection has moved on is read from its files for each question: then its quantiles,
+    which differ from merge to merge, may differ from question to question.
     """
 
     store: Store
@@ -148,7 +149,7 @@ class PublishedView:
     name: str
 
     def now(self) -> ViewAt:
-        """The view at that position, for several questions at one. Raises ReadFailed."""
+        """The view at that position, for several questions at the same one. Raises ReadFailed."""
         return self._asked(lambda view: view)
 
     def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
@@ -203,15 +204,15 @@ class PublishedView:
     def changes(self, since: str | None = None) -> Iterator[Changes]:
         """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
 
-        To know all and then what changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. Raises
-        TokenGone, and ReadFailed where nothing can be said; go on from the last token then.
+        To read all rows and then their changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. Raises
+        TokenGone, and ReadFailed if nothing can be read; continue from the last token then.
         """
         return changes(self.connection.store, self.name, None if since is None else Token.parse(since))
 
     def at(self, *, publication: int) -> ViewAt:
-        """The view as a publication of the past has it below its cut, while that is kept; for one thread at a time.
+        """The view of a past publication below its cut, while that is retained; for one thread at a time.
 
-        Raises ReadFailed where it is not kept, with those that are, and UnknownView.
+        Raises UnknownView, and ReadFailed, which names the retained publications.
         """
         reader = Reader(self.connection.store.tables, publication)
         snapshot, view = reader.snapshot(), reader.view(self.name)
@@ -232,8 +233,8 @@ class PublishedView:
 def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int | None = None) -> Connection:
     """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed.
 
-    It looks for what is new each `every_s` seconds, with None only when it is told to `refresh`, and holds at most `memory` bytes
-    of views, those of `serving.memory_mb` unless it is told.
+    It polls every `every_s` seconds, with None only on `refresh`, and caches at most `memory` bytes of views, by default
+    `serving.memory_mb`.
     """
     found = settings.load(Path(project), os.environ)
     most = found.serving.memory_mb << 20 if memory is None else memory

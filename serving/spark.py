@@ -42,7 +42,7 @@ _BUCKETS: Final = "bucket int, states binary"
 
 @dataclass(frozen=True)
 class _Work:
-    """What a task needs: the release's files, which view, where its batch versions are, and what it presents at."""
+    """What a task needs: the release's files, the view, its batch versions, and the watermark of the answers."""
 
     definitions: Mapping[str, bytes] = field(hash=False)
     view: str
@@ -57,7 +57,7 @@ class _Work:
 
 @dataclass(frozen=True)
 class _File:
-    """A file of a batch version, but for those of its states for which `later` parts stand in."""
+    """A file of a batch version, without the states that `later` parts replace."""
 
     path: str
     later: tuple[Part, ...]
@@ -71,14 +71,14 @@ def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Lay
     """The answers of a view at one snapshot (`connect(...).snapshot()`), all keys and windows, in no order.
 
     Columns are those of views.view.answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
-    digits: a total that needs more fails the job. It is evaluated as any DataFrame is, when it is asked, and can be as long as
-    the publication is kept. Raises UnknownView, and ReadFailed where the view cannot be answered.
+    digits: a total that needs more fails the job. Spark evaluates it when it is used, which works as long as the publication is
+    retained. Raises UnknownView, and ReadFailed if the view cannot be answered.
     """
     return frame_of(session, at.store.tables, at.pinned.snapshot, at.pinned.view(view), layer=layer)
 
 
 def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definition: View, *, layer: Layer) -> DataFrame:
-    """The same of any snapshot, whose release has this view. Raises ReadFailed where the view cannot be answered."""
+    """The answers at any snapshot whose release has this view. Raises ReadFailed if the view cannot be answered."""
     if (problem := refusal(snapshot, definition)) is not None:
         raise ReadFailed(problem)
     publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
@@ -133,7 +133,7 @@ def _presented(work: _Work, sent: pa.Table) -> pa.Table:
 
 
 def schema_of(arrow: pa.Schema) -> StructType:
-    """Arrow's columns as Spark says them, with their metadata."""
+    """Arrow's columns as Spark's, with their metadata."""
     columns = []
     for column in arrow:
         metadata = {key.decode(): text.decode() for key, text in (column.metadata or {}).items()}

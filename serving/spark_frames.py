@@ -42,7 +42,7 @@ from views.source.source import POSITION_SCHEMA, REJECTS_SCHEMA, Source, events_
 _EVENT_PLACE: Final = ("_topic_id", "_partition", "_offset")
 _REJECT_PLACE: Final = ("topic_id", "partition", "offset")
 _CONF: Final = {"spark.sql.shuffle.partitions": "64"}
-"""A platform's session joins and groups nothing by Spark; a person's does. Adaptive execution unites small partitions."""
+"""A platform session does not join or group in Spark; a person's does. Adaptive execution coalesces small partitions."""
 
 assert set(_EVENT_PLACE) < set(POSITION_SCHEMA.names)
 
@@ -88,9 +88,10 @@ class Frames:
         return frame_of(self.session, self.reader.tables, self.reader.snapshot(), definition, layer=counted)
 
     def exactness(self, name: str, *, layer: Layer | None = None) -> Exactness:
-        """How exact the values of `view(name, layer=layer)` are: what may hold of any row, and what holds of each column.
+        """How exact the values of `view(name, layer=layer)` are: the reasons of any row, and those of each column.
 
-        No column of the DataFrame has it. Raises UnknownView, and BadSelection for a layer that the past does not have.
+        No column of the DataFrame has it. Raises UnknownView, and BadSelection for a layer that a past publication does not
+        have.
         """
         counted = self._counted(layer)
         return provenance_of(self.reader.snapshot(), self.reader.view(name), counted, {}).exactness
@@ -114,11 +115,12 @@ class Frames:
         return self._below(known, address, REJECTS_SCHEMA, _REJECT_PLACE)
 
     def position(self, source: str) -> Position:
-        """Up to where `events` and `quarantine` go: where the views' answers stand, or the archive's end where that is less."""
+        """The end of `events` and `quarantine`: the position of the views' answers, or the archive's end if that is less."""
         return lower(self.reader.snapshot().tails[self._source(source).name].end, self.archived[source])
 
     def register(self) -> dict[str, ReadFailed | None]:
-        """Make all of them temporary views of the session, for `session.sql`; gives their names, each with why it cannot be read.
+        """Make all of them temporary views of the session, for `session.sql`; returns their names, each with why it cannot be
+        read.
 
         The names are the views' own, `SOURCE_events` and `SOURCE_quarantine`; a name that a view has is the view's.
         """
@@ -150,7 +152,7 @@ class Frames:
         return sources[name]
 
     def _below(self, source: Source, address: str, schema: pa.Schema, place: tuple[str, str, str]) -> DataFrame:
-        """The rows of a table below the position: tables are only appended to, so they are the same at every later version."""
+        """The rows of a table below the position; tables only grow, so they are the same at every later version."""
         end, cut = self.position(source.name), self.reader.snapshot().publication.cut(source.name)
         there = open_table(self.reader.tables, address) is not None
         if not cut.at_or_below(self.archived[source.name]) or (end != LOG_START and not there):
@@ -178,10 +180,10 @@ def snapshot(
     as_of: datetime | None = None,
     session: SparkSession | None = None,
 ) -> Frames:
-    """What is published of a project now, or what a publication of the past has below its cut, as long as it is kept.
+    """What is published of a project now, or a past publication below its cut, as long as it is retained.
 
-    `publication` is its number, or `as_of` a time at which it was live. `session` is one whose workers can import Tandem; that of
-    the project is started unless it is given. Raises BadSelection, and ReadFailed where nothing can be read.
+    `publication` is its number, or `as_of` a time at which it was live. `session` is a session whose workers can import Tandem;
+    by default that of the project is started. Raises BadSelection, and ReadFailed if nothing can be read.
     """
     found = settings_of_project.load(Path(project), os.environ)
     reader = pinned(found, publication=publication, as_of=as_of)

@@ -1,6 +1,6 @@
-"""One view at one snapshot: rows by key, by range, and of many keys, each with where it comes from.
+"""One view at one snapshot: rows by key, by range, and of many keys, each with its provenance.
 
-However often it is asked it says the same, whatever is committed or published meanwhile, and it may be asked by any thread.
+Its answers never change, whatever is committed or published meanwhile, and any thread may ask.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ from views.view import View, bind, state_schema
 from views.windows import Hopping
 
 Files = Callable[[Selection, Layer, int | None], Outcome]
-"""What answers a selection of a layer from the view's tables, the first rows up to a limit."""
+"""A function that answers a selection of a layer from the view's tables, the first rows up to a limit."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -31,7 +31,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, eq=False)
 class ViewAt:
-    """`view` at a snapshot: what `memory` has, and what only its files tell; `layer` is what is counted unless it is asked."""
+    """`view` at a snapshot: from `memory` if it is there, else from its files; `layer` is the default layer."""
 
     view: View
     memory: InMemory | None
@@ -40,23 +40,23 @@ class ViewAt:
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Where every answer of the layer comes from. Raises ReadFailed, Unreadable."""
+        """The provenance of every answer of the layer. Raises ReadFailed, Unreadable."""
         if self.memory is not None:
             return self.memory.provenance
         return given(self.files(select(self.view, {}, ALWAYS), self.layer, 0)).provenance
 
     @property
     def token(self) -> str:
-        """From where `changes` tells what is otherwise than here. Raises ReadFailed for a view that is not in memory."""
+        """The token from which `changes` continues after this snapshot. Raises ReadFailed for a view that is not in memory."""
         if self.memory is None:
             raise ReadFailed(f"view {self.view.name!r} is read from its files, so its changes cannot be reported")
         return str(token_of(self.memory.answers.held))
 
     def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
-        """The one row of a key, each of whose values is named, and of the window that starts at `window`.
+        """The one row of a key, with a value for each key of the view, and of the window that starts at `window`.
 
-        None is the certainty that nothing was counted. Views of all time take no window. Raises BadSelection where that names no
-        row, ReadFailed and Unreadable where nothing can be said.
+        None is the certainty that nothing was counted. Views of all time take no window. Raises BadSelection for an invalid key
+        or window, ReadFailed and Unreadable if there is no answer.
         """
         key = key_of(self.view, self._types, named if keys is None else {**keys, **named})
         start = self._start(window)
@@ -66,9 +66,9 @@ class ViewAt:
         return found
 
     def lookup(self, keys: Iterable[Any]) -> Value | Absent:
-        """The rows of all windows of many keys, in the order of any answer; a key that has none is not there.
+        """The rows of all windows of many keys, in the order of any answer; keys without a row are left out.
 
-        Each key is a mapping with a value for every key of the view, or its bare value where the view has one.
+        Each key is a mapping with a value for every key of the view, or its bare value if the view has one key.
         """
         asked = keys_of(self.view, self._types, keys)
         if self.memory is not None:
@@ -88,8 +88,8 @@ class ViewAt:
     ) -> Value | Absent:
         """The rows with these values of some keys, None for NULL, and of windows that start in `between`, `[from, to)`.
 
-        With `one` the range is one window; a `limit` keeps the first rows. Raises BadSelection for a question without a meaning,
-        ReadFailed and Unreadable where nothing can be said.
+        With `one` the range is one window; a `limit` keeps the first rows. Raises BadSelection for an invalid question,
+        ReadFailed and Unreadable if there is no answer.
         """
         return selected(self, select(self.view, keys or {}, between, one=one), layer=layer, limit=limit)
 

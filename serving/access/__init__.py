@@ -1,4 +1,4 @@
-"""Who may: what a bearer token names, which verbs, views and rows it has, and how much of the server it may use.
+"""Who may do what: the principal that a bearer token names, its verbs, views and rows, and its share of the server.
 
-Nothing here knows HTTP; nobody who shows nothing may anything.
+Nothing here knows HTTP. A request without a token has no right.
 """

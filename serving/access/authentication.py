@@ -1,4 +1,4 @@
-"""Who shows a bearer text: the holder of one of the project's tokens, or somebody of the identity provider."""
+"""Which principal a bearer token names: the holder of a project's token, or a user of the identity provider."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,14 +12,14 @@ from serving.access.tokens import PREFIX, Tokens
 
 @dataclass(frozen=True)
 class Identities:
-    """All who can be known here."""
+    """All principals that the server can authenticate."""
 
     tokens: Tokens
     oidc: Oidc | None = None
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Keep what is needed to know them fresh until the context ends."""
+        """Keep the identity provider's keys fresh until the context ends."""
         if self.oidc is None:
             yield
         else:
@@ -27,7 +27,10 @@ class Identities:
                 yield
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """Who shows this; None if nobody known does; waits for nothing. Raises TokenError, OidcError: then it cannot be told."""
+        """The principal of a bearer token; None if the token is not valid. It waits for nothing.
+
+        Raises TokenError, OidcError where that cannot be decided.
+        """
         if shown.startswith(PREFIX):
             return self.tokens.whose(shown, now=now)
         return None if self.oidc is None else self.oidc.whose(shown, now=now)

@@ -1,4 +1,4 @@
-"""Threads that work for principals in turn."""
+"""A pool of threads whose turns principals share fairly."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass
 class FairPool:
-    """`threads` that work while the pool is `open`, of which one principal has at most `most` at a time; for one event loop."""
+    """`threads` threads, of which one principal uses at most `most` at a time; for one event loop."""
 
     name: str
     threads: int
@@ -24,7 +24,7 @@ class FairPool:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Work until the context ends, which waits for what is at work."""
+        """Run work until the context ends, which waits for running work."""
         assert self._executor is None, "it is open already, in a loop whose turns another one cannot wait for"
         self._queue = FairQueue(self.threads, self.most)
         self._executor = ThreadPoolExecutor(self.threads, self.name)
@@ -35,9 +35,9 @@ class FairPool:
             self._executor = None
 
     async def run(self, by: str, work: Callable[[], T]) -> T:
-        """What a function gives in one of the threads, once it is its principal's turn. Raises its errors.
+        """The result of a function that runs in one of the threads, once it is the principal's turn. Raises its errors.
 
-        Who is cancelled waits no longer; a function that is at work keeps its thread, and the place, until it is done.
+        A caller that is cancelled stops waiting; a function that is running keeps its thread until it returns.
         """
         await self._turn(by)
         assert self._executor is not None, "asked before it was opened"
@@ -65,7 +65,7 @@ class FairPool:
             if ticket.cancelled():
                 self._queue.withdraw(by, ticket)
             else:
-                self._leave(by)  # the turn had come just then
+                self._leave(by)  # the turn came at the same time
             raise
 
     def _leave(self, by: str) -> None:
@@ -75,4 +75,4 @@ class FairPool:
             if not ticket.cancelled():
                 ticket.set_result(None)
                 return
-            following = self._queue.leave(principal)  # whoever waited has gone
+            following = self._queue.leave(principal)  # the waiting caller was cancelled

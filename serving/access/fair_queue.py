@@ -1,4 +1,4 @@
-"""Places that principals share in turn (round robin): who asks for much waits behind himself, and behind nobody for long."""
+"""Slots that principals share round robin, so that a principal with many requests delays only itself."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -9,11 +9,10 @@ T = TypeVar("T")
 
 @dataclass
 class FairQueue(Generic[T]):
-    """`places` that tickets of principals hold one at a time each; one principal holds at most `most`, all of them unless told.
+    """`places` slots, each held by one ticket of a principal; one principal holds at most `most`, all of them by default.
 
-    A place that becomes free goes to the principal whose turn it is among those that wait and hold fewer than `most`; the turn
-    then passes on. So while somebody waits, every other principal is given at most one place that comes free before him. For one
-    thread.
+    A slot that becomes free goes to the next principal in turn that waits and holds fewer than `most`. So while a principal
+    waits, every other principal gets at most one slot before it. For one thread.
     """
 
     places: int
@@ -22,7 +21,7 @@ class FairQueue(Generic[T]):
     _waiting: dict[str, deque[T]] = field(default_factory=dict, init=False, repr=False)  # in the order of turns
 
     def enter(self, principal: str, ticket: T) -> bool:
-        """Whether the ticket has a place at once; otherwise it waits until `leave` returns it, or it is withdrawn."""
+        """Whether the ticket gets a slot at once; otherwise it waits until `leave` returns it, or it is withdrawn."""
         if self._held.total() < self.places and self._may(principal):
             self._held[principal] += 1
             return True
@@ -30,7 +29,7 @@ class FairQueue(Generic[T]):
         return False
 
     def leave(self, principal: str) -> tuple[str, T] | None:
-        """Give a place back: the principal and ticket that have it from now on, None if nobody waits for it."""
+        """Give a slot back. Returns the principal and ticket that hold it from now on, None if no ticket waits for it."""
         self._held[principal] -= 1
         if not self._held[principal]:
             del self._held[principal]
@@ -45,7 +44,7 @@ class FairQueue(Generic[T]):
         return following, ticket
 
     def withdraw(self, principal: str, ticket: T) -> None:
-        """Wait no longer with a ticket that has no place; a ticket that does not wait stays as it is."""
+        """Stop waiting with a ticket that has no slot; other tickets are not affected."""
         tickets = self._waiting.get(principal, deque())
         if ticket in tickets:
             tickets.remove(ticket)

@@ -1,4 +1,4 @@
-"""Invalid tokens by the network that they come from: each network may show some, then fewer a second."""
+"""A rate limit on invalid tokens for each network that sends them."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -7,17 +7,16 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 MOST: Final = 10_000
-"""Networks that are remembered; beyond that the network that failed longest ago is forgotten."""
+"""Networks that are remembered; beyond that the network with the oldest failure is forgotten."""
 
 _HOST_BITS: Final = 64
 
 
 @dataclass
 class Failures:
-    """A network may fail `burst` times at once and `rate` times a second after that; beyond it has to wait.
+    """A network may send `burst` invalid tokens at once and `rate` a second after that; then it has to wait.
 
-    Who shows a valid token is never asked to wait, wherever it comes from. `clock` gives seconds that never step back. For one
-    thread.
+    A valid token never waits, whatever network it comes from. `clock` returns monotonic seconds. For one thread.
     """
 
     rate: float
@@ -26,7 +25,7 @@ class Failures:
     _buckets: "OrderedDict[str, tuple[float, float]]" = field(default_factory=OrderedDict, init=False, repr=False)
 
     def failed(self, address: str) -> float | None:
-        """Count an invalid token: None, or after how many seconds its network may show the next one."""
+        """Count an invalid token. Returns None, or after how many seconds the network may send the next one."""
         now, network = self.clock(), network_of(address)
         left, at = self._buckets.pop(network, (float(self.burst), now))
         left = min(float(self.burst), left + (now - at) * self.rate)
@@ -38,7 +37,7 @@ class Failures:
 
 
 def network_of(address: str) -> str:
-    """An IPv4 address, or the half of an IPv6 address that a provider gives to one customer; what is neither stays as it is."""
+    """The IPv4 address, or the /64 network of an IPv6 address, which a provider gives to one customer; other text unchanged."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How much of the server one principal may use: requests a second, as a token bucket, and requests at a time."""
+"""Limits of one principal: requests per second, as a token bucket, and concurrent requests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class _Use:
 
 @dataclass
 class Limits:
-    """Each principal may begin `burst` requests at once and `rate` a second after that, of which `concurrent` run at a time.
+    """Each principal may start `burst` requests at once and `rate` a second after that, of which `concurrent` run at a time.
 
-    `clock` gives seconds that never step back. For one thread.
+    `clock` returns monotonic seconds. For one thread.
     """
 
     rate: float
@@ -29,7 +29,7 @@ class Limits:
     _uses: dict[str, _Use] = field(default_factory=dict, init=False, repr=False)
 
     def enter(self, principal: str) -> float | None:
-        """Begin a request: None, and `leave` is to follow, or after how many seconds to try again."""
+        """Start a request. Returns None, after which `leave` must follow, or the seconds to wait before the next try."""
         now = self.clock()
         use = self._uses.get(principal)
         if use is None:
@@ -50,7 +50,7 @@ class Limits:
         self._uses[principal].running -= 1
 
     def _forget(self, now: float) -> None:
-        """Those whose bucket is full again are like new ones."""
+        """Forget principals whose bucket is full again: they are like new ones."""
         if len(self._uses) >= _REMEMBERED:
             self._uses = {
                 name: use for name, use in self._uses.items() if use.running or use.left + (now - use.at) * self.rate < self.burst

@@ -1,7 +1,7 @@
-"""Tokens of an identity provider: signed JWTs of one issuer for one audience, whose keys come from one address.
+"""Tokens of an identity provider: JWTs of one issuer for one audience, whose keys are at one address.
 
-Checked as RFC 8725 says: the algorithm is the configured one whatever the token's header names, keys that a token brings or
-points to are not looked at, type, issuer, audience and expiry have to fit.
+They are checked as RFC 8725 says: the algorithm is the configured one, whatever the token's header names; keys that a token
+contains or points to are ignored; type, issuer, audience and expiry must match.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -28,9 +28,10 @@ _LONGEST: Final = 16 << 10
 
 @dataclass(frozen=True)
 class Provider:
-    """Whose tokens are taken. `rights` are by value of `claim`; the first of them that a token's claim has or is, counts.
+    """The accepted identity provider.
 
-    `types` are the values of `typ` that are taken, in lower case without `application/`.
+    `rights` are by value of `claim`: the first value counts that a token's claim contains or equals. `types` are the accepted
+    values of `typ`, in lower case and without `application/`.
     """
 
     issuer: str
@@ -46,7 +47,7 @@ class Provider:
 
 
 def provider(oidc: settings.Oidc) -> Provider | None:
-    """The provider of the settings; None if none is configured. Raises OidcError, naming the key."""
+    """The identity provider in the settings; None if none is configured. Raises OidcError, which names the setting."""
     if not oidc.issuer:
         return None
     needed = (("audience", oidc.audience), ("keys", oidc.keys), ("claim", oidc.claim), ("rights", oidc.rights))
@@ -85,7 +86,7 @@ def provider(oidc: settings.Oidc) -> Provider | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine and nothing else."""
+    """Whether a host is this machine and no other."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -94,7 +95,7 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Oidc:
-    """Says who shows a provider's token, by keys that are fetched beside the requests. For any number of threads."""
+    """Authenticates tokens of the identity provider, with keys that are fetched in the background. For any number of threads."""
 
     provider: Provider
     keys: KeySet
@@ -119,9 +120,9 @@ class Oidc:
             yield
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """Who shows this token; None if it is not valid or its claims give no right. Raises OidcError without keys.
+        """The principal of a token; None if it is not valid or its claims give no right. Raises OidcError without keys.
 
-        It waits for nothing: a token that does not fit the keys at hand is refused, and they are fetched again afterwards.
+        It waits for nothing: a token that does not match the cached keys is refused, and the keys are fetched again afterwards.
         """
         expected = self.provider
         try:

@@ -1,12 +1,12 @@
-"""The keys of an identity provider, fetched by one task beside the requests: no request ever waits for the provider.
+"""The keys of an identity provider, fetched by one background task: no request ever waits for the provider.
 
-| when | what is fetched or answered |
+| when | what happens |
 | --- | --- |
-| the server starts | once; the start waits for it for `START_S` at most |
-| the newest fetch is `refresh_s` old | again: a key that was withdrawn is refused from then on, also where another has its id |
-| a token does not fit the keys | again, `SPACING_S` after the fetch before at the earliest, however many such tokens are sent |
-| a fetch fails | again after `SPACING_S`; meanwhile the keys of the last fetch that succeeded count |
-| that one is `stale_s` old | none of its keys counts; nobody can be told until a fetch succeeds |
+| the server starts | one fetch; the start waits for it, at most `START_S` |
+| the newest fetch is `refresh_s` old | another fetch: a withdrawn key is refused from then on, even if another key has its id |
+| a token does not match the keys | another fetch, at most one per `SPACING_S`, however many such tokens arrive |
+| a fetch fails | another after `SPACING_S`; meanwhile the keys of the last successful fetch count |
+| that fetch is `stale_s` old | none of its keys counts, so no token can be checked until a fetch succeeds |
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class KeySet:
     _misfit: Callable[[], None] = field(default=lambda: None, init=False, repr=False)
 
     def find(self, kid: str | None) -> jwk.Key | None:
-        """The key of this id; of a token without id the only key. Raises OidcError where no keys count."""
+        """The key of this id, or the only key for a token without an id. Raises OidcError where no keys count."""
         keys, at = self._keys, self._at
         if at is None or self.clock() - at > self.stale_s:
             age = "have not been fetched yet" if at is None else f"were last fetched more than {self.stale_s:g} s ago"
@@ -76,12 +76,12 @@ class KeySet:
         return next(iter(keys.values())) if len(keys) == 1 else None
 
     def misfit(self) -> None:
-        """Ask for another fetch, since a token did not fit these keys; returns at once."""
+        """Ask for another fetch, because a token did not match the keys; returns at once."""
         self._misfit()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Fetch until the context ends; the first fetch is waited for, but not for long."""
+        """Fetch until the context ends; opening waits for the first fetch, but not for long."""
         loop, wanted, first = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
         def misfit() -> None:
@@ -112,7 +112,7 @@ class KeySet:
                         await wanted.wait()
 
     async def _refresh(self) -> bool:
-        """Replace the keys by those at the address; whether that succeeded."""
+        """Replace the keys by those at the address; returns whether that succeeded."""
         began, why = self.clock(), None
         try:
             async with asyncio.timeout(FETCH_S):
@@ -134,7 +134,7 @@ class KeySet:
 
 
 async def fetch(address: str) -> bytes:
-    """What is at the address, and at no other that it redirects to; at most `LARGEST` bytes. Raises OidcError."""
+    """The bytes at an address, at most `LARGEST`; redirects are not followed. Raises OidcError."""
     try:
         async with (
             httpx.AsyncClient(timeout=FETCH_S, follow_redirects=False, trust_env=False, verify=_trusted()) as client,
@@ -154,14 +154,14 @@ async def fetch(address: str) -> bytes:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """Made once: it takes tens of milliseconds, in which nobody would be answered."""
+    """Created once: it takes tens of milliseconds, in which the event loop would answer no request."""
     return httpx.create_ssl_context(trust_env=False)
 
 
 def read_keys(content: bytes, algorithm: str) -> Keys:
-    """The keys of a JWK set that verify this algorithm's signatures, by id; others are ignored (RFC 7517, 5).
+    """The keys of a JWK set that verify signatures of this algorithm, by id; others are ignored (RFC 7517, 5).
 
-    Raises OidcError for what is not a JWK set, and for one with more than `MOST` such keys.
+    Raises OidcError for bytes that are not a JWK set, and for a set with more than `MOST` such keys.
     """
     try:
         listed = msgspec.json.decode(content, type=dict[str, Any])["keys"]

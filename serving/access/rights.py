@@ -1,4 +1,4 @@
-"""What somebody may: verbs, and of which views and rows."""
+"""Rights: verbs, and the views and rows to which they apply."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,19 +12,22 @@ from views.errors import TandemError, listed
 from views.view import View
 
 Verb = Literal["read", "sql", "ingest", "admin"]
-"""read: rows of views; sql: statements on them; ingest: write events; admin: promote and the like. None implies another."""
+"""read: rows of views. sql: SQL statements. ingest: writing events. admin: runs of commands. None implies another."""
 
 VERBS: Final = get_args(Verb)
 
 
 class BadRights(TandemError):
-    """Rights that cannot be meant."""
+    """Rights that contradict themselves or name an unknown verb."""
 
 
 @dataclass(frozen=True)
 class Rights:
-    """`views` are those that verbs are about, None for all: events may be sent to their sources alone. `rows` are `NAME=VALUE`,
-    `NAME` alone for NULL: values of keys that every row has to have, so that a view without such a key shows none.
+    """What a principal may do.
+
+    `views` are the views to which the verbs apply, None for all; events may be sent only to the sources of these views. `rows`
+    are values of keys, as `NAME=VALUE`, or `NAME` alone for NULL: only rows with these values are visible, so a view without
+    such a key has no visible row.
     """
 
     verbs: frozenset[Verb] = frozenset()
@@ -33,7 +36,7 @@ class Rights:
 
     @classmethod
     def of(cls, *, may: Iterable[str], views: Iterable[str] = (), rows: Iterable[str] = ()) -> Self:
-        """Rights as a person writes them; no views are all. Raises BadRights."""
+        """Rights from what a person writes; without views they apply to all. Raises BadRights."""
         verbs, named, bound = list(may), frozenset(views), tuple(rows)
         for verb in verbs:
             if verb not in VERBS:
@@ -50,7 +53,7 @@ class Rights:
 
     @property
     def narrowed(self) -> bool:
-        """Whether they are about a part of the project."""
+        """Whether the rights apply to only a part of the project."""
         return self.views is not None or bool(self.rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -59,11 +62,11 @@ class Rights:
         return {"may": sorted(self.verbs), "views": views, "rows": list(self.rows)}
 
     def may_send(self, views: Iterable[View]) -> bool:
-        """Whether events of a source may be written, of which these are all the views: of any, or of a named one."""
+        """Whether events may be written to the source of these views, which are all views of it."""
         return "ingest" in self.verbs and (self.views is None or any(view.name in self.views for view in views))
 
     def bound(self, view: View) -> dict[str, pa.Scalar] | None:
-        """The key values that all rows of the view must have to be seen; None if nothing of the view may be."""
+        """The key values that visible rows of the view have; None if no row of it is visible."""
         if self.views is not None and view.name not in self.views:
             return None
         try:
@@ -74,7 +77,7 @@ class Rights:
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks: a name to count and log by, unique among all kinds, what they may, and until when."""
+    """An authenticated caller: a name that is unique within its kind, its rights, and when they expire."""
 
     kind: Literal["token", "oidc"]
     name: str
@@ -86,7 +89,7 @@ class Principal:
 
 
 def parse_rights(texts: Iterable[str]) -> Rights:
-    """Rights of words as settings have them: a verb, `view:NAME` or `row:NAME=VALUE` each. Raises BadRights."""
+    """Rights from words, as settings have them: a verb, `view:NAME` or `row:NAME=VALUE` each. Raises BadRights."""
     parts: dict[str, list[str]] = {"may": [], "view": [], "row": []}
     for text in texts:
         kind, given, value = text.partition(":")

@@ -1,6 +1,6 @@
-"""Texts that somebody carries and cannot read: where a stream of changes goes on, for those who may not see positions.
+"""Encrypted texts that a client carries and cannot read: tokens of a stream of changes, for callers that may not see positions.
 
-And digests that tell texts apart without telling what they are.
+And keyed digests, which tell texts apart without revealing them.
 """
 
 import hmac
@@ -25,22 +25,22 @@ _BEFORE: Final = "sealed."
 
 @dataclass(frozen=True)
 class Seal:
-    """Encrypts with a key in a file that its owner alone may read; the first use makes it, and all servers of a project share it.
+    """Encrypts with a key in a file that only its owner may read. The first use creates it; all servers of a project share it.
 
-    `random` gives this many bytes that nobody can foresee. A text that is sealed is padded, so its length tells nothing.
+    `random` returns this many unpredictable bytes. A text is padded before encryption, so its length reveals nothing.
     """
 
     file: Path
     random: Callable[[int], bytes]
 
     def close(self, text: str) -> str:
-        """The text as only a server of the project can read it."""
+        """The text, encrypted for the project's servers."""
         content = text.encode()
         padded = content + b" " * (-len(content) % _BLOCK)
         return _BEFORE + jwe.encrypt_compact(_HEADER, padded, self._key)
 
     def open(self, sealed: str) -> str | None:
-        """Inverse of `close`; None for what was not sealed here."""
+        """Inverse of `close`; None for a text that no server of the project encrypted."""
         if not sealed.startswith(_BEFORE):
             return None
         with suppress(JoseError, ValueError, TypeError):
@@ -49,7 +49,7 @@ class Seal:
         return None
 
     def digest(self, content: bytes) -> str:
-        """A text that is the same for the same content, from which nobody without the key can tell whether a content fits."""
+        """The same text for the same content; without the key nobody can test whether a content matches."""
         return hmac.digest(self._key.raw_value, b"digest" + content, "sha256").hex()[:_DIGITS]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A bounded amount that principals share: each holds at most as much as is left over, so that there is room for the next one."""
+"""A bounded amount that principals share: each may hold at most as much as stays free, so that there is room for the next."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Shares:
-    """`total` of something, of which one principal holds at most `most`, if that is given, and at most what is left afterwards.
+    """`total` units, of which one principal holds at most `most`, if that is given, and at most as much as stays free
+    afterwards.
 
-    So with k principals that hold any, at least total / 2^k is free (the dynamic threshold of Choudhury and Hahne, 1998). As long
-    as nobody holds anything one amount is granted whatever its size, since otherwise it never would be. For one thread.
+    So if k principals hold units, at least total / 2^k are free (the dynamic threshold of Choudhury and Hahne, 1998). While no
+    principal holds any, one amount of any size is granted: otherwise it never would be. For one thread.
     """
 
     total: int
@@ -18,7 +19,7 @@ class Shares:
     _used: int = field(default=0, init=False, repr=False)
 
     def take(self, principal: str, amount: int = 1) -> bool:
-        """Whether the principal may have that much more; `give_back` is to follow."""
+        """Whether the principal is granted this amount; if so, `give_back` must follow."""
         held = self._held[principal] + amount
         if self._used and (held > self.total - self._used - amount or (self.most is not None and held > self.most)):
             return False
@@ -31,7 +32,7 @@ class Shares:
         self.resize(principal, amount, 0)
 
     def resize(self, principal: str, granted: int, amount: int) -> None:
-        """Make what was granted another amount, whatever is left."""
+        """Change an amount that was granted, whatever is free."""
         self._used += amount - granted
         self._held[principal] += amount - granted
         if not self._held[principal]:
@@ -39,9 +40,9 @@ class Shares:
 
     @property
     def used(self) -> int:
-        """How much all principals hold."""
+        """The amount that all principals hold."""
         return self._used
 
     def held(self, principal: str) -> int:
-        """How much a principal holds."""
+        """The amount that a principal holds."""
         return self._held[principal]

@@ -1,7 +1,7 @@
-"""Tokens of the project's own: random secrets, of which only the hash is kept, in one file of the state folder.
+"""The project's own tokens: random secrets, of which only the hash is stored, in one file of the state folder.
 
-A secret has 256 random bits. Nobody guesses it, so one SHA-256 hides it as well as a slow salted hash would; those are for
-passwords, which have few bits, and would make every request as slow as they are.
+A secret has 256 random bits, which nobody can guess, so one SHA-256 hides it as well as a slow salted hash would. Those are for
+passwords, which have few bits, and would slow down every request.
 """
 
 import hmac
@@ -27,12 +27,12 @@ _PATIENCE_S: Final = 10
 
 
 class TokenError(TandemError):
-    """A token that cannot be made or revoked, or a file of tokens that cannot be used."""
+    """A token that cannot be created or revoked, or a file of tokens that cannot be used."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A secret's SHA-256 in hexadecimal, with what it allows until it expires."""
+    """The SHA-256 of a secret in hexadecimal, with its rights until it expires."""
 
     name: str
     digest: str
@@ -52,22 +52,22 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def file_of(state: Path) -> Path:
-    """Where a project's tokens are."""
+    """The file of a project's tokens."""
     return state / "access" / "tokens.json"
 
 
 def secret(random: Callable[[int], bytes]) -> str:
-    """A new secret of 256 bits; `random` gives this many bytes that nobody can foresee."""
+    """A new secret of 256 bits; `random` returns this many unpredictable bytes."""
     return PREFIX + urlsafe_b64encode(random(_BYTES)).decode().rstrip("=")
 
 
 def digest(text: str) -> str:
-    """What is kept of a secret."""
+    """The stored hash of a secret."""
     return sha256(text.encode()).hexdigest()
 
 
 def read(path: Path) -> tuple[Token, ...]:
-    """All tokens, in order of making; none if there is no file. Raises TokenError where it is damaged or others may read it."""
+    """All tokens, in the order of creation; none without a file. Raises TokenError if it is damaged or others may read it."""
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -87,7 +87,7 @@ def read(path: Path) -> tuple[Token, ...]:
 def create(
     path: Path, name: str, rights: Rights, *, expires: datetime, now: datetime, random: Callable[[int], bytes]
 ) -> tuple[Token, str]:
-    """Add a token; its secret is told here and never again. Raises TokenError if the name is taken."""
+    """Add a token. Its secret is returned here and never again. Raises TokenError if the name is in use."""
     if not name.isascii() or not name.isprintable() or not name or len(name) > 64:
         raise TokenError(f"invalid token name {name!r}; expected 1 to 64 printable ASCII characters")
     if expires <= now:
@@ -102,7 +102,7 @@ def create(
 
 
 def revoke(path: Path, name: str, *, now: datetime) -> Token:
-    """Take a token out, so that it is valid for no request from here on. Raises TokenError if there is none of that name."""
+    """Delete a token, so that no later request is accepted with it. Raises TokenError if no token has this name."""
     with _changing(path, now) as tokens:
         found = next((one for one in tokens if one.name == name), None)
         if found is None:
@@ -113,21 +113,21 @@ def revoke(path: Path, name: str, *, now: datetime) -> Token:
 
 @dataclass
 class Tokens:
-    """The tokens of a file that other processes change; every look sees what was there when it began."""
+    """The tokens in a file that other processes change; every check sees at least what was there when it began."""
 
     path: Path
     _seen: tuple[tuple[int, int, int] | None, tuple[Token, ...]] = field(default=(None, ()), init=False, repr=False)
 
     def whose(self, shown: str, *, now: datetime) -> Principal | None:
-        """Who shows this secret; None if it is not a valid token's. Raises TokenError: then nobody is anybody."""
+        """The principal of a secret; None if it is not a valid token's. Raises TokenError, after which no token is accepted."""
         known, found = digest(shown), None
-        for token in self._look():  # all of them, so that the time it takes says nothing of which
+        for token in self._look():  # all of them, so that the duration does not reveal which one matches
             if hmac.compare_digest(token.digest, known):
                 found = token
         return None if found is None or found.expires <= now else Principal("token", found.name, found.rights, found.expires)
 
     def _look(self) -> tuple[Token, ...]:
-        """What this look found, not one of another thread that began earlier and may have seen an older file."""
+        """The tokens that this check read, not those of another thread that began earlier and may have seen an older file."""
         try:
             stat = self.path.stat()
         except FileNotFoundError:
@@ -160,7 +160,7 @@ def _changing(path: Path, now: datetime) -> Iterator[Sequence[Token]]:
 
 
 def _write(path: Path, tokens: Sequence[Token]) -> None:
-    """Put a new file in the place of the old one; a crash leaves either."""
+    """Replace the file; a crash leaves the old one or the new one."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""The process of a release's code: confined, then handed the release's files, it runs their code when it is asked."""
+"""The process of a release's code: it is confined, receives the release's files, and runs their code on request."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ _MOST: Final = 1 << 40
 
 
 def ready(told: str) -> Callable[[socket.socket], None]:
-    """What a process that is forked from this one does with its socket, within limits that are told as JSON."""
+    """What a forked process does with its socket, within limits that are given as JSON."""
     limits = msgspec.json.decode(told, type=Limits)
     zygote = os.getpid()
     engine.connection()  # it is made with what a confined process may not ask for, and copied by the fork
@@ -32,7 +32,7 @@ def ready(told: str) -> Callable[[socket.socket], None]:
 
 
 def serve(server: socket.socket, limits: Limits, zygote: int) -> None:
-    """Do what is asked until the server has no more to ask."""
+    """Serve requests until the server closes the socket."""
     project: Project | None = None
     try:
         try:

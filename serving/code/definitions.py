@@ -23,16 +23,16 @@ from views.project.project import Project
 from views.source.source import Source
 
 IDLE_S: Final = 10.0
-"""How long the process of a release that is not live may wait for a further question."""
+"""How long the process of a release that is not live may wait for the next request."""
 _SYSTEM: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/usr/share/zoneinfo")
 _OWN: Final = ("views", "serving", "src")
 
 
 @dataclass
 class DescribedDefinitions:
-    """The definitions of releases as their documents say them, for any number of threads; to be closed.
+    """The definitions of releases from their documents, for any number of threads; close it.
 
-    A release that was stored without a document, or by a platform that gives other fingerprints, is described by its process.
+    A release that was stored without a document, or by a platform with other fingerprints, is described by its process.
     """
 
     tables: Tables
@@ -46,7 +46,7 @@ class DescribedDefinitions:
         self.nursery = Nursery(self.limits, tuple(path for path in (*map(str, IMPORTED), *sys.path) if path))
 
     def project(self, release: Release) -> Project:
-        """What a release defines, as one object for as long as it is known. Raises DefinitionError, CodeFailed, Unreadable."""
+        """The project that a release defines, one object while it is cached. Raises DefinitionError, CodeFailed, Unreadable."""
         with self._lock:
             known = self._known.get(release.number)
             if known is None or known[0] != release:
@@ -58,7 +58,7 @@ class DescribedDefinitions:
             return known[1]
 
     def live(self, release: int) -> None:
-        """End the processes of other releases that nobody has asked anything for a while; not while one is described."""
+        """End the idle processes of other releases; not while one of them is being described."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -71,7 +71,7 @@ class DescribedDefinitions:
     def read(
         self, source: Source, topic: str, values: Sequence[bytes], headers: Sequence[Mapping[str, bytes]], at: datetime
     ) -> Reading:
-        """See reading.read; for a source whose records only code of its release can decode, by that. Raises CodeFailed."""
+        """See reading.read; the release's process decodes records that only its code can decode. Raises CodeFailed."""
         if not decoded_elsewhere(source):
             return read(source, topic, values, headers, at)
         with self._lock:
@@ -86,7 +86,7 @@ class DescribedDefinitions:
 
 
 def readable(hidden: Sequence[Path]) -> tuple[str, ...]:
-    """The folders of Python, of its packages and of the platform, without what would show one of the `hidden` ones."""
+    """The folders of Python, its packages and the platform, except those that contain a `hidden` one."""
     hides = [*(path.resolve() for path in hidden), IMPORTED[0]]
     packages = [Path(path).resolve() for path in (*sys.path, sys.prefix, sys.base_prefix) if path]
     shown = [path for path in packages if not any(one.is_relative_to(path) for one in hides)]

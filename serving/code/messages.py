@@ -1,7 +1,7 @@
-"""What a server and the process of a release's code say to each other, as JSON in frames.
+"""The messages between a server and the process of a release's code, as JSON in frames.
 
-server -> child   Load (with the files), then any number of Run (with a column) and Read (with values)
-child  -> server  Done (with the document, the column or what was read) or Denied, once for each
+    server -> child   Load (with the files), then any number of Run (with a column) and Read (with values)
+    child  -> server  Done (with the document, the column or the read values) or Denied, once for each
 
 A column is an Arrow stream of one column; values, and what was read of them, are MessagePack.
 """
@@ -47,11 +47,11 @@ class Read(msgspec.Struct, frozen=True, tag="read"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """What was asked for is the frame's payload."""
+    """The result is the frame's payload."""
 
 
 class Denied(msgspec.Struct, frozen=True, tag="denied"):
-    """There is no result, for a reason that the code or the platform gives."""
+    """There is no result; the reason is from the code or the platform."""
 
     sentence: str
 
@@ -74,7 +74,7 @@ def written(column: pa.Array) -> pa.Buffer:
 
 
 def column_of(payload: bytes) -> pa.Array:
-    """The column of such bytes, whoever made them. Raises TandemError."""
+    """The column in such bytes, from any sender. Raises TandemError."""
     try:
         (batch,) = pa.ipc.open_stream(payload)
         batch.validate(full=True)

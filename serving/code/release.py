@@ -1,4 +1,4 @@
-"""The code of one release, in a process of its own that is started when it is first needed, and again where it ended."""
+"""The code of one release, in a process of its own that starts when it is first needed, and restarts after it ended."""
 
 import threading
 import time
@@ -22,19 +22,19 @@ from views.outsourced import Call
 from views.source.source import Source
 
 AGAIN_S: Final = 30.0
-"""For how long what ended the process is not tried again: whoever else needs the process would have to wait for it each time."""
+"""How long a request that ended the process is not repeated: every other caller would have to wait for each try."""
 _PIECE: Final = 16 * MIB
 _MOST: Final = 512 * MIB
 _READING: Final = msgspec.msgpack.Decoder(Reading)
 
 
 class CodeFailed(ReadFailed):
-    """Code of the project gave nothing: it raised, took too long, or ended its process."""
+    """Project code returned nothing: it raised, took too long, or ended its process."""
 
 
 @dataclass
 class ReleaseCode:
-    """The code of the release that has these `files`; for any number of threads, one of which is served at a time."""
+    """The code of the release with these `files`; for any number of threads, of which one at a time is served."""
 
     release: int
     files: Mapping[str, bytes] = field(repr=False)
@@ -47,11 +47,11 @@ class ReleaseCode:
 
     @property
     def limits(self) -> Limits:
-        """What it may take."""
+        """The limits of the process."""
         return self.nursery.limits
 
     def document(self) -> bytes:
-        """The document of the definitions, which the process has imported again. Raises CodeFailed."""
+        """The document of the definitions, imported by the process. Raises CodeFailed."""
         with self._only_one("definitions"):
             self._end()
             return self._started()
@@ -93,11 +93,11 @@ class ReleaseCode:
         return found
 
     def idle_for(self) -> float:
-        """For how many seconds its process has waited, zero while it works or where there is none."""
+        """For how many seconds the process has been idle; zero while it works, or without a process."""
         return self.clock() - self.used if self._child is not None and not self._lock.locked() else 0.0
 
     def end(self) -> None:
-        """End the process, if there is one, at once; what is asked later starts another."""
+        """End the process at once, if there is one; a later request starts another."""
         child = self._child
         if child is not None:
             with suppress(OSError):
@@ -149,7 +149,7 @@ class ReleaseCode:
             self._child = None
 
     def _only_one(self, what: str) -> "_Turn":
-        """The process for one thread. Raises CodeFailed where it would have to wait too long, or for what was lost just now."""
+        """The process, for one thread. Raises CodeFailed if the wait would be too long, or if the same request just ended it."""
         for refused in (what, "importing the definitions"):
             until, sentence = self._refused.get(refused, (0.0, ""))
             if self.clock() < until:

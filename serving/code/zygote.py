@@ -1,4 +1,4 @@
-"""What the processes of releases' code are forked from: a process that has imported the kernel, started on first use."""
+"""The zygote that processes of releases' code are forked from: it has imported the kernel, and starts on first use."""
 
 import threading
 from contextlib import suppress
@@ -35,7 +35,7 @@ class Nursery:
                 raise ReadFailed("the process that runs code of the project cannot be started") from None
 
     def kill(self, child: Child) -> None:
-        """End the process, whatever it does; its socket stays with whoever waits for it."""
+        """End the process, whatever it is doing; its socket stays with the thread that waits for it."""
         with self._lock, suppress(frames.Broken):
             if self._zygote is not None:
                 self._zygote.kill(child)
@@ -54,7 +54,7 @@ class Nursery:
 
     @property
     def pid(self) -> int | None:
-        """The process that all others are forked from, if there is one."""
+        """The zygote, if there is one."""
         return None if self._zygote is None else self._zygote.process.pid
 
     def _forked(self) -> Child:

@@ -1,4 +1,4 @@
-"""A server of a project, from its settings."""
+"""A server of a project, assembled from its settings."""
 
 import secrets
 from collections.abc import Callable
@@ -40,9 +40,9 @@ from serving.sql.limits import Limits as Bounds
 from serving.status.ttl_cache import TtlCache
 
 _SECONDS: Final = 10
-"""What a statement may take at most, where a request may take longer."""
+"""The longest time of a statement; a request may take longer."""
 _THREADS: Final = 4
-"""That write large responses and read tables."""
+"""Threads that render large responses and read tables."""
 _MINUTE_S: Final = 60
 
 
@@ -56,13 +56,13 @@ def of_project(
     now: Callable[[], datetime],
     clock: Callable[[], float],
 ) -> Server:
-    """The server of a project, which calls `tandem` for operators.
+    """The server of a project; `tandem` runs the commands of operators.
 
-    `now` is the time of day, `clock` gives seconds that never step back. Raises OidcError.
+    `now` returns the time of day, `clock` monotonic seconds. Raises OidcError.
     """
     serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables(settings.state), secrets_of(settings)
-    seconds = min(_SECONDS, serving.timeout_s) / 2  # so that whoever asks is told before the request is out of time
+    seconds = min(_SECONDS, serving.timeout_s) / 2  # so that the caller gets the reason before the request times out
     shown = readable([settings.folder, Path(settings.state), Path.home()])
     definitions = DescribedDefinitions(tables, CodeLimits(seconds=seconds, readable=shown))
     store, coded = (Store(tables, secrets.randbits(64), serving.memory_mb << 20, definitions) for _ in range(2))
@@ -116,4 +116,4 @@ def _oidc(settings: Settings, log: FilteringBoundLogger, clock: Callable[[], flo
 
 
 def _unseen(_: object, __: float) -> None:
-    """Looks for views with code are looks at the same tables: their figures are those of the others."""
+    """Polls of the code lane read the same tables, so they are not counted twice."""

@@ -1,4 +1,4 @@
-"""A server on a socket: where it may listen, and how it starts and ends."""
+"""A server on a socket: where it may listen, and how it starts and stops."""
 
 import asyncio
 import resource
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _GRACE_S: Final = 10
 _FILES: Final = 512 + SPARE
-"""Descriptors that the server needs beside those of its connections: tables, processes of statements, spare places."""
+"""Descriptors that the server needs besides those of its connections: tables, processes of statements, spare slots."""
 _SWEEP_TICKS: Final = 2
 """uvicorn ticks ten times a second."""
 
 
 class CannotServe(TandemError):
-    """An address that is not to be listened on, or cannot be."""
+    """An address on which the server may not or cannot listen."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Tls:
 
 
 def listening(host: str, port: int, *, tls: Tls | None) -> socket.socket:
-    """A socket that listens at the address, port 0 for any that is free. Raises CannotServe, also where it would not be safe."""
+    """A socket that listens at the address; port 0 takes a free one. Raises CannotServe, also if that would not be safe."""
     if tls is None and not is_loopback(host):
         raise CannotServe(f"other machines can reach {host}, so it needs --tls-cert and --tls-key; 127.0.0.1 does not")
     try:
@@ -78,10 +78,10 @@ def serve(
     stop: threading.Event,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Answer on the socket until `stop` is set, then finish what is under way. `ready` is called once answers are given.
+    """Answer on the socket until `stop` is set, then finish the running requests. `ready` is called once the server answers.
 
-    `clock` gives seconds that never step back, by which connections are judged.
-    Raises CannotServe where the certificate or the key cannot be used, and what ended the server otherwise.
+    `clock` returns monotonic seconds, by which connections are judged. Raises CannotServe if the certificate or key cannot be
+    used, and any other error that ended the server.
     """
     server = cast("Server", app.state.server)
     door = Door(server.settings, _fitting(server.settings.connections), server.metrics, server.access, clock)
@@ -128,7 +128,7 @@ def serve(
 
 
 def _fitting(connections: int) -> int:
-    """At most this many connections, as the process may have open files; that bound is raised as far as it goes."""
+    """At most this many connections, within the process's limit of open files, which is raised as far as possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -138,7 +138,7 @@ def _fitting(connections: int) -> int:
 
 
 class _Server(uvicorn.Server):
-    """Says when it has started, and ends connections that go on too slowly."""
+    """Reports when it has started, and ends connections that are too slow."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None], door: Door) -> None:
         super().__init__(config)

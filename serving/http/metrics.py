@@ -1,4 +1,4 @@
-"""The server's own figures for Prometheus."""
+"""The server's own metrics for Prometheus."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 @dataclass
 class Metrics:
-    """Figures of one server; a route is told by its template, so that no name of a view or value of a key is a label."""
+    """Metrics of one server. A route is labelled by its template, so no name of a view and no value of a key is a label."""
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
@@ -62,25 +62,25 @@ class Metrics:
         self._running.inc()
 
     def ended(self, *, method: str, route: str, status: int, seconds: float, size: int) -> None:
-        """A request was answered."""
+        """Count an answered request."""
         self._running.dec()
         self._seconds.labels(method, route, str(status)).observe(seconds)
         self._bytes.labels(route).inc(size)
 
     def connections(self, number: int) -> None:
-        """As many connections are open now."""
+        """Set the number of open connections."""
         self._connections.set(number)
 
     def ended_connection(self, why: str) -> None:
-        """The server ended a connection."""
+        """Count a connection that the server ended."""
         self._ended.labels(why).inc()
 
     def polled(self, *, failed: bool, seconds: float) -> None:
-        """The reader looked for what is new."""
+        """Count a poll for new commits and publications."""
         self._looks.labels("failed" if failed else "read").observe(seconds)
 
     def parts(self, states: Iterable[PartState]) -> None:
-        """The parts are in these states now."""
+        """Set the states of the parts."""
         for gauge in (self._red, self._states, self._ages):
             gauge.clear()
         for one in states:
@@ -91,5 +91,5 @@ class Metrics:
                 self._ages.labels(one.part).set(one.age)
 
     def text(self) -> bytes:
-        """All figures as Prometheus reads them."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)

@@ -1,1 +1,1 @@
-"""Events that come over HTTP, on their way into the log, which is all that is written."""
+"""Events that arrive over HTTP, on their way into the log; nothing else is written."""

@@ -1,4 +1,4 @@
-"""What the gateway took in and what it refused, as figures for Prometheus."""
+"""Metrics of the gateway for Prometheus: what it wrote and what it refused."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -14,7 +14,7 @@ _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Figures:
-    """The gateway's figures, in a registry; no label is a source's name."""
+    """The gateway's metrics, in a registry; no label is a source's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._records = Counter(
@@ -40,7 +40,7 @@ class Figures:
         )
 
     def appended(self, records: Sequence[Record], outcomes: Sequence[Outcome], *, seconds: float) -> None:
-        """What became of a request's records is known."""
+        """Count a request's records by outcome."""
         self._seconds.observe(seconds)
         for record, outcome in zip(records, outcomes, strict=True):
             label = "written" if isinstance(outcome, Appended) else "not_written" if outcome.sure else "unknown"
@@ -48,9 +48,9 @@ class Figures:
             self._bytes.labels(label).inc(len(record.value or b""))
 
     def refused(self, reason: Refusal) -> None:
-        """Nothing of a request was written."""
+        """Count a refused request."""
         self._refused.labels(reason).inc()
 
     def under_way(self, size: int) -> None:
-        """This many bytes are under way now."""
+        """Set the number of unacknowledged bytes."""
         self._under_way.set(size)

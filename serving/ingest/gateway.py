@@ -1,4 +1,4 @@
-"""The way into the log: bounded, and made at the first record, so that a server without a broker answers all the same."""
+"""The gateway into the log: bounded, and connected at the first record, so that a server without a broker still answers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -19,15 +19,15 @@ from serving.status.ttl_cache import TtlCache
 T = TypeVar("T")
 
 _RECORD_BYTES: Final = 512
-"""What a record that is under way takes beside its bytes, about."""
+"""About the bytes of a record in progress besides its own."""
 _KNOWN_S: Final = 1.0
-"""For how long a topic is taken to be the same: a topic that is created again has another id."""
+"""Seconds for which a topic's id is cached: a topic that is created again has another id."""
 _SHARE: Final = 0.4
-"""How much of a request's time each question to the broker may take: which topic it is, and whether it has the records."""
+"""The part of a request's time that each question to the broker may take: topic, then appending."""
 
 
 class NoRoom(Exception):
-    """As much is under way as the gateway takes of a principal; `again` says in how many seconds to come back."""
+    """The principal has no room for more unacknowledged bytes; `again` is the number of seconds to wait."""
 
     def __init__(self, again: int) -> None:
         super().__init__(again)
@@ -36,7 +36,7 @@ class NoRoom(Exception):
 
 @dataclass(eq=False)
 class Room:
-    """Bytes that a principal's request takes up until all that becomes of its records is known; since when."""
+    """Bytes that a principal's request reserves until the outcome of all its records is known, and since when."""
 
     by: str
     size: int
@@ -46,10 +46,10 @@ class Room:
 
 @dataclass
 class Gateway:
-    """Takes in at most N bytes at a time as `serving.ingest_mb` says, while it is `open`; for one event loop.
+    """Accepts at most `serving.ingest_mb` at a time, while it is `open`; for one event loop.
 
-    Principals share these bytes (see Shares) and take turns for the thread that makes records of bodies, so none keeps another
-    one out. `clock` gives seconds that never step back.
+    Principals share these bytes (see Shares) and take turns in the thread that decodes bodies, so none keeps another one out.
+    `clock` returns monotonic seconds.
     """
 
     settings: Settings
@@ -69,7 +69,7 @@ class Gateway:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Take in until the context ends, which waits until what was taken is acknowledged or given up."""
+        """Accept requests until the context ends, which waits until all accepted records are acknowledged or given up."""
         with self._works.open(), self._coded.open():
             try:
                 yield
@@ -78,10 +78,9 @@ class Gateway:
 
     @contextmanager
     def room(self, by: str, size: int) -> Iterator[Room]:
-        """Room for this many bytes, until the context ends or, once records are handed over, until these are known. Raises
-        NoRoom.
+        """Room for this many bytes, until the context ends or, once records are handed over, until their outcome is known.
 
-        A request that is alone is taken whatever its size.
+        A request of any size is accepted if no other is in progress. Raises NoRoom.
         """
         if not self._shares.take(by, size):
             waited = self.clock() - next(iter(self._rooms)).began
@@ -96,15 +95,15 @@ class Gateway:
                 self._leave(room)
 
     async def work(self, by: str, function: Callable[[], T], *, coded: bool = False) -> T:
-        """What a function gives, in the one thread that makes records of bodies, or the thread that waits for code of the
-        project.
+        """The result of a function in the one thread that decodes bodies, or, if `coded`, in the thread that waits for project
+        code.
 
-        It begins once it is the principal's turn. Raises its errors.
+        It starts once it is the principal's turn. Raises its errors.
         """
         return await (self._coded if coded else self._works).run(by, function)
 
     async def topic(self, name: str, *, keyed_by: str | None = None) -> kafka.Topic:
-        """The topic as it is now, or was a second ago; `keyed_by` is the source that keys its records, if one does.
+        """The topic as it is now, or was a second ago; `keyed_by` names the source whose key its records have, if any.
 
         Raises NoBroker, NoTopic, OtherPartitioner.
         """
@@ -113,7 +112,7 @@ class Gateway:
         return await self._topics[name].get(partial(self._described, name, keyed_by))
 
     async def append(self, room: Room, topic: str, records: Sequence[Record]) -> Sequence[Outcome]:
-        """What became of the records, one at the least: each is acknowledged by all replicas, or given up. Raises NoBroker."""
+        """The outcome of each record, of at least one: acknowledged by all replicas, or given up. Raises NoBroker."""
         loop, began = asyncio.get_running_loop(), self.clock()
         found: asyncio.Future[Sequence[Outcome]] = loop.create_future()
         self._resize(room, sum(_RECORD_BYTES + len(record.value or b"") for record in records))
@@ -155,7 +154,7 @@ class Gateway:
         return found
 
     def _current(self) -> Appender:
-        """One for the broker's address as it is now: the embedded broker may have come back at another."""
+        """A connection to the broker's current address: the embedded broker may have restarted at another."""
         address = self._address()
         if self._appender is None or self._appender.broken or self._appender.address != address:
             self._close()

@@ -1,4 +1,4 @@
-"""What is written for a source's values: records with the key and the headers that the source knows its own by."""
+"""The records that are written for a source's values, with the key and headers by which the source selects its own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,15 +23,15 @@ Read = Callable[[Source, str, Sequence[bytes], Sequence[Mapping[str, bytes]], da
 
 
 class CannotMean(TandemError):
-    """What a request says of its records, which the source has no meaning for."""
+    """The request gives a parameter that the source does not support, or lacks one."""
 
 
 class TooLarge(TandemError):
-    """A record of more bytes than Kafka takes."""
+    """A record has more bytes than Kafka accepts."""
 
 
 class NoEvents(TandemError):
-    """Records that are not events of the source; `faults` are the first hundred, in their order."""
+    """Some records are not events of the source; `faults` are the first hundred, in order."""
 
     def __init__(self, source: Source, faults: Sequence[Fault], records: int) -> None:
         first = faults[0]
@@ -54,15 +54,15 @@ class Target:
 
     @property
     def knows_copies(self) -> bool:
-        """Whether the same request counts once if it is sent again."""
+        """Whether a repeated request counts once."""
         identity = self.source.identity
         return IDEMPOTENCY_HEADER in self.headers if IDEMPOTENCY_KEY in identity else bool(identity)
 
 
 def target(source: Source, *, topic: str | None, kind: str | None, idempotency_key: str | None) -> Target:
-    """Where records of a source go: to its only topic, or the named one, as of a kind and with a key.
+    """Where records of a source go: to its only topic or the named one, with a kind and an idempotency key.
 
-    Raises CannotMean: for what the source does not have or needs to be told, and for a key that its identity does not hold.
+    Raises CannotMean for a parameter that the source does not have or lacks, and for a key that its identity does not contain.
     """
     if topic is None and len(source.topics) == 1:
         topic = source.topics[0]
@@ -108,11 +108,11 @@ def _key(source: Source, key: str | None) -> dict[str, bytes]:
 
 
 def records_of(to: Target, values: Sequence[bytes], *, at: datetime, read: Read) -> list[Record]:
-    """The records that are written for values, one at the least: each with the source's key, and with its number after an
-    idempotency key, as `KEY/0`.
+    """The records for values, of at least one. Each has the source's key and, with an idempotency key, the number of the record:
+    `KEY/0`.
 
-    They are `read` as readers of the log will, received `at`. Raises NoEvents, TooLarge, and what `read` raises: then nothing of
-    them is to be written.
+    `read` decodes them as readers of the log will, received `at`. Raises NoEvents, TooLarge, and the errors of `read`; then
+    nothing may be written.
     """
     headers = [_numbered(to.headers, number) for number in range(len(values))]
     reading = read(to.source, to.topic, values, headers, at)

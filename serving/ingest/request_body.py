@@ -1,12 +1,12 @@
-"""What a request's body holds: the values of records, byte for byte."""
+"""The body of a request: the values of records, byte for byte."""
 
 from typing import Final
 
 ONE: Final = ("application/json", "application/octet-stream")
-"""Media types of a body that is a record's value as it is."""
+"""Media types of a body that is one record's value."""
 
 LINES: Final = ("application/x-ndjson", "text/plain")
-"""Media types of a body whose every line is a record's value; blank ones are none."""
+"""Media types of a body in which every line is a record's value; blank lines are ignored."""
 
 MEDIA: Final = (*ONE, *LINES)
 

@@ -1,4 +1,4 @@
-"""Values as readers of the log will decode them: their keys, and which of them are not events."""
+"""Decoding values as readers of the log will: their keys, and which of them are not events."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from views.source.source import Source
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why a record of a request, counted from 0, is not an event of the source: the decoder's reason, and what it found."""
+    """Why a record of a request, counted from 0, is not an event of the source: the decoder's reason and detail."""
 
     record: int
     reason: str
@@ -21,16 +21,16 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The keys of records, in their order, and the faults of those that are not events, likewise."""
+    """The keys of records, in order, and the faults of those that are not events."""
 
     keys: list[bytes | None]
     faults: list[Fault]
 
 
 def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[Mapping[str, bytes]], at: datetime) -> Reading:
-    """What readers of the log will make of values, one at the least, which it received `at`.
+    """How readers of the log will decode values, of at least one, which they received `at`.
 
-    Only offsets and the like, which a project's own function may read, are not known yet.
+    Only offsets and other positions, which a project's own function may read, are not known yet.
     """
     keys, numbers = record_keys(source, values), range(len(values))
     given = as_records(source, values, topic_id=topic, offsets=numbers, at=at, keys=keys, headers=headers)

@@ -1,1 +1,1 @@
-"""Views in memory: immutable layers of sorted states with their answers, which a look-up reads in microseconds."""
+"""Views in memory: immutable layers of sorted states with their answers, where a lookup takes microseconds."""

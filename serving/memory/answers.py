@@ -1,7 +1,7 @@
-"""Answers from a view in memory: one row in microseconds, the rows of many keys, or all that a selection asks for.
+"""Answers from a view in memory: one row in microseconds, the rows of many keys, or all rows of a selection.
 
-They are what `present(merge(...))` gives, since that is what the layers keep; only the labels of windows are put to rows as they
-are given, because the watermark moves with every commit.
+They equal `present(merge(...))`, which the layers store. Only the labels of windows are computed for each answer, because the
+watermark moves with every commit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
-"""The values of all keys of a view, in their order, as Arrow gives them in Python."""
+"""The values of all keys of a view, in its order, as Arrow returns them in Python."""
 
 _ROW = "_row"
 _written_time = lru_cache(maxsize=1 << 16)(time_text)
@@ -39,9 +39,9 @@ _written_time = lru_cache(maxsize=1 << 16)(time_text)
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a view says at a watermark, in microseconds since 1970; None is before every event.
+    """The answers of a view at a watermark, in microseconds since 1970; None is before every event.
 
-    `marks` are what holds of rows that realtime states are part of, and of no other.
+    `marks` are the reasons of rows that realtime states are part of.
     """
 
     held: CachedView
@@ -60,7 +60,8 @@ class Answers:
         object.__setattr__(self, "_readers", tuple(reversed(readers)))
 
     def row(self, key: Key, start: int | None) -> Row | None:
-        """The row of a key and of the window that starts then, in microseconds, as `query --json` has it; None if there is none.
+        """The row of a key and of the window that starts then, in microseconds, as `query --json` prints it; None if there is
+        none.
 
         `start` is None where windows have no bounds.
         """
@@ -103,7 +104,7 @@ class Answers:
         return self.labelled(found)
 
     def select(self, selection: Selection, *, limit: int | None = None) -> "Labelled":
-        """The rows that are asked for, in order, the first `limit` of them; not a range as one window."""
+        """The rows of a selection, in order, the first `limit` of them; a range as one window is not supported."""
         layout, stack = self.held.layout, self.held.stack
         expression = replace(selection, reach=timedelta(0)).expression()
         found = []
@@ -119,10 +120,10 @@ class Answers:
         return self.labelled(found, limit=limit)
 
     def with_states(self, states: Mapping[str, str]) -> pa.Table:
-        """All rows in the order of an answer; after its columns come those of the rows' states, each under a name of its own.
+        """All rows in the order of an answer. After its columns come those of the rows' states, each under a name of its own.
 
-        Where windows are made of several states, sketches are merged for this, so a quantile may be another estimate than that
-        of `select`; it always is what its own state says.
+        Where windows are made of several states, sketches are merged for this, so a quantile may differ from that of `select`;
+        it always agrees with its own state.
         """
         layout, stack = self.held.layout, self.held.stack
         if states and not layout.by_window:
@@ -141,13 +142,13 @@ class Answers:
         return pa.Table.from_arrays(columns, names=[*layout.answer.names, *states])
 
     def _columns(self, rows: pa.Table) -> list[pa.ChunkedArray]:
-        """The columns of an answer, of rows as layers keep them."""
+        """The columns of an answer, from rows as layers store them."""
         layout = self.held.layout
         labels = window_states(layout.view, rows, self.watermark)
         return [labels if name == WINDOW_STATE.name else rows[name] for name in layout.answer.names]
 
     def labelled(self, found: Sequence[pa.Table], *, limit: int | None = None) -> "Labelled":
-        """Rows as `rows_at` gives them as an answer: in order, the first `limit`, with their labels."""
+        """The answer of rows that `rows_at` returned: in order, the first `limit`, with their labels."""
         layout = self.held.layout
         rows = whole([pa.Table.from_batches([], layout.kept.append(TOUCHED)), *found])
         some = ordered(layout.view, rows).slice(0, limit)
@@ -155,7 +156,7 @@ class Answers:
 
 
 class Labelled(NamedTuple):
-    """Rows of an answer, how many there are before a limit, and which of those here realtime states are part of."""
+    """Rows of an answer, their number before a limit, and which of them realtime states are part of."""
 
     table: pa.Table
     total: int
@@ -163,14 +164,14 @@ class Labelled(NamedTuple):
 
 
 def rows_at(held: CachedView, number: int, places: Numbers | None) -> pa.Table:
-    """Rows of a layer of the stack as it keeps them, all without places, and which of them are touched."""
+    """Rows of a layer of the stack as it stores them, all without places, and which of them are touched."""
     rows = held.stack[number].answers
     table = rows.table if places is None else _at(rows.table, places)
     return table.append_column(TOUCHED, pa.array(_touched(held, number, table, slice(None) if places is None else places)))
 
 
 def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | slice) -> arrays.Mask:
-    """Of the rows of a layer at some places, which are this table, whether realtime states are part of them."""
+    """Whether realtime states are part of the rows at some places of a layer, which are this table."""
     if number < len(held.below):
         return np.zeros(table.num_rows, dtype=bool)
     if not held.layout.told_apart:
@@ -186,7 +187,7 @@ def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | s
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """Takes single rows out of a layer."""
+    """Reads single rows of a layer."""
 
     held: CachedView
     layer: Layer
@@ -199,7 +200,7 @@ class _Reader:
         return self.layer.answers.index.rows_at
 
     def knows(self, found: int) -> bool:
-        """Whether the layer says all about the unit of this hash."""
+        """Whether the layer has the whole unit of this hash."""
         low, high = self.layer.states.index.rows(found)
         return low < high
 
@@ -212,7 +213,7 @@ class _Reader:
 
     @cached_property
     def _cells(self) -> list[tuple[str, Callable[[int], Any]]]:
-        """By name what gives the value of a column in a row."""
+        """By name, a function that returns the value of a column in a row."""
         columns = self.layer.answers.columns
         return [
             (one.name, self._label if one.name == WINDOW_STATE.name else _cell(columns[one.name], one))
@@ -226,7 +227,7 @@ class _Reader:
         return row
 
     def _touched(self, place: int) -> bool:
-        """Whether realtime states are part of a row of this layer, which is one over the cut."""
+        """Whether realtime states are part of a row of this layer, which is above the cut."""
         held = self.held
         if not held.layout.told_apart:
             return True
@@ -256,7 +257,7 @@ def _cell(column: pa.Array, described: pa.Field) -> Callable[[int], Any]:
 
 
 def _same(rows: Rows, places: Numbers, asked: pa.Table, of: Numbers) -> arrays.Mask:
-    """Whether rows, by place, have the keys that are asked for, each of one row of those."""
+    """Whether rows, by place, have requested keys; each key has one row."""
     same = np.ones(len(places), dtype=bool)
     for name in asked.column_names:
         have = rows.columns[name].take(arrays.from_numpy(places, pa.int64()))

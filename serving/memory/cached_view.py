@@ -1,4 +1,4 @@
-"""A view in memory at one position: the batch states below the cut, and over them what the realtime commits have touched."""
+"""A view in memory at one position: the batch states below the cut, and above them what the realtime commits changed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,19 +18,19 @@ from serving.read.snapshot import Tail
 from serving.read.tail_states import states_of
 
 _MOST: Final = 2**31 - 1
-"""Rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
+"""The most rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
 
 
 class OutgrowsMemory(Exception):
-    """A view needs more bytes than it may have."""
+    """A view needs more bytes than the limit."""
 
 
 @dataclass(frozen=True, eq=False)
 class CachedView:
-    """States and answers of a view that count the log up to `end`; nothing of it ever changes.
+    """States and answers of a view that count the log up to `end`; immutable.
 
-    `below` counts what is below `cut`, as the parts of `batch` have it, and the layers of `tail` are over it, from commits of
-    `release`. `alone` are those commits by themselves, of views whose units have several windows: it tells which are touched.
+    `below` counts what is below `cut`, from the parts of `batch`; the layers of `tail` are above it, from commits of `release`.
+    `alone` are those commits by themselves, for views whose units have several windows: it tells which of them are touched.
     """
 
     layout: Layout
@@ -49,17 +49,17 @@ class CachedView:
 
     @cached_property
     def nbytes(self) -> int:
-        """The memory that it holds."""
+        """The bytes of memory that it uses."""
         return sum(layer.nbytes for layer in (*self.stack, *self.alone))
 
     def stands_at(self, release: int, batch: BatchView, tail: Tail) -> bool:
-        """Whether it counts just what these do."""
+        """Whether it counts exactly what these count."""
         return (self.release, self.batch, self.cut, self.end) == (release, batch, tail.cut, tail.end)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a view is read from, and how many bytes of memory it may have."""
+    """The tables and release that a view is read from, and how many bytes of memory it may use."""
 
     tables: Tables
     release: int
@@ -67,16 +67,16 @@ class Origin:
 
 
 def loaded(origin: Origin, layout: Layout, batch: BatchView, tail: Tail) -> CachedView:
-    """The view read from its tables. Raises Unreadable, OutgrowsMemory."""
+    """The view, read from its tables. Raises Unreadable, OutgrowsMemory."""
     below = _added(origin, layout, (), batch, batch.parts)
     return _followed(origin, CachedView(layout, origin.release, batch, tail.cut, tail.cut, below), tail)
 
 
 def followed(origin: Origin, held: CachedView, batch: BatchView, tail: Tail) -> CachedView:
-    """What was held of the same definition, brought to another batch view and tail. Raises Unreadable, OutgrowsMemory.
+    """A cached view of the same definition, advanced to another batch view and tail. Raises Unreadable, OutgrowsMemory.
 
-    New commits and parts are added to what is cached. Where that cannot be, since a commit holds old and new together or a part
-    was replaced, the layers over the cut, or all, are rebuilt; what was held stays as it is for those who read it.
+    New commits and parts are added to what is cached. If a commit contains both old and new events, or a part was replaced, the
+    layers above the cut, or all layers, are rebuilt. The cached view itself does not change.
     """
     if held.stands_at(origin.release, batch, tail):
         return held
@@ -91,7 +91,7 @@ def followed(origin: Origin, held: CachedView, batch: BatchView, tail: Tail) -> 
 
 
 def _followed(origin: Origin, held: CachedView, tail: Tail) -> CachedView:
-    """With the commits from where it ends on; all of the tail rebuilt if none begins there."""
+    """Add the commits from the view's end on; rebuild the tail if no commit begins there."""
     if held.end != tail.end:
         after = next((n for n, commit in enumerate(tail.commits) if commit.start == held.end), None)
         if after is None:
@@ -109,14 +109,14 @@ def _followed(origin: Origin, held: CachedView, tail: Tail) -> CachedView:
 
 
 def _added(origin: Origin, layout: Layout, stack: Stack, batch: BatchView, parts: Sequence[Part]) -> Stack:
-    """A stack with further parts of a batch view, which are its last ones."""
+    """A stack with further parts of a batch view, its last ones."""
     address = batch.address(origin.tables, layout.view.name)
     for number, part in enumerate(parts, len(batch.parts) - len(parts)):
         later = batch.parts[number + 1 :]
         try:
             try:
                 stack = extended(layout, stack, _part(origin, layout, address, part, later))
-            except FileNotFoundError:  # upkeep rewrote the files between our look at the log and at them
+            except FileNotFoundError:  # maintenance rewrote the files after the log was read
                 stack = extended(layout, stack, _part(origin, layout, address, part, later))
         except (OSError, pa.ArrowException) as error:
             unreadable(address, error)
@@ -124,7 +124,7 @@ def _added(origin: Origin, layout: Layout, stack: Stack, batch: BatchView, parts
 
 
 def _part(origin: Origin, layout: Layout, address: str, part: Part, later: Sequence[Part]) -> Iterator[pa.Table]:
-    """The states of a part that are live, some at a time."""
+    """The live states of a part, in pieces."""
     handle, files = files_of(origin.tables, address, part)
     left, texts, rows = origin.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
     for file in files:

@@ -1,7 +1,7 @@
-"""What an answer says otherwise at one snapshot than at an earlier one: rows that changed, and rows that are no more.
+"""The differences of two snapshots of a view: rows that changed, and rows that no longer exist.
 
-Every change of a view makes a new layer, so only units of layers that one snapshot has and the other has not are looked at.
-Labels of windows move with time and are not changes; a quantile that another merge estimates otherwise is one.
+Every change of a view creates a new layer, so only units of layers that one snapshot has and the other has not are compared.
+Labels of windows move with time and are not changes; a quantile that another merge estimates differently is one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ PIECE: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Differences:
-    """Rows as the later snapshot has them, with which are touched, and what told those apart that it has no more.
+    """Rows of the later snapshot, with which are touched, and the identity of rows that no longer exist.
 
     They are in no order, and without labels.
     """
@@ -41,7 +41,7 @@ class Differences:
 
 
 def identity(layout: Layout) -> list[str]:
-    """The columns that tell which row of an earlier answer a row is: its key, and its window's start or place in the log."""
+    """The columns that identify a row of an earlier answer: its key, and its window's start or position in the log."""
     placement = bind(layout.view).placement
     bounds = {column.name for column in BOUNDS}
     own = (
@@ -53,7 +53,7 @@ def identity(layout: Layout) -> list[str]:
 
 
 def differences(before: CachedView, after: CachedView) -> Differences:
-    """What `after` says otherwise than `before`, of views that mean the same."""
+    """How `after` differs from `before`, of views with the same meaning."""
     layout, group = after.layout, identity(after.layout)
     compared = [name for name in layout.kept.names if name not in group]
     changed = [pa.Table.from_batches([], layout.kept.append(TOUCHED))]
@@ -77,7 +77,7 @@ def _alone(one: Sequence[Layer], other: Sequence[Layer]) -> list[Layer]:
 
 
 def _keys_of(layers: Sequence[Layer]) -> Iterator[Hashes]:
-    """The hashes of the layers' keys, each once, some at a time."""
+    """The hashes of the layers' keys, each once, in pieces."""
     if layers:
         hashes = np.unique(np.concatenate([layer.states.index.hashes for layer in layers]))
         for start in range(0, len(hashes), PIECE):

@@ -1,6 +1,6 @@
-"""Where rows stand that are sorted by a hash, and within one hash by the start of their windows.
+"""An index of rows that are sorted by a hash, and within one hash by the start of their windows.
 
-A table over the top bits of the hash, of about one entry a row, says between which rows a hash can be: a look-up reads two or
+A table over the top bits of the hash, with about one entry per row, bounds the rows that may have a hash: a lookup reads two or
 three places of memory, however many rows there are.
 """
 
@@ -14,12 +14,13 @@ from serving.memory.key_hash import Hashes
 
 Numbers = npt.NDArray[np.int64]
 Ranges = tuple[Numbers, Numbers]
-"""Half-open ranges of rows, one for each thing looked for: their firsts and their ends."""
+"""Half-open ranges of rows, one per lookup: their firsts and their ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """Over `hashes` in ascending order; `starts`, in microseconds, ascend within a hash, None where no time tells rows apart.
+    """An index over `hashes` in ascending order; `starts`, in microseconds, ascend within a hash, None where no time tells rows
+    apart.
 
     At most 2**31 - 1 rows.
     """
@@ -46,7 +47,7 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """What it holds beside the rows; `starts` are the rows' own."""
+        """Its bytes besides the rows; `starts` belong to the rows."""
         return int(self.hashes.nbytes + self.buckets.nbytes)
 
     def rows(self, hash_: int) -> tuple[int, int]:
@@ -57,7 +58,7 @@ class Index:
         return low, bisect_right(self._hashes, hash_, low, high)
 
     def rows_at(self, hash_: int, start: int | None) -> tuple[int, int]:
-        """The range of the rows of one hash whose windows start then; where no time tells rows apart, of the hash."""
+        """The range of the rows of one hash whose windows start at this time; of all rows of the hash without starts."""
         low, high = self.rows(hash_)
         if self._starts is None or start is None or low == high:
             return low, high
@@ -73,7 +74,7 @@ class Index:
         return place < high and self._starts[place] < end
 
     def any_within(self, hashes: Hashes, starts: Numbers, ends: Numbers) -> npt.NDArray[np.bool_]:
-        """The same of many, each with its bounds."""
+        """`has` for many hashes, each with its bounds."""
         if self.starts is None or not len(self):
             return np.zeros(len(hashes), dtype=bool)
         bucket = hashes >> np.uint64(self.shift)
@@ -84,7 +85,7 @@ class Index:
         return found
 
     def find(self, hashes: Hashes, starts: Numbers | None = None) -> Ranges:
-        """The ranges of the rows of many hashes; with `starts`, which come with each hash, of the windows that start then."""
+        """The ranges of the rows of many hashes; with `starts`, one per hash, of the windows that start then."""
         bucket = hashes >> np.uint64(self.shift)
         low, most = (self.buckets[place].astype(np.int64) for place in (bucket, bucket + np.uint64(1)))
         low = self._bound(hashes, starts, low, most, after=False)
@@ -107,7 +108,7 @@ class Index:
         return found
 
     def _bound(self, hashes: Hashes, starts: Numbers | None, low: Numbers, high: Numbers, *, after: bool) -> Numbers:
-        """Of the rows from `low` to `high` the first that is not before what is looked for, or with `after` is past it."""
+        """The first row from `low` to `high` that is not before the key, or with `after` the first one past it."""
         low, high = low.copy(), high.copy()
         open_ = np.flatnonzero(low < high)
         while len(open_):
@@ -127,7 +128,7 @@ class Index:
 
 
 def spread(ranges: Ranges) -> Numbers:
-    """The rows of the ranges, one after the other."""
+    """The rows of the ranges, one after another."""
     low, high = ranges
     lengths = high - low
     ends = np.cumsum(lengths)

@@ -1,10 +1,10 @@
-"""A keyed 64-bit hash of key values: of whole Arrow columns with numpy, of one key in Python integers, the same of both.
+"""A keyed 64-bit hash of key values: of whole Arrow columns with numpy, or of one key in Python, with equal results.
 
-Only places are found by it. Whoever finds a row compares its key, so two keys of one hash cost time and never an answer; and
-nobody outside knows the seed, by which such keys could be looked for.
+The hash only locates rows. A caller that finds a row compares its key, so two keys with one hash cost time and never a wrong
+answer. Nobody without the seed can construct such keys.
 
-Each value is words of 64 bits: a number one (a decimal two), a text or bytes their length and their bytes by eight, the last
-padded with zeros; NULL is a word of its own. A hash begins as the seed and takes in word after word by the finaliser of
+Each value is words of 64 bits: a number is one word (a decimal two); a text or bytes are their length and eight bytes per word,
+the last padded with zeros; NULL is a word of its own. A hash starts as the seed and takes in word after word by the finaliser of
 SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number generators, OOPSLA, with Stafford's constants).
 """
 
@@ -37,13 +37,13 @@ _DAY_0: Final = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True)
 class KeyHash:
-    """Hashes of keys whose values have these types, in this order; the types are those that keys of views have."""
+    """Hashes of keys whose values have these types, in this order."""
 
     seed: int
     types: tuple[pa.DataType, ...]
 
     def of_columns(self, columns: Sequence[pa.Array]) -> Hashes:
-        """The hash of each row of the key columns, which are of the types and equally long. There is at least one."""
+        """The hash of each row of the key columns, which have the types and equal lengths; at least one row."""
         rows = len(columns[0])
         hashes = np.full(rows, self.seed & _ALL, np.uint64)
         for start in range(0, rows, _PIECE):
@@ -54,7 +54,7 @@ class KeyHash:
         return hashes
 
     def of_key(self, values: Sequence[Any]) -> int:
-        """The hash of one key, given as Arrow would give its values back; what the types cannot hold has no meaning here."""
+        """The hash of one key, given as Arrow returns its values in Python; undefined for values that the types cannot hold."""
         found = self.seed & _ALL
         for value, arrow in zip(values, self.types, strict=True):
             for word in (_NULL,) if value is None else words_of(arrow)(value):

@@ -1,6 +1,6 @@
-"""Values of a view's keys as a program gives them, made what Arrow would give back, so that they can be hashed and compared.
+"""Values of a view's keys from a program, converted to what Arrow returns, so that they can be hashed and compared.
 
-What is of its key's very type, as nearly all are, passes without a detour; anything else is judged by `selection.select`.
+Values that have exactly their key's type, as nearly all do, pass unchanged; `selection.select` checks all others.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,13 +24,13 @@ _FITS: Final[dict[int, Callable[[Any], bool]]] = {
 
 
 def fits(value: Any, arrow: pa.DataType) -> bool:
-    """Whether a value is of its key's very type; what is not may still be a value of it."""
+    """Whether a value has exactly its key's type; other values may still be convertible to it."""
     known = _FITS.get(arrow.id)
     return known is not None and known(value)
 
 
 def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values of all keys of the view, in its order; `types` are theirs. Raises BadSelection, also where one is missing."""
+    """The values of all keys of the view, in its order; `types` are theirs. Raises BadSelection, also if a key is missing."""
     if given.keys() != view.keys.keys():
         select(view, given, ALWAYS)
         missing = [name for name in view.keys if name not in given]
@@ -48,7 +48,7 @@ def key_of(view: View, types: Iterable[pa.DataType], given: Mapping[str, Any]) -
 
 
 def keys_of(view: View, types: Iterable[pa.DataType], given: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The same of many keys, each a mapping by name, or where the view has one key also its bare value."""
+    """`key_of` for many keys; if the view has one key, each may also be its bare value."""
     types, names = tuple(types), [*view.keys]
     found = []
     for one in given:

@@ -1,4 +1,4 @@
-"""A layer: whole units of a view, their states and their answers, sorted by hash and window. It never changes."""
+"""A layer: whole units of a view, their states and their answers, sorted by hash and window. It is immutable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from views.windows.placement import BOUNDS, COMPLETE
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table, each column in one piece, and the index by which it is sorted."""
+    """A table, each column in one chunk, and the index by which it is sorted."""
 
     table: pa.Table = field(repr=False)
     index: Index
@@ -31,14 +31,14 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """States and answers of the same units. Where a unit is a window they stand row by row, under one index."""
+    """States and answers of the same units. Where a unit is one window, they are parallel rows under one index."""
 
     states: Rows
     answers: Rows
 
     @cached_property
     def nbytes(self) -> int:
-        """The memory that it holds, what both tables share once."""
+        """The bytes of memory that it uses; arrays that both tables share count once."""
         columns = (*self.states.columns.values(), *self.answers.columns.values())
         buffers = {buffer.address: buffer.size for column in columns for buffer in column.buffers() if buffer is not None}
         indexes = {id(rows.index): rows.index.nbytes for rows in (self.states, self.answers)}
@@ -46,7 +46,7 @@ class Layer:
 
 
 def layer_of(layout: Layout, states: pa.Table) -> Layer:
-    """The layer of merged states, which are all there is of their units."""
+    """The layer of merged states, which are complete for their units."""
     if layout.by_window:
         table, index = _sorted(layout, states, starts=True)
         table = _lean(layout, table)
@@ -56,7 +56,7 @@ def layer_of(layout: Layout, states: pa.Table) -> Layer:
 
 
 def joined(layout: Layout, layers: Sequence[Layer]) -> Layer:
-    """Layers of different units as one, none of whose hashes and windows come before those of the layer before."""
+    """Layers of different units as one; the hashes and windows of each come after those of the one before."""
     if len(layers) == 1:
         return layers[0]
     table = _lean(layout, whole([layer.states.table for layer in layers]))
@@ -71,7 +71,7 @@ def joined(layout: Layout, layers: Sequence[Layer]) -> Layer:
 
 
 def over(layout: Layout, layers: Sequence[Layer]) -> Layer:
-    """Layers as one, the oldest first: of each unit the rows that the newest layer has which has it."""
+    """Layers as one, the oldest first: of each unit, the rows of the newest layer that has it."""
     table = pa.concat_tables([layer.states.table for layer in layers])
     index, order, units = _newest([layer.states.index for layer in layers])
     if layout.by_window:
@@ -86,7 +86,7 @@ def over(layout: Layout, layers: Sequence[Layer]) -> Layer:
 
 
 def shadowed(layout: Layout, rows: Rows, newer: Layer) -> Numbers:
-    """The places of those rows of an older layer that are of units which a newer one has; some more than once."""
+    """The places of rows of an older layer whose units a newer layer has; some more than once."""
     units = newer.states.index
     if layout.by_window:
         return spread(rows.index.find(units.hashes, units.starts))

@@ -1,9 +1,9 @@
-"""How a view's states and answers lie in memory, and which of them belong together.
+"""How the states and answers of a view are stored in memory, and which of them belong together.
 
-The *unit* is what is replaced as a whole when something of it changes. Where a state is an answer's row and no two windows have
-to do with each other (tumbling, calendar, all time) it is a key and window; else (hopping, sessions, windows in the order of
-the log) a key with all its windows. A unit is known by its hash, so two keys of one hash are one unit: they are merged and
-presented together, each for itself, and nothing has to be compared until an answer is given.
+The *unit* is what is replaced as a whole when any part of it changes. Where a state is an answer's row and windows are
+independent (tumbling, calendar, all time), it is a key and window; else (hopping, sessions, windows in the order of the log) it
+is a key with all its windows. A unit is identified by its hash, so two keys with one hash are one unit: they are merged and
+presented together, each for itself, and only answers compare keys.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from views.windows.placement import COMPLETE, WINDOW_STATE
 
 @dataclass(frozen=True)
 class Layout:
-    """Of one view; `seed` is the key of its hashes."""
+    """The layout of one view; `seed` is the key of its hashes."""
 
     view: View
     seed: int = field(repr=False)
@@ -40,12 +40,14 @@ class Layout:
 
     @cached_property
     def answer(self) -> pa.Schema:
-        """The columns of an answer as it is given."""
+        """The columns of an answer."""
         return answer_schema(self.view)
 
     @cached_property
     def kept(self) -> pa.Schema:
-        """The columns of answers as they are kept: without the label, which moves with the watermark; with what decides it."""
+        """The columns of answers as they are stored: with what decides the label instead of the label, which moves with the
+        watermark.
+        """
         fields = [column for column in self.answer if column.name != WINDOW_STATE.name]
         return pa.schema([*fields, *([COMPLETE] if self.in_order else [])])
 
@@ -67,7 +69,7 @@ class Layout:
 
     @cached_property
     def sessions(self) -> bool:
-        """Whether what a window is made of may start anywhere in it."""
+        """Whether a state of a window may start anywhere in it."""
         placement = bind(self.view).placement
         return not placement.independent and not placement.in_order
 
@@ -78,7 +80,7 @@ class Layout:
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """The columns of answers that are columns of states, so that they are in memory once; only where rows are the same."""
+        """The columns of answers that are columns of states too, and are stored once; only where both have the same rows."""
         if not self.by_window:
             return frozenset()
         own = {one.name for one in bind(self.view).measures if one.aggregate.present is not only}
@@ -89,7 +91,7 @@ class Layout:
         )
 
     def fits(self, other: "Layout") -> bool:
-        """Whether what lies in memory by this layout lies so by the other, whose view means the same under other labels."""
+        """Whether data stored by this layout fits the other, whose view means the same with other labels."""
         return self.seed == other.seed and self.states.equals(other.states) and self.kept.equals(other.kept)
 
     def hashes(self, table: pa.Table) -> Hashes:
@@ -99,5 +101,5 @@ class Layout:
         return self.hash.of_columns([arrays.whole(table[name]) for name in self.view.keys])
 
     def starts(self, table: pa.Table) -> Numbers | None:
-        """When each row's window starts, in microseconds; None where that tells no rows apart."""
+        """The start of each row's window, in microseconds; None where no time tells rows apart."""
         return arrays.integers(arrays.whole(table[WINDOW_COLUMNS[0]])) if self.timed else None

@@ -1,7 +1,7 @@
-"""A stack of layers, the oldest first: of a unit the newest layer that has it says everything.
+"""A stack of layers, the oldest first: for each unit the newest layer that has it is complete.
 
-States that come are merged with what the stack has of their units, and become one more layer. A layer is more than twice as large
-as the next, so that a commit costs what it touches, and a look-up looks into a handful of layers.
+New states are merged with the stack's states of their units, and become one more layer. A layer is more than twice as large as
+the next, so that a commit costs what it changes, and a lookup reads a handful of layers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,16 +18,16 @@ from views.arrow import arrays
 from views.kernel.kernel import merge_states
 
 PIECE: Final = 1 << 17
-"""States that are merged and presented at once, of whole units: what that takes does not grow with the view."""
+"""States that are merged and presented at once, of whole units: the peak of memory does not grow with the view."""
 
 Stack = tuple[Layer, ...]
 
 
 def extended(layout: Layout, stack: Stack, tables: Iterable[pa.Table], *, below: Stack = ()) -> Stack:
-    """The stack with states that come on top of what it has, and what is `below` it; neither has an event of theirs.
+    """The stack with new states on top of its own and of those `below` it; no event is in both.
 
-    Of a unit that comes the new layer has all; layers below the stack stay as they are. At its peak this holds what comes
-    twice, if the tables are made one by one and held by nobody else.
+    The new layer is complete for the units of the new states; layers below the stack do not change. The peak of memory is twice
+    the new states, if the tables are produced one by one and the caller keeps none.
     """
     states = whole([pa.Table.from_batches([], layout.states), *tables])
     if not states.num_rows:
@@ -43,7 +43,7 @@ def extended(layout: Layout, stack: Stack, tables: Iterable[pa.Table], *, below:
 
 
 def visible(layout: Layout, stack: Stack, number: int, places: Numbers) -> Numbers:
-    """Of places of answers in a layer those that no newer layer says anything about."""
+    """Those places of answers in a layer that no newer layer replaces."""
     index = stack[number].answers.index
     for newer in stack[number + 1 :]:
         starts = index.starts[places] if layout.by_window and index.starts is not None else None
@@ -53,7 +53,7 @@ def visible(layout: Layout, stack: Stack, number: int, places: Numbers) -> Numbe
 
 
 def all_visible(layout: Layout, stack: Stack, number: int) -> arrays.Mask:
-    """Of all answers in a layer, whether no newer layer says anything about them."""
+    """For all answers of a layer, whether no newer layer replaces them."""
     rows = stack[number].answers
     seen = np.ones(len(rows.index), dtype=bool)
     for newer in stack[number + 1 :]:
@@ -62,7 +62,7 @@ def all_visible(layout: Layout, stack: Stack, number: int) -> arrays.Mask:
 
 
 def live_states(layout: Layout, stack: Stack) -> pa.Table:
-    """All states, those of each unit from the newest layer that has it; in no order."""
+    """All states, for each unit from the newest layer that has it; in no order."""
     found = [pa.Table.from_batches([], layout.states)]
     for number, layer in enumerate(stack):
         seen = np.ones(len(layer.states.index), dtype=bool)
@@ -73,7 +73,7 @@ def live_states(layout: Layout, stack: Stack) -> pa.Table:
 
 
 def _merged(layout: Layout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:
-    """The layer of some whole units: what comes, merged with what is stored."""
+    """The layer of some whole units: new states, merged with the stored ones."""
     known = [*_states_of(stack, *units)]
     if layout.by_window and not known and len(units[0]) == states.num_rows:
         return layer_of(layout, states)
@@ -95,7 +95,7 @@ def _at(rows: Rows, places: Numbers) -> pa.Table:
 
 
 def _pieces(layout: Layout, states: pa.Table) -> Iterator[tuple[pa.Table, tuple[Hashes, Numbers | None]]]:
-    """The states by unit, cut between units into tables of about PIECE rows, each with its different units."""
+    """The states by unit, cut between units into tables of about PIECE rows, each with different units."""
     hashes, starts = layout.hashes(states), layout.starts(states) if layout.by_window else None
     order = np.argsort(hashes, kind="stable") if starts is None else np.lexsort((starts, hashes))
     hashes, starts = hashes[order], None if starts is None else starts[order]

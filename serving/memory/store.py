@@ -1,9 +1,8 @@
-"""What a connection holds in memory: the newest snapshot, and of its views those that were asked for last.
+"""What a connection caches: the newest snapshot, and the views that were used last.
 
-One thread at a time looks for what is new, any number read. All that readers see is one `Pinned` after another, each put in place
-of the last by one assignment and never changed but by views that are read later, at the very positions it stands at: no reader
-waits for another, and no answer mixes two publications. What is new is made beside what is held, which stays as it is for those
-who still read it.
+One thread at a time polls for new snapshots; any number of threads read. Readers see one `Pinned` after another, each installed
+by one assignment. A `Pinned` changes only when a view is loaded later, at the position of the `Pinned`. So no reader waits for
+another, and no answer mixes two publications. New states are built beside the cached ones, which stay valid for their readers.
 """
 
 import threading
@@ -29,7 +28,7 @@ from views.project.project import Project
 from views.view import View
 
 MEMORY: Final = 2**30
-"""How many bytes of views are held unless a connection is told otherwise."""
+"""The default limit of cached bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class InMemory:
 
 @dataclass(frozen=True, eq=False)
 class Pinned:
-    """A snapshot, the definitions that it goes by, and those of its views that are in memory."""
+    """A snapshot, its definitions, and those of its views that are in memory."""
 
     snapshot: Snapshot
     project: Project
@@ -59,8 +58,7 @@ class Pinned:
 class Store:
     """Follows a project's tables with at most `memory` bytes of views; `seed` is the key of the hashes by which rows are found.
 
-    A view that alone needs more is read from its files at each question. While a view is rebuilt beside the cached one, both are
-    there.
+    A view that alone needs more is read from its files for each question. While a view is rebuilt, both copies use memory.
     """
 
     tables: Tables
@@ -78,7 +76,7 @@ class Store:
         self._files, self._reads = Reader(self.tables, definitions=self.definitions), threading.Lock()
 
     def pinned(self) -> Pinned:
-        """What was found last; the first time this looks. Raises ReadFailed."""
+        """The newest snapshot; the first call polls. Raises ReadFailed."""
         pinned = self._pinned
         if pinned is None:
             pinned = self.refresh()
@@ -87,7 +85,7 @@ class Store:
         return pinned
 
     def refresh(self) -> Pinned | Failed:
-        """Look for what is new, and bring the views in memory to it; see SnapshotFollower.refresh."""
+        """Poll for a new snapshot, and advance the views in memory to it; see SnapshotFollower.refresh."""
         with self._looks:
             found = self._following.refresh()
             if isinstance(found, Snapshot):
@@ -107,7 +105,7 @@ class Store:
             return self._pinned
 
     def after(self, pinned: Pinned) -> Pinned | None:
-        """What is found next at another snapshot than this, once it is; None once this is closed. Raises ReadFailed."""
+        """The next snapshot after this one, once there is one; None once the store is closed. Raises ReadFailed."""
 
         def other() -> bool:
             newest = self._pinned
@@ -118,18 +116,18 @@ class Store:
         return None if self._closed else self.pinned()
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Wake all threads that wait for a snapshot."""
         self._closed = True
         with self._news:
             self._news.notify_all()
 
     @property
     def outgrown(self) -> frozenset[str]:
-        """The views that need more memory than there is."""
+        """The views that need more memory than the limit."""
         return frozenset(self._outgrown)
 
     def in_memory(self, pinned: Pinned, view: View) -> InMemory | None:
-        """The view at that very snapshot; None if it has to be read from its files. Raises ReadFailed, Unreadable."""
+        """The view at exactly that snapshot; None if it has to be read from its files. Raises ReadFailed, Unreadable."""
         self.use(view.name)
         if (there := pinned.views.get(view.name)) is not None:
             return there
@@ -144,21 +142,21 @@ class Store:
             return newest.views.get(view.name)
 
     def use(self, view: str) -> None:
-        """Note that a view is asked: of those that memory has no room for, the ones go that nobody asked for longest."""
+        """Record the use of a view: the least recently used views are evicted."""
         self._used[view] = next(self._uses)
 
     def from_files(self, pinned: Pinned, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
-        """What the kernel makes of the view's tables at that very snapshot, one question at a time. Raises Unreadable."""
+        """The kernel's answer from the view's tables at exactly that snapshot, one question at a time. Raises Unreadable."""
         with self._reads:
             return self._files.answer_at(pinned.snapshot, view, selection, layer, limit)
 
     def arranged_from_files(self, pinned: Pinned, view: View) -> Arranged | Failed:
-        """All rows of the view with their states, likewise. Raises Unreadable."""
+        """All rows of the view with their states, from its tables. Raises Unreadable."""
         with self._reads:
             return self._files.arranged_at(pinned.snapshot, view)
 
     def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
-        """The views that are held, at a new snapshot. A view that cannot be read is tried again by who asks for it."""
+        """The cached views at a new snapshot. A view that cannot be read is tried again at its next use."""
         brought: dict[str, InMemory] = {}
         live = pinned.snapshot.publication.views
         self._held = {name: one for name, one in self._held.items() if name in live and name in pinned.project.views}
@@ -167,7 +165,7 @@ class Store:
                 view = self._brought(pinned, pinned.project.views[name])
             except Unreadable:
                 continue
-            except ReadFailed:  # of code of the project, which is not to hold up further looks: whoever asks is told why
+            except ReadFailed:  # of project code, which must not delay further polls: the next caller gets the reason
                 del self._held[name]
                 continue
             if view is not None:
@@ -175,7 +173,7 @@ class Store:
         return self._within(brought, None)
 
     def _brought(self, pinned: Pinned, view: View) -> InMemory | None:
-        """The view at a snapshot, from what is held of it or again; None where it has no answer or outgrows memory."""
+        """The view at a snapshot, advanced from the cache or loaded; None if it has no answer or needs too much memory."""
         snapshot, source = pinned.snapshot, view.source.name
         if refusal(snapshot, view) is not None:
             return None
@@ -199,7 +197,7 @@ class Store:
         return InMemory(Answers(held, snapshot.watermark(source), provenance.exactness.marks), provenance)
 
     def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
-        """Those that are within the bytes, without those that were asked for longest ago; `newest` stays."""
+        """The views that fit in the limit: the least recently used are evicted, `newest` stays."""
         while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > self.memory:
             oldest = min((name for name in self._held if name != newest), key=lambda name: self._used.get(name, -1))
             del self._held[oldest]

@@ -1,6 +1,6 @@
 """The batch side of an answer: the states of a view's batch versions, read without Spark.
 
-delta-rs says which files hold the version and Arrow reads them, so that an object store works like a folder.
+delta-rs lists the files of the version and Arrow reads them, so that an object store works like a folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ from ledger.publish.batch_parts import Part, files_of, still_live
 from serving.read.selection import Selection
 
 HELD_BYTES = 64 * 2**20
-"""A part of at most this many bytes of files is read once and kept; a larger one is filtered as it is read, each time."""
+"""A part of at most this many bytes is read once and cached; a larger one is filtered as it is read, each time."""
 
 
 @dataclass
 class BatchStates:
-    """The states of a view's table that are live, in no particular order; `schema` is the view's state schema.
+    """The live states of a view's table, in no particular order; `schema` is the view's state schema.
 
-    A published part never changes (upkeep may rewrite its files, never its rows), so what was read is kept.
+    A published part never changes (maintenance may rewrite its files, never its rows), so read parts are cached.
     """
 
     tables: Tables
@@ -45,7 +45,7 @@ class BatchStates:
         try:
             try:
                 return self._read(part, selection)
-            except FileNotFoundError:  # upkeep rewrote the files between our look at the log and at them
+            except FileNotFoundError:  # maintenance rewrote the files after the log was read
                 return self._read(part, selection)
         except (OSError, pa.ArrowException) as error:
             unreadable(self.address, error)
@@ -63,7 +63,7 @@ class BatchStates:
 
 
 def row_groups(handle: DeltaTable, path: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The states of one file of a view's table, some at a time."""
+    """The states of one file of a view's table, in pieces."""
     # Not pyarrow.dataset: importing it imports pandas, and the files are not sorted by anything that it could skip by.
     with file_system(handle).open_input_file(path) as opened:
         file = pq.ParquetFile(opened, page_checksum_verification=True)

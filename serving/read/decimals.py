@@ -1,4 +1,4 @@
-"""Decimals as others have them: exact totals may need 76 digits, and DuckDB's, Spark's and Polars' decimals have 38."""
+"""Decimals of other systems: exact totals may need 76 digits; DuckDB's, Spark's and Polars' decimals have 38."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ DIGITS: Final = 38
 
 
 def narrowed(kind: pa.DataType) -> pa.DataType:
-    """The type with decimals of at most 38 digits, in lists and structs too; a cast to it fails for a number that has more."""
+    """The type with decimals of at most 38 digits, in lists and structs too; casting a number with more digits to it fails."""
     if pa.types.is_decimal256(kind):
         return pa.decimal128(DIGITS, kind.scale)
     if pa.types.is_list(kind):

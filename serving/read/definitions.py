@@ -1,4 +1,4 @@
-"""Where a reader has the definitions of a release from."""
+"""Where a reader gets the definitions of a release."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -11,7 +11,7 @@ class Definitions(Protocol):
     """The definitions of releases, for any number of threads."""
 
     def project(self, release: Release) -> Project:
-        """What a release defines. Raises DefinitionError, ReadFailed."""
+        """The project that a release defines. Raises DefinitionError, ReadFailed."""
         ...
 
     def live(self, release: int) -> None:
@@ -21,7 +21,7 @@ class Definitions(Protocol):
 
 @dataclass(frozen=True)
 class InProcess:
-    """Definitions that are imported by this very process: for a program of the project's own user."""
+    """Definitions that this process imports itself: for a program of the project's own user."""
 
     def project(self, release: Release) -> Project:
         """See Definitions."""

@@ -1,7 +1,7 @@
-"""The three outcomes of a read: a value, the certainty that there is none, or a failure to tell.
+"""The three outcomes of a read.
 
     Value     rows were counted
-    Absent    everything up to the answer's position was looked at, and nothing of it was asked for
+    Absent    everything up to the answer's position was read, and no row matches
     Failed    what the answer needs could not be read, so nothing is claimed
 
 An empty answer is therefore never mistaken for an unavailable answer.
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class ReadFailed(TandemError):
-    """An answer that could not be given, raised where a caller wants rows or an error."""
+    """No answer can be given; raised where a caller wants rows or an error."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """Rows of a view, ordered by window start, then keys; `total` counts them before a limit was applied.
+    """Rows of a view, ordered by window start, then keys; `total` is their number before a limit.
 
     `touched` says which of them realtime states are part of, None where that makes no difference.
     """
@@ -43,7 +43,7 @@ class Value:
     touched: pa.ChunkedArray | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as flat dicts, as `query --json` prints them; what holds of a row alone is in its `_exactness`."""
+        """The rows as flat dicts, as `query --json` prints them; the reasons of a single row are in its `_exactness`."""
         return marked(to_rows(self.view, self.table), self.touched, self.provenance.exactness.marks)
 
     def with_touched(self) -> pa.Table:
@@ -65,7 +65,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Absent:
-    """No row was counted for what was asked."""
+    """No matching rows."""
 
     view: View
     provenance: Provenance
@@ -73,7 +73,7 @@ class Absent:
 
     @property
     def table(self) -> pa.Table:
-        """No rows, with the columns of those that there are not."""
+        """No rows, with the columns of the view's answers."""
         return pa.Table.from_batches([], answer_schema(self.view))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ class Absent:
 
 @dataclass(frozen=True)
 class Failed:
-    """Nothing can be said; `reason` is one sentence for the user."""
+    """No answer; `reason` is one sentence for the user."""
 
     reason: str
 
@@ -110,7 +110,7 @@ Outcome = Value | Absent | Failed
 def answered(
     view: View, table: pa.Table, touched: pa.ChunkedArray | None, provenance: Provenance, *, total: int
 ) -> Value | Absent:
-    """Rows with where they come from; `provenance` is that of all rows of the view, as it stays where a limit leaves none."""
+    """The outcome of rows; `provenance` is that of all rows of the view, and stays if a limit leaves none of them."""
     if not total:
         return Absent(view, provenance.of(touched=False))
     told = provenance.of(touched=not table.num_rows or any_touched(touched))

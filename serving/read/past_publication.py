@@ -1,4 +1,4 @@
-"""Standing on a publication of the past: its batch views at its own cut, as long as the policy keeps them."""
+"""Reading a past publication: its batch views at its own cut, as long as they are retained."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,13 +14,13 @@ from views.errors import TandemError
 
 @dataclass(frozen=True)
 class PastPublication:
-    """Always at one publication: everything below its cut, and nothing of the realtime views, which go on."""
+    """One publication for ever: everything below its cut, and nothing of the realtime views, which have moved on."""
 
     tables: Tables
     number: int
 
     def refresh(self) -> Snapshot | Failed:
-        """The publication at its own cut. Failed: it is not kept, with a sentence that names those that are."""
+        """The publication at its own cut. Failed: it is not retained, with the retained ones."""
         try:
             every = publications.history(self.tables)
             publication = next((each for each in every if each.number == self.number), None)

@@ -1,4 +1,4 @@
-"""Waiting until answers count given positions of the log: the very records that were acknowledged, whatever else is sent."""
+"""Waiting until answers count given positions of the log: exactly the acknowledged records, whatever else is sent."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ _LOOK_S = 0.05
 
 
 def uncounted(found: Snapshot | Failed, wanted: Mapping[str, Position]) -> int:
-    """How many offsets below the wanted position of each source, by name, answers do not count; all of them if there are none."""
+    """How many offsets below the wanted position of each source, by name, the answers lack; all of them without an answer."""
     tails = found.tails if isinstance(found, Snapshot) else {}
     counted = {source: tail.end for source, tail in tails.items() if tail.problem is None}
     return sum(distance(counted.get(source, Position()), position) for source, position in wanted.items())

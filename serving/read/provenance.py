@@ -18,13 +18,17 @@ Layer = Literal["batch", "speed", "merged"]
 class Provenance:
     """What one answer counts: `batch_version` is everything below `cut`, the realtime commits are `[cut, realtime)`.
 
-    `realtime` is the answer's position; an answer of the layer `batch` stands at the cut itself. `newest` is the log's append
-    time of the newest event counted, None without events. `watermark` is how far event time has come there, in microseconds
-    since 1970, and `after_final` how many of the view's events came into windows that answers had labelled final before,
-    whatever was selected. `ahead` counts the source's events that were ahead of their records' timestamps (views.source.ahead).
-    `rejected` counts, by reason, the events that this view alone could not look at, whatever was selected. `gaps` are the
-    offsets in the counted range that the log lost, `accepted` names the gaps that the publication was built in spite of.
-    `exactness` says what is exact, and why if not.
+    | field | meaning |
+    | --- | --- |
+    | `realtime` | the answer's position; that of an answer of the layer `batch` is the cut |
+    | `newest` | the append time of the newest counted event; None without events |
+    | `watermark` | how far event time has come there, in microseconds since 1970 |
+    | `after_final` | how many of the view's events arrived in windows labelled final before, over all rows |
+    | `ahead` | how many of the source's events were ahead of their records' timestamps (views.source.ahead) |
+    | `rejected` | by reason, the events that this view alone could not evaluate, over all rows |
+    | `gaps` | the offsets in the counted range that the log lost |
+    | `accepted` | the names of the gaps that the publication was built in spite of |
+    | `exactness` | what is exact, and why not if it is not |
     """
 
     layer: Layer
@@ -49,11 +53,11 @@ class Provenance:
         return self.exactness.label == "exact"
 
     def of(self, *, touched: bool) -> "Provenance":
-        """The same of an answer some of whose rows are touched by realtime states, or none."""
+        """The provenance of an answer with or without rows that realtime states are part of."""
         return self if touched or not self.exactness.marked else replace(self, exactness=self.exactness.unmarked())
 
     def to_json(self, *, now: datetime) -> dict[str, Any]:
-        """The provenance as `query --json` prints it; `age_s` is how long before `now` the newest event was appended."""
+        """The provenance as `query --json` prints it; `age_s` is the time from the newest event's append to `now`."""
         return {
             "layer": self.layer,
             "publication": self.publication,

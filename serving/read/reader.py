@@ -1,7 +1,7 @@
 """The merged reader: `present(merge(batch states below the cut, realtime partials from the cut on))`, in process.
 
-A reader answers from one pinned snapshot until `refresh` finds more. Of the realtime tables it reads only new files, and of
-each view that is asked for it merges only new commits into what it holds.
+A reader answers from one pinned snapshot until `refresh` finds a newer one. It reads only new files of the realtime tables, and
+merges only new commits into its partial of each view.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ class UnknownView(TandemError):
 
 @dataclass(frozen=True)
 class Arranged:
-    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers: what is presented.
+    """The rows of an answer as merged states, as arranged_schema(view) says, in the order of answers, before presentation.
 
     They also say which rows are touched (serving.read.touched_rows), where that makes a difference.
     """
@@ -55,9 +55,8 @@ class Arranged:
 class Reader:
     """Answers about the views of the published release, for one thread at a time.
 
-    `definitions` gives what a release defines.
-
-    With `publication` it stands on that one for ever, with the definitions of its release, and answers of the layer `batch`.
+    `definitions` returns what a release defines. With `publication` the reader stays at that one, with the definitions of its
+    release, and answers only from the layer `batch`.
     """
 
     tables: Tables
@@ -121,18 +120,18 @@ class Reader:
         layer: Layer = "merged",
         limit: int | None = None,
     ) -> Outcome:
-        """What is known of a view at the pinned snapshot: its rows, the certainty that there are none, or why neither.
+        """The answer about a view at the pinned snapshot: its rows, the certainty that there are none, or why neither.
 
-        `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; with `one` that range,
-        made of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView and BadSelection for a
-        question without a meaning.
+        `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; with `one` that range, made
+        of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView, and BadSelection for an invalid
+        question.
         """
         return self.select(view, lambda of: select(of, keys or {}, between, one=one), layer, limit)
 
     def select(
         self, view: str, selected: Callable[[View], Selection], layer: Layer = "merged", limit: int | None = None
     ) -> Outcome:
-        """The same, with the selection that a function gives for the view. Raises as `answer`, and the function's errors."""
+        """`answer`, with the selection that a function returns for the view. Raises as `answer`, and the function's errors."""
         self.refuse_other_than_batch(layer)
         try:
             return self._answer(view, selected, layer, limit)
@@ -147,7 +146,7 @@ class Reader:
             return Failed(str(error))
 
     def answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
-        """The same at any snapshot whose release defines the view; what is pinned stays as it is. Raises Unreadable."""
+        """The answer at any snapshot whose release defines the view; the pinned snapshot does not change. Raises Unreadable."""
         self.refuse_other_than_batch(layer)
         self._forget(snapshot.publication)
         return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
@@ -158,7 +157,7 @@ class Reader:
         return self._arranged_at(snapshot, view, select(view, {}, ALWAYS), "merged")
 
     def refuse_other_than_batch(self, layer: Layer) -> None:
-        """Raise BadSelection for another layer of a publication of the past, which has nothing but that one."""
+        """Raise BadSelection for a layer other than batch of a past publication, which has no other."""
         if self.publication is not None and layer != "batch":
             raise BadSelection(f"publication {self.publication} has only the layer batch, not {layer}")
 
@@ -200,7 +199,7 @@ class Reader:
 
 
 def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
-    """The first rows up to a limit, as they are answered."""
+    """The answer of arranged rows, up to a limit."""
     if isinstance(found, Failed):
         return found
     states, touched = split(found.states.slice(0, limit))
@@ -209,7 +208,7 @@ def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
 
 
 def refusal(snapshot: Snapshot, view: View) -> str | None:
-    """Why a view has no answer at a snapshot, in a sentence for the user; None if it has."""
+    """Why a view has no answer at a snapshot, as a sentence for the user; None if it has one."""
     problem = snapshot.tails[view.source.name].problem
     if problem is not None:
         return f"view {view.name!r} cannot be answered exactly: {problem}"
@@ -222,7 +221,7 @@ def refusal(snapshot: Snapshot, view: View) -> str | None:
 
 
 def _rows(view: View, states: pa.Table, selection: Selection) -> pa.Table:
-    """The rows that were asked for, of merged states."""
+    """The requested rows, of merged states."""
     if selection.one and selection.start is not None and selection.end is not None:
         return arrange_as_one(view, states, selection.start, selection.end)
     return selection.rows(arrange(view, states))

@@ -1,7 +1,7 @@
-"""Which rows of a view an answer is asked for: values of its keys, and a range of window starts.
+"""The selection of a question: values of a view's keys, and a range of window starts.
 
-It is applied twice: to the rows of the answer, and before, to states, of which it leaves out only those that no such row is
-made of. Merging and arranging look at states together that agree in all their keys, and in time as far as the window says.
+It applies twice: first to states, of which it skips only those that no selected row is made of, then to the rows of the answer.
+Merging and arranging combine only states that agree in all their keys, and in time as far as the window says.
 """
 
 from base64 import b64decode
@@ -44,13 +44,13 @@ class BadSelection(TandemError):
 
 @dataclass(frozen=True)
 class Among:
-    """Keys of a view: `keys` as Arrow gives their values in Python, whose columns have these names and types."""
+    """Keys of a view: `keys` are their values as Arrow returns them in Python, of columns with these names and types."""
 
     columns: Mapping[str, pa.DataType]
     keys: frozenset[tuple[Any, ...]]
 
     def terms(self) -> list[pc.Expression]:
-        """What every state of such a key meets, and few others do."""
+        """Conditions that every state of such a key meets, and few others do."""
         values = zip(*self.keys, strict=True) if self.keys else ((),) * len(self.columns)
         return [
             pc.field(name).isin(python_values.array(list(set(some)), arrow))
@@ -58,7 +58,7 @@ class Among:
         ]
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows of a table that are of such a key."""
+        """The rows of a table that have such a key."""
         there = zip(*(table[name].to_pylist() for name in self.columns), strict=True)
         return table.filter(python_values.array([key in self.keys for key in there], pa.bool_())) if self.columns else table
 
@@ -67,9 +67,13 @@ class Among:
 class Selection:
     """Rows whose keys equal the given values and whose window starts in `[start, end)`.
 
-    A NULL scalar asks for the rows whose key is NULL. A bound of None is open. A row is made of states that begin from
-    its window's start to `reach` after it; of any if that is None. `one` asks for everything in the range as one window.
-    `among` are the keys, all values of each in the view's order, of which rows may be; any if it is None.
+    | field | meaning |
+    | --- | --- |
+    | `keys` | a NULL scalar selects rows whose key is NULL |
+    | `start`, `end` | None is open |
+    | `reach` | a row is made of states that start up to this long after its window's start; of any state if None |
+    | `one` | everything in the range is one window |
+    | `among` | the keys that rows may have, all values of each in the view's order; any if None |
     """
 
     keys: Mapping[str, pa.Scalar] = field(default_factory=dict)
@@ -80,7 +84,7 @@ class Selection:
     among: "Among | None" = None
 
     def expression(self) -> pc.Expression | None:
-        """What states are needed, as a filter over a table of them; None when all are."""
+        """The needed states, as a filter of a table of them; None if all are."""
         terms = [pc.field(name) == value if value.is_valid else pc.field(name).is_null() for name, value in self.keys.items()]
         if self.among is not None:
             terms += self.among.terms()
@@ -89,22 +93,22 @@ class Selection:
         return reduce(and_, terms) if terms else None
 
     def filter(self, states: pa.Table) -> pa.Table:
-        """The states of a table that are needed."""
+        """The needed states of a table."""
         expression = self.expression()
         return states if expression is None else states.filter(expression)
 
     def rows(self, arranged: pa.Table) -> pa.Table:
-        """The rows of an answer that are asked for."""
+        """The selected rows of an answer."""
         terms = [] if self.reach == timedelta(0) else _starting(self.start, self.end)
         found = arranged.filter(reduce(and_, terms)) if terms else arranged
         return found if self.among is None else self.among.rows(found)
 
 
 def select(view: View, keys: Mapping[str, object], between: Between, *, one: bool = False) -> Selection:
-    """The selection of Python values, each converted to its key's type.
+    """The selection from Python values, each converted to its key's type.
 
-    Raises BadSelection for a key that the view does not have, a value its type cannot hold, a range on a view
-    without windows, a range that ends before it starts, or one window of a range that is not made of the view's slices.
+    Raises BadSelection for a key that the view does not have, a value its type cannot hold, a range on a view without windows, a
+    range that ends before it starts, or one window of a range that is not made of the view's slices.
     """
     start, end = between
     if (start, end) != (None, None) and not bind(view).placement.timing.bounded:
@@ -124,7 +128,7 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
 
 
 def last(view: View, span: timedelta, *, now: datetime) -> Between:
-    """The range of a length that ends with the slice that `now` is in. Raises BadSelection as `select` does."""
+    """The range of this length that ends with the slice that contains `now`. Raises BadSelection as `select` does."""
     slice_ = _slice(view)
     if span <= timedelta(0) or span % slice_:
         raise BadSelection(f"the last {span} are not possible: view {view.name!r} has slices of {slice_}")
@@ -174,7 +178,7 @@ def _starting(start: datetime | None, end: datetime | None) -> list[pc.Expressio
 
 
 def _later(time: datetime, by: timedelta) -> datetime | None:
-    """None where the calendar ends first, which leaves the range open."""
+    """The sum; None beyond the calendar's end, which leaves the range open."""
     try:
         return time + by
     except OverflowError:
@@ -230,7 +234,7 @@ def _scalar(view: View, name: str, value: object) -> pa.Scalar:
 
 
 def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
-    """The scalar that a text names; Arrow's own casts read numbers, so no digit is lost on the way."""
+    """The scalar of a text; Arrow's own casts parse numbers, so no digit is lost."""
     try:
         if pa.types.is_timestamp(kind):
             return pa.scalar(parse_time(text), kind)

@@ -1,4 +1,4 @@
-"""What a reader has pinned: one publication, and per source the realtime commits that tile the log from its cut on."""
+"""The snapshot that a reader pins: one publication, and per source the realtime commits that tile the log from its cut on."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ from views.view import View, bind
 class Tail:
     """The realtime side of one source: commits in order that tile `[cut, end)`.
 
-    `problem` says why they cannot, if they cannot: none of the source's views has an answer then. `behind_bridge` says that
-    the table goes on beyond a bridge, which is read once a batch view covers it.
+    `problem` says why they do not, if so: then none of the source's views has an answer. `behind_bridge` says that the table
+    continues beyond a bridge, which is read once a batch view covers it.
     """
 
     cut: Position
@@ -35,7 +35,7 @@ class Tail:
 
     @property
     def counts(self) -> Counts:
-        """What became of the records of `[cut, end)`."""
+        """The counts of the records of `[cut, end)`."""
         return plus(*(commit.counts for commit in self.commits))
 
     @property
@@ -54,20 +54,20 @@ class Tail:
 
     @property
     def identities_since(self) -> datetime | None:
-        """Events counted before that time had duplicates in `[cut, end)` that nobody could recognize, for lack of memory.
+        """Events counted before this time had duplicates in `[cut, end)` that could not be recognized, for lack of memory.
 
-        None where no identity that the horizon asks for had been evicted.
+        None where no identity within the horizon was evicted.
         """
         return max((commit.identities_since for commit in self.commits if commit.identities_since), default=None)
 
     def after_final(self, fingerprint: str) -> int:
-        """How many events of a view came into windows that had been labelled final, of those in `[cut, end)`."""
+        """How many events of a view in `[cut, end)` arrived in windows that had been labelled final."""
         return sum(commit.after_final.get(fingerprint, 0) for commit in self.commits)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A publication plus what its sources' realtime tables held at one look; `gaps` are all that were ever found."""
+    """A publication and what its sources' realtime tables held at one poll; `gaps` are all that were ever recorded."""
 
     publication: Publication
     tails: Mapping[str, Tail]
@@ -80,11 +80,11 @@ class Snapshot:
 
     @property
     def positions(self) -> dict[str, Position]:
-        """Where the answers of each source stand, of those that have answers."""
+        """The position of the answers of each source that has answers."""
         return {source: tail.end for source, tail in self.tails.items() if tail.problem is None}
 
     def gaps_of(self, source: str) -> dict[Gap, bool]:
-        """The gaps of a source, in the order in which they were found, and whether the publication was built in spite of each."""
+        """The gaps of a source, in the order in which they were recorded, and whether the publication accepts each."""
         return {gap: gap.name in self.publication.gaps for gap in self.gaps if gap.source == source}
 
     def newest(self, source: str) -> datetime | None:
@@ -95,24 +95,24 @@ class Snapshot:
     def watermark(self, source: str, *, at_the_cut: bool = False) -> int | None:
         """The source's watermark at its position, or at the cut, in microseconds since 1970; None without events.
 
-        It never is less than in an earlier snapshot of the same reader, or of another one of the same release.
+        It never moves back between snapshots of a reader, or between readers of one release.
         """
         return later(self.publication.watermarks.get(source), None if at_the_cut else self.tails[source].watermark)
 
     def after_final(self, view: str, source: str, *, layer: Layer = "merged") -> int:
-        """How many events of a view came into windows that had been labelled final, of those that a layer counts."""
+        """How many counted events of a view arrived in windows that had been labelled final, in a layer."""
         below = 0 if layer == "speed" else self.publication.after_final.get(view, 0)
         fingerprint = self.publication.views[view].fingerprint
         return below + (0 if layer == "batch" else self.tails[source].after_final(fingerprint))
 
     def ahead(self, source: str, *, layer: Layer = "merged") -> int:
-        """How many events of a source were ahead of their records' timestamps, of those that a layer counts."""
+        """How many counted events of a source were ahead of their records' timestamps, in a layer."""
         below = 0 if layer == "speed" else self.publication.counts.get(source, NOTHING).ahead
         return below + (0 if layer == "batch" else self.tails[source].counts.ahead)
 
 
 def tail(commits: Sequence[Commit], cut: Position) -> Tail:
-    """A source's commits, of which those from the cut on are the tail."""
+    """A source's commits; those from the cut on are the tail."""
     tiled = chain(commits, cut)
     problem = tiled.problem
     if problem is None and not boundary(commits, cut):
@@ -123,7 +123,7 @@ def tail(commits: Sequence[Commit], cut: Position) -> Tail:
 
 
 def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mapping[str, int]) -> Provenance:
-    """Where an answer of a view comes from that counts a layer of the snapshot; `rejected` is what that has of the view."""
+    """The provenance of an answer of a view from a layer of the snapshot; `rejected` are the view's rejects in it."""
     publication, source = snapshot.publication, view.source.name
     live, tail = publication.views[view.name], snapshot.tails[source]
     start = tail.cut if layer == "speed" else LOG_START
@@ -150,7 +150,9 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
 
 
 def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: int | None) -> Exactness:
-    """How exact answers are that count a tail and have these gaps; `repaired` is how many duplicates the last recompute found."""
+    """How exact answers are that count a tail and have these gaps; `repaired` is the number of duplicates that the last
+    recompute removed.
+    """
     every = [exactness.gap(gap.name, gap.ranges.length, gap.reason) for gap in gaps]
     every += [exactness.COMPACTION] if view.source.compacted else []
     marked: list[Reason] = []
@@ -167,7 +169,7 @@ def exactness_of(view: View, tail: Tail | None, gaps: Sequence[Gap], repaired: i
 
 
 def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
-    """By reason the events up to the snapshot's positions that the view could not look at."""
+    """By reason, the events up to the snapshot's positions that the view could not evaluate."""
     publication, tail = snapshot.publication, snapshot.tails[view.source.name]
     counted = Counter(publication.rejected.get(view.name, {}))
     for commit in tail.commits:

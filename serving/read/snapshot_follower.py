@@ -1,4 +1,4 @@
-"""Going on from snapshot to snapshot: never back, and without reading anything twice."""
+"""Following a project from snapshot to snapshot: never back, and without reading anything twice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tande
 class SnapshotFollower:
     """Follows the publications and, of the current one, every source's realtime table.
 
-    It stays on a publication while the newest one lies behind what was reached, as after a promotion whose realtime views are
-    still catching up; then it goes on along the old one's tables.
+    It stays on a publication while the newest one is behind the reached position, as after a promotion whose realtime views are
+    still catching up; meanwhile it follows the old one's tables.
     """
 
     tables: Tables
@@ -34,10 +34,10 @@ class SnapshotFollower:
         self._begin()
 
     def refresh(self) -> Snapshot | Failed:
-        """The newest snapshot that does not step back.
+        """The newest snapshot that does not move back.
 
-        If the commits of a source do not tile the log from the cut on, the publication is read once more, since another may
-        have come in between; then that source is untiled in the snapshot. Failed: nothing could be read.
+        If the commits of a source do not tile the log from the cut on, the publication is read once more, since another one may
+        have been published meanwhile; then the snapshot reports that source as untiled. Failed: nothing could be read.
         """
         try:
             found = self._look()
@@ -93,13 +93,13 @@ class SnapshotFollower:
 
 @dataclass
 class _Realtime:
-    """A source's realtime table as it grows; its tail is rebuilt only where the commits or the cut are others."""
+    """A source's realtime table as it grows; its tail is rebuilt only if the commits or the cut changed."""
 
     follower: Follower
     _made: tuple[Sequence[Commit], Tail] | None = field(default=None, init=False, repr=False)
 
     def tail(self, cut: Position) -> Tail:
-        """What it has from the cut on, now. Raises Unreadable."""
+        """Its tail from the cut on, now. Raises Unreadable."""
         commits = self.follower.poll()
         if self._made is None or self._made[0] is not commits or self._made[1].cut != cut:
             self._made = commits, tail(commits, cut)

@@ -1,8 +1,8 @@
-"""The realtime partial that a reader holds for one view: merged runs of commits, from the cut on.
+"""The realtime partial that a reader caches for one view: merged runs of commits, from the cut on.
 
-A run is more than twice as large as the next, so that taking in one more commit merges few states however long the tail is, and a
-look-up of one key filters a handful of tables. A merged partial cannot be taken apart: a run that no longer starts at the cut, or
-no longer ends where a commit ends, is folded again from the commits.
+A run is more than twice as large as the next, so that adding a commit merges few states however long the tail is, and a lookup
+of one key filters a handful of tables. A merged partial cannot be split: a run that no longer starts at the cut, or no longer
+ends where a commit ends, is folded again from the commits.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ def follow(view: View, held: Runs, commits: Sequence[Commit], decode: Decode) ->
 
 
 def _reusable(held: Runs, commits: Sequence[Commit]) -> Runs:
-    """The longest prefix of the held runs that starts where the chain starts and ends where one of its commits ends."""
+    """The longest prefix of the cached runs that starts where the chain starts and ends where one of its commits ends."""
     if not held or not commits or held[0].start != commits[0].start:
         return ()
     ends = {commit.end for commit in commits}

@@ -10,7 +10,7 @@ from views.view import View
 
 
 def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:
-    """What the commit has of the view. Raises Unreadable if that is missing or damaged."""
+    """The commit's states of the view. Raises Unreadable if they are missing or damaged."""
     try:
         return from_ipc(commit.partials[fingerprint])
     except (KeyError, pa.ArrowException) as error:

@@ -1,7 +1,7 @@
-"""Which rows of an answer realtime states are part of: what is said of those need not hold of rows wholly below the cut.
+"""Touched rows: rows of an answer that realtime states are part of. Their reasons need not hold of rows wholly below the cut.
 
-A row of windows in time is touched if one of its own states is of the tail; one of windows in the order of the log, if any state
-of its key is, since an event may come before others there.
+A row of windows in time is touched if one of its own states is in the tail; a row of windows in the order of the log, if any
+state of its key is, since an event may come before others there.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from views.view import View, bind
 from views.windows.placement import WINDOW_COLUMNS
 
 TOUCHED: Final = pa.field("_touched", pa.bool_())
-"""The column that says it, where rows go on their way to an answer; no answer has it."""
+"""The column that marks touched rows inside the reader; no answer has it."""
 
 _ROW: Final = "_row"
 
 
 def with_touched(view: View, rows: pa.Table, tail: pa.Table, *, one: bool = False) -> pa.Table:
-    """Arranged rows, and which of them are touched by those of the tail alone; with `one` a range is a window for each key."""
+    """Arranged rows, and which of them the tail's rows touch; with `one` a range is a window for each key."""
     start, end = (quoted(name) for name in WINDOW_COLUMNS)
     placement = bind(view).placement
     terms = [f"_tail.{quoted(name)} IS NOT DISTINCT FROM _rows.{quoted(name)}" for name in view.keys]
@@ -44,19 +44,19 @@ def with_touched(view: View, rows: pa.Table, tail: pa.Table, *, one: bool = Fals
 
 
 def split(rows: pa.Table) -> tuple[pa.Table, pa.ChunkedArray | None]:
-    """Rows without the column, and the column if there is one."""
+    """Rows without the column, and the column if they have it."""
     if TOUCHED.name not in rows.column_names:
         return rows, None
     return rows.drop_columns([TOUCHED.name]), rows[TOUCHED.name]
 
 
 def any_touched(touched: pa.ChunkedArray | None) -> bool:
-    """Whether a row is touched."""
+    """Whether any row is touched."""
     return touched is not None and bool(pc.any(touched).as_py())
 
 
 def marked(rows: list[dict[str, Any]], touched: pa.ChunkedArray | None, marks: Sequence[Name]) -> list[dict[str, Any]]:
-    """Rows, those that are touched with what holds of them."""
+    """Rows, with the reasons of the touched ones."""
     if not marks or touched is None:
         return rows
     return [{**row, MARK: [*marks]} if is_ else row for row, is_ in zip(rows, touched.to_pylist(), strict=True)]

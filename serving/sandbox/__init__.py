@@ -1,4 +1,4 @@
-"""Processes that are confined: forked from a ready process, with a socket to the server and nothing else of it.
+"""Confined processes: forked from a prepared process, with a socket to the server and nothing else of it.
 
-Foreign SQL (`serving.sql`) and code of a project (`serving.code`) run in them.
+Foreign SQL (`serving.sql`) and project code (`serving.code`) run in them.
 """

@@ -1,4 +1,4 @@
-"""Bounds that the kernel keeps of a process: memory, files, cores."""
+"""Limits of a process that the kernel enforces: memory, files, cores."""
 
 import resource
 import sys
@@ -7,11 +7,11 @@ from typing import Final
 
 MIB: Final = 1 << 20
 FILES_BY_DESCRIPTOR: Final = 128
-"""How many descriptors a process may hold while it is handed some; afterwards it can open none at all."""
+"""The most descriptors of a process while it receives some; afterwards it can open none at all."""
 
 
 def bound_memory(room: int) -> None:
-    """From now on this process may take `room` bytes more than it has taken; only on Linux."""
+    """Allow this process `room` bytes more than it uses now; only on Linux."""
     if sys.platform != "linux":
         return
     lines = Path("/proc/self/status").read_text("ascii", "replace").splitlines()
@@ -21,7 +21,7 @@ def bound_memory(room: int) -> None:
 
 
 def bound_files() -> None:
-    """From now on this process writes no file and no core, and holds few descriptors."""
+    """Forbid this process to write files and cores, and to hold more than a few descriptors."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_BY_DESCRIPTOR, FILES_BY_DESCRIPTOR))

@@ -1,4 +1,4 @@
-"""A server's side of confined processes: the process that they are forked from, and each of them."""
+"""A server's side of confined processes: the zygote that they are forked from, and each of them."""
 
 import json
 import socket
@@ -29,11 +29,11 @@ _ENVIRONMENT: Final = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 _NUMBERS: Final = count(1)
-"""Of children of all zygotes: a zygote that is asked to end another's child has none of its number."""
+"""Numbers of children over all zygotes, so that no zygote can be asked to end another's child."""
 
 
 class CannotStart(Exception):
-    """No process could be started; its text is the last line that it printed, after a colon, if there is one."""
+    """No process could be started; its text is the last line that the process printed, after a colon, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Child:
 
 @dataclass(frozen=True)
 class Within:
-    """A child's socket until a moment; what takes longer raises TimeoutError."""
+    """A child's socket until a deadline; later operations raise TimeoutError."""
 
     child: socket.socket
     until: float
@@ -68,7 +68,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Zygote:
-    """What children are forked from; for one thread at a time."""
+    """The zygote of children; for one thread at a time."""
 
     process: "subprocess.Popen[bytes]"
     control: socket.socket
@@ -104,7 +104,7 @@ class Zygote:
             process.stderr.close()
 
     def lives(self) -> bool:
-        """Whether it can be asked for children."""
+        """Whether it can start children."""
         return self.process.poll() is None
 
     def fork(self) -> Child:

@@ -1,8 +1,8 @@
-"""What arbitrary code cannot do, whatever it is: a filter of system calls (seccomp) and of paths (Landlock), for good.
+"""What arbitrary code cannot do: a filter of system calls (seccomp) and of paths (Landlock), which cannot be removed.
 
-From then on this process and its threads compute, talk over the socket that they have, and read files below some folders. They
-reach no other file, open no socket, start no program or process, signal no other process, and cannot undo it. Limits of
-resources alone would not do: root raises them, and a file or another process can be changed without a descriptor.
+From then on this process and its threads compute, use the socket that they have, and read files below some folders. They reach
+no other file, open no socket, start no program or process, and signal no other process. Resource limits alone would not do: root
+raises them, and a file or another process can be changed without a descriptor.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _FIRST_ARGUMENT_AT: Final = 16
 _THREAD: Final = 0x10000
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _DESCRIPTOR_FLAGS: Final = (1, 2, 3)
-"""What fcntl may be asked for: whether a descriptor outlives exec, and how it was opened."""
+"""The allowed commands of fcntl: whether a descriptor survives exec, and how it was opened."""
 
 _MACHINES: Final = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _NO_SUCH: Final = -1
@@ -124,12 +124,13 @@ _READ_FOLDER: Final = 1 << 3
 
 
 class CannotConfine(Exception):
-    """This system lacks what confines code; its text says what."""
+    """This system cannot confine code; the text says why."""
 
 
 def confine(readable: Iterable[str], *, parent: int) -> None:
-    """Leave this process nothing but computing, its socket and files below `readable`; it ends with its parent. Raises
-    CannotConfine. Only for a process of one thread.
+    """Leave this process nothing but computing, its socket and files below `readable`; it ends with its parent.
+
+    Only for a process of one thread. Raises CannotConfine.
     """
     if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
         raise CannotConfine(f"{sys.platform} on {platform.machine()} is not Linux on x86_64 or aarch64")

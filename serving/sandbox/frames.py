@@ -13,12 +13,12 @@ _PIECE: Final = 1 << 20
 
 
 class Broken(Exception):
-    """The other side has ended, or said what is not a message; its text says which."""
+    """The other side has ended, or sent an invalid message; the text says which."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One message; whoever receives it owns its `files`, which are descriptors."""
+    """One message; its receiver owns its `files`, which are descriptors."""
 
     body: bytes
     payload: bytes = b""
@@ -26,7 +26,7 @@ class Frame:
 
 
 def send(to: socket.socket, body: bytes, payload: bytes | memoryview = b"", files: Sequence[int] = ()) -> None:
-    """Send one message. Raises Broken if nobody is there to read it, TimeoutError after the socket's own time."""
+    """Send one message. Raises Broken if the other side has ended, TimeoutError after the socket's own timeout."""
     said = _HEAD.pack(len(body), len(payload)) + body
     try:
         # Descriptors travel with the first bytes.
@@ -42,9 +42,9 @@ def send(to: socket.socket, body: bytes, payload: bytes | memoryview = b"", file
 
 
 def receive(of: socket.socket, *, most: int = 0, files: bool = False) -> Frame:
-    """The next message, with at most N bytes beside its body, and with descriptors only if `files`.
+    """The next message, with at most N bytes besides its body, and with descriptors only if `files`.
 
-    Raises Broken, and TimeoutError after the socket's own time.
+    Raises Broken, and TimeoutError after the socket's own timeout.
     """
     try:
         head, descriptors = b"", []

@@ -1,4 +1,4 @@
-"""What a server and the process that its confined ones are forked from say to each other, as JSON in frames.
+"""The messages between a server and a zygote, as JSON in frames.
 
 server -> zygote   Start (with the child's end of a socket), Kill
 zygote -> server   Ready, once

@@ -1,8 +1,8 @@
-"""The process that confined ones are forked from: it has imported what they need, and nothing else.
+"""The zygote that confined processes are forked from: it has imported what they need, and nothing else.
 
-It has one thread, an empty environment, and no file but two sockets. A fork of it is ready at once and shares its memory until it
-writes. What its children do is a trade, a module with a function `ready`: it prepares what all of them have in common and gives
-what each does with its socket. This process does none of it itself.
+It has one thread, an empty environment, and no file but two sockets. A fork of it is ready at once and shares its memory until
+it writes. What its children do is a trade, a module with a function `ready`: it prepares what all of them share and returns what
+each does with its socket. The zygote itself runs none of that.
 """
 
 import gc
@@ -19,9 +19,9 @@ from serving.sandbox.messages import TO_ZYGOTE, Ready, Start, encode
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Fork children as they are asked for, until the parent ends.
+    """Fork children on request, until the parent ends.
 
-    Arguments: the descriptor of its socket, the trade, and what this is told, limits as JSON.
+    Arguments: the descriptor of its socket, the trade, and the trade's limits as JSON.
     """
     parent = socket.socket(fileno=int(arguments[0]))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who started this may ignore it: no child's end would be told
@@ -72,7 +72,7 @@ def _forked(end: int, serve: Callable[[socket.socket], None]) -> int:
 
 
 def _look_away() -> None:
-    """Until now what went wrong was to be read; from now on nothing is printed by anyone."""
+    """Stop printing: until now errors were to be read, and from now on nothing is."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)

@@ -1,4 +1,4 @@
-"""The process of one statement: it is handed the statement, then the views that this names, gives its rows, and ends."""
+"""The process of one statement: it receives the statement, then the views that this names, sends the rows, and ends."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ _REHEARSALS: Final = 10
 
 
 def ready(told: str) -> Callable[[socket.socket], None]:
-    """What a process that is forked from this one does with its socket, within limits that are told as JSON."""
+    """What a forked process does with its socket, within limits that are given as JSON."""
     limits = msgspec.json.decode(told, type=Limits)
     database = connect(limits)
     for _ in range(_REHEARSALS):
@@ -33,7 +33,7 @@ def ready(told: str) -> Callable[[socket.socket], None]:
 
 
 def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limits: Limits) -> None:
-    """Wait for a statement and answer it; nothing is left to be done afterwards. The parent's end is that of this process."""
+    """Wait for a statement, answer it, and end; the process also ends with its parent."""
     try:
         # Processes that are forked from one have its dice: without this all of them would throw the same.
         connection.execute("SELECT setseed(?)", [int.from_bytes(os.urandom(4), "big") / 2**32]).fetchall()
@@ -52,9 +52,9 @@ def serve_one(connection: duckdb.DuckDBPyConnection, parent: socket.socket, limi
 
 
 def rehearse(connection: duckdb.DuckDBPyConnection, limits: Limits) -> None:
-    """Go once through all that a statement needs, of which nothing stays.
+    """Run once all code that a statement needs, without keeping a result.
 
-    What is done for the first time takes longer, above all in a fork, whose memory is its own only once it is written to.
+    The first run takes longer, above all in a fork, whose memory becomes its own only when it writes.
     """
     views_named(connection, _REHEARSED)
     run(connection, _REHEARSED, {_STAGE: pa.Table.from_batches([], schema=pa.schema([("a", pa.int64())]))}, limits)

@@ -1,4 +1,4 @@
-"""The database that one statement finds: empty, in memory, reaching nothing outside, its configuration locked."""
+"""The database of one statement: empty, in memory, without access to anything outside, its configuration locked."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -54,7 +54,7 @@ def connect(limits: Limits) -> duckdb.DuckDBPyConnection:
 def run(
     connection: duckdb.DuckDBPyConnection, statement: str, tables: Mapping[str, pa.Table], limits: Limits
 ) -> tuple[int, pa.Buffer]:
-    """How many rows a statement gives over the tables, and these as an Arrow stream. Raises Refused."""
+    """The number of rows that a statement returns over the tables, and the rows as an Arrow stream. Raises Refused."""
     try:
         for name, table in tables.items():
             connection.register(name, _View(table))
@@ -86,7 +86,7 @@ def _collected(reader: pa.RecordBatchReader, limits: Limits) -> tuple[int, pa.Bu
 
 
 def _refuse_other_times(batch: pa.RecordBatch) -> None:
-    """Raises Refused for the one value of a representable type that is none in Arrow: the time of day at which a day ends."""
+    """Raise Refused for the one time that Arrow cannot hold: 24:00:00."""
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:

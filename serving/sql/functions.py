@@ -1,8 +1,8 @@
-"""The functions over sketch states that statements have, by the very code that presents views.
+"""The functions over sketch states that statements have, from the same code that presents views.
 
-DuckDB takes no aggregate written in Python: an aggregate is a macro that collects the states of a group into a list, and a
-function from lists of states to states, which Arrow hands 2048 groups at a time. So it stands where an aggregate may, in any
-grouping and window, but takes no FILTER of its own.
+DuckDB accepts no aggregate written in Python: an aggregate is a macro that collects the states of a group into a list, and a
+function from lists of states to states, which Arrow passes 2048 groups at a time. So it works wherever an aggregate may stand,
+in any grouping and window, but takes no FILTER of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ SIGNATURES: Final = {
     "theta_intersection": "theta_intersection(state, other): the state of the values in both",
     "theta_union": "theta_union(state): an aggregate that merges states",
 }
-"""What each function is for, by name."""
+"""A description of each function, by name."""
 
 _MEASURES: Final = {
     "hll": ApproxCountDistinct("x").bind([TEXT]),
@@ -41,7 +41,7 @@ _MEASURES: Final = {
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions known to a database."""
+    """Register the functions in a database."""
 
     def scalar(name: str, function: Callable[..., pa.Array], parameters: Sequence[str], gives: str) -> None:
         connection.create_function(name, function, list(parameters), gives, type=ARROW, null_handling=SPECIAL)

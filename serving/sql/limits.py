@@ -1,4 +1,4 @@
-"""What one statement may use and give."""
+"""Limits of one statement."""
 
 import resource
 import signal
@@ -9,15 +9,19 @@ import msgspec
 from serving.sandbox.bounds import MIB, bound_files, bound_memory
 
 _BEYOND_DUCKDB: Final = 128 * MIB
-"""What a process takes beside what DuckDB counts against its limit: lists and sketches in Python, and rows on their way out."""
+"""What a process uses besides what DuckDB counts against its limit: lists and sketches in Python, and rows on their way out."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds of one statement. A bound that is reached ends the statement with a sentence, and its process.
+    """The limits of one statement. Reaching a limit ends the statement with a sentence, and its process.
 
-    `seconds` of wall clock, and of CPU, from the moment at which a statement has its views; the same again for reading it.
-    `memory` in bytes beside the views, which are shared and cost nothing. `rows` and `bytes` of the result, `characters` of the
-    statement. `at_once` statements run side by side; one more waits, at most `seconds`.
+    | limit | meaning |
+    | --- | --- |
+    | `seconds` | wall-clock and CPU time from the moment at which the statement has its views; the same again for parsing it |
+    | `memory` | bytes besides the views, which are shared and cost nothing |
+    | `rows`, `bytes` | of the result |
+    | `characters` | of the statement |
+    | `at_once` | statements that run side by side; one more waits, at most `seconds` |
     """
 
     seconds: float = 10.0
@@ -38,23 +42,23 @@ def arm(limits: Limits) -> None:
 
 
 def start_clock(limits: Limits) -> None:
-    """From now on the process has this many seconds: the kernel ends it by SIGALRM, whoever else may have gone by then."""
+    """Give the process this many seconds; then the kernel ends it by SIGALRM, even if its parent is gone."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits.seconds * 1.25 + 0.25)  # the parent, which has a sentence to say, comes first
 
 
 def stop_clock() -> None:
-    """While the process waits to be handed views, no time passes for the statement."""
+    """Pause the time of the statement while the process waits for its views."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def make_room(size: int) -> None:
-    """The views that are about to be mapped are this many bytes, which count against nothing that the statement may use."""
+    """Allow this many more bytes of address space for the views, which do not count against the statement's memory."""
     most, hard = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_AS, (most + size, hard))
 
 
 def close_off() -> None:
-    """No file, socket or pipe can be opened from now on."""
+    """Forbid opening files, sockets and pipes."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))

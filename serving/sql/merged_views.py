@@ -1,4 +1,4 @@
-"""The views of a store as the tables that statements read: each made once per snapshot, then shared by all statements."""
+"""The views of a store as the tables that statements read: each is built once per snapshot, then shared by all statements."""
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -26,12 +26,12 @@ from views.kernel.present import present_arranged
 from views.view import View, answer_schema, bind
 
 SKETCHES = frozenset({"hll", "kll", "theta"})
-"""The states that the functions of statements understand."""
+"""Sketch states that functions of statements accept."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A view as a table, and where its rows come from; `of` is what it was made of, of which nothing ever changes."""
+    """A view as a table, with its provenance; `of` identifies what it was built from, which never changes."""
 
     of: tuple[CachedView | Snapshot, int | None] = field(repr=False)
     shared: Shared
@@ -40,7 +40,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Rows:
-    """The result of a statement; `provenance` by view, of those that it names, all at one snapshot."""
+    """The result of a statement; `provenance` is by named view, all at one snapshot."""
 
     table: pa.Table
     provenance: Mapping[str, Provenance]
@@ -50,7 +50,7 @@ class Rows:
         return self.summary({name: one.to_json(now=now) for name, one in self.provenance.items()})
 
     def summary(self, views: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """The publication, how exact the weakest value is that the rows may be made of, and what is said of each view."""
+        """The publication, how exact the weakest value of the rows may be, and the provenance of each view."""
         publication = next((one.publication for one in self.provenance.values()), None)
         said = {name: one.exactness for name, one in self.provenance.items()}
         return {"publication": publication, "exactness": together(said), "views": dict(views)}
@@ -58,10 +58,10 @@ class Rows:
 
 @dataclass
 class MergedViews:
-    """The views of a store, for any number of threads; whoever has the store says when it looks for what is new.
+    """The views of a store, for any number of threads; the store's owner decides when it polls.
 
-    All views of a statement are read at the snapshot that is the newest when it names them, from memory where they fit. A table
-    is made when a statement first names its view, and kept while the newest snapshot says the same of it.
+    All views of a statement are read at the newest snapshot, from memory where they fit. A table is built when a statement first
+    names its view, and cached while the view's answers do not change.
     """
 
     store: Store
@@ -103,7 +103,7 @@ class MergedViews:
         return known
 
     def _known(self, pinned: Pinned, name: str) -> Table | None:
-        """The table that was made of a view, if the snapshot says the same."""
+        """The cached table of a view, if the snapshot's answers are the same."""
         made, memory = self._tables.get(name), pinned.views.get(name)
         if made is None:
             return None
@@ -136,9 +136,9 @@ def ask(
     readable: Collection[str] | None = None,
     coded: MergedViews | None = None,
 ) -> Rows:
-    """What a statement says of the views; of those that are `readable`, if that is given: no others are there. Raises Refused.
+    """The rows of a statement over the `readable` views; all views if that is None. Raises Refused.
 
-    If `coded` is given, a statement that names a view which needs code of the project reads all its views there.
+    If `coded` is given, a statement that names a view with project code reads all its views there.
     """
     readers = _Readable(views, readable, coded)
     table = sandbox.run(statement, readers)
@@ -147,7 +147,7 @@ def ask(
 
 @dataclass
 class _Readable:
-    """What one statement may read, and where what it read came from."""
+    """The tables that one statement may read, and the provenance of those that it read."""
 
     views: MergedViews
     readable: Collection[str] | None
@@ -185,7 +185,7 @@ def table_schema(view: View) -> pa.Schema:
 
 
 def state_names(view: View) -> dict[str, str]:
-    """The columns of sketches' states by their names in the table: `visitors_state`, with more underscores if that is taken."""
+    """The columns of sketch states by their names in the table: `visitors_state`, with more underscores if that is in use."""
     taken = {name.casefold() for name in answer_schema(view).names}
     found = {}
     for measure in bind(view).measures:
@@ -200,7 +200,7 @@ def state_names(view: View) -> dict[str, str]:
 
 
 def as_table(view: View, rows: pa.Table) -> pa.Table:
-    """Rows with their states as table_schema(view) says, in their order. Raises Refused for a number that DuckDB cannot hold."""
+    """Rows with their states as table_schema(view) says, in order. Raises Refused for a number that DuckDB cannot hold."""
     fitting = []
     for column, wanted in zip(rows.columns, table_schema(view), strict=True):
         try:

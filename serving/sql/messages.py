@@ -1,4 +1,4 @@
-"""What the processes of foreign SQL say to each other, as JSON in frames.
+"""The messages between the processes of foreign SQL, as JSON in frames.
 
 parent -> child    Statement, then Given (with one descriptor per view)
 child  -> parent   Named or Denied, then Result (with the rows as an Arrow stream) or Denied
@@ -10,7 +10,7 @@ from serving.sql.refusal import Reason
 
 
 class Statement(msgspec.Struct, frozen=True, tag="statement"):
-    """What is to be run."""
+    """The statement to run."""
 
     text: str
 
@@ -22,7 +22,7 @@ class Named(msgspec.Struct, frozen=True, tag="named"):
 
 
 class Given(msgspec.Struct, frozen=True, tag="given"):
-    """The views, in the order of the frame's descriptors; `size` is what they hold together, in bytes."""
+    """The views, in the order of the frame's descriptors; `size` is their sum in bytes."""
 
     views: list[str]
     size: int
@@ -35,7 +35,7 @@ class Result(msgspec.Struct, frozen=True, tag="result"):
 
 
 class Denied(msgspec.Struct, frozen=True, tag="denied"):
-    """There is no result."""
+    """There is no result, and why."""
 
     sentence: str
     reason: Reason

@@ -5,13 +5,15 @@ from typing import Literal
 from views.errors import TandemError
 
 Reason = Literal["statement", "view", "limit", "failed"]
-"""statement: it is not one SELECT that DuckDB can run. view: it names none that there is. limit: it needs more than it may.
-failed: what it needs could not be read or started, which is not a fault of the statement.
+"""The kind of a refusal.
+
+statement: it is not one SELECT that DuckDB can run. view: it names an unknown view. limit: it exceeds a limit. failed: what it
+needs could not be read or started, which is not a fault of the statement.
 """
 
 
 class Refused(TandemError):
-    """A statement without a result: one sentence, and what kind of reason it has."""
+    """A statement without a result: one sentence, and the kind of its reason."""
 
     def __init__(self, sentence: str, reason: Reason) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""Foreign SQL: each statement in a process of its own, started ahead, used once, and bounded in all that it takes."""
+"""Foreign SQL: each statement in a process of its own, started ahead, used once, and limited in every resource."""
 
 import socket
 import threading
@@ -30,17 +30,17 @@ class Views(Protocol):
     """The views that a statement may read."""
 
     def names(self) -> Sequence[str]:
-        """All of them; what is not among them is not there."""
+        """The names of all views; no other view exists for the statement."""
         ...
 
     def share(self, names: Sequence[str]) -> Mapping[str, Shared]:
-        """Some of them, at one common snapshot. Raises Refused if what they say cannot be told."""
+        """Some of them, at one common snapshot. Raises Refused if they cannot be read."""
         ...
 
 
 @dataclass
 class Sandbox:
-    """Runs statements; for any number of threads. To be closed, or used as a context.
+    """Runs statements; for any number of threads. Close it, or use it as a context.
 
     `ready` children wait for statements. A child that has run one is never used again.
     """
@@ -63,12 +63,12 @@ class Sandbox:
         self.close()
 
     def warm(self) -> None:
-        """Start what is started ahead, which takes a second or two; the first statement does so otherwise. Raises Refused."""
+        """Start the zygote and the waiting children, in a second or two; else the first statement does. Raises Refused."""
         with self._lock:
             self._fill(at_least=max(1, self.ready))
 
     def close(self) -> None:
-        """End all children and what they are forked from."""
+        """End all children and the zygote."""
         with self._lock:
             while self._waiting:
                 self._waiting.popleft().end.close()
@@ -125,7 +125,7 @@ class Sandbox:
 
     @contextmanager
     def _child(self) -> Iterator[Child]:
-        """A child for one statement, which is ended afterwards; the next one starts then."""
+        """A child for one statement, which is ended afterwards; then the next one starts."""
         with self._lock:
             self._fill(at_least=1)
             child = self._waiting.popleft()
@@ -139,7 +139,7 @@ class Sandbox:
                     self._fill(at_least=self.ready)
 
     def _fill(self, *, at_least: int) -> None:
-        """Have this many children that wait, of a zygote that lives. Raises Refused."""
+        """Keep this many children waiting, from a living zygote. Raises Refused."""
         try:
             self._grow(at_least)
         except frames.Broken:
@@ -161,7 +161,7 @@ class Sandbox:
 
 
 def _known(named: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The views that a statement names; case tells apart only those that differ in nothing else. Raises Refused."""
+    """The views that a statement names; names are case-insensitive, unless two views differ only in case. Raises Refused."""
     folded = {name.casefold(): name for name in reversed(names)}
     found: dict[str, str] = {}
     for name in named:
@@ -176,7 +176,7 @@ def _known(named: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """The names of columns, of which some may be the same, as names that differ: `n`, `n_1`."""
+    """The names of columns, made unique: `n`, `n_1`."""
     taken = {name.casefold() for name in names}
     seen: set[str] = set()
     found = []

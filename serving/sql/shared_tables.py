@@ -30,7 +30,7 @@ class Shared:
         self._open.append(self.file)
 
     def close(self) -> None:
-        """Let the memory go, as soon as no process maps it any more."""
+        """Release the memory, as soon as no process maps it any more."""
         while self._open:
             os.close(self._open.pop())
 
@@ -51,7 +51,7 @@ def share(table: pa.Table) -> Shared:
 
 
 def mapped(file: int) -> pa.Table:
-    """The table that a descriptor holds, in its place; the descriptor is closed, the mapping stays."""
+    """The table in a descriptor, mapped without a copy; the descriptor is closed, the mapping stays."""
     try:
         memory = mmap.mmap(file, 0, prot=mmap.PROT_READ, flags=mmap.MAP_SHARED)
     finally:
@@ -61,7 +61,7 @@ def mapped(file: int) -> pa.Table:
 
 @contextmanager
 def _fresh() -> Iterator[tuple[int, int]]:
-    """Two descriptors of one file without a name: one to write with, whose taker closes it, and one to read with."""
+    """Two descriptors of one anonymous file: one to write with, which the caller closes, and one to read with."""
     if sys.platform == "linux":
         reading = os.memfd_create("view", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         writing = os.dup(reading)

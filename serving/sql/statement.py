@@ -1,6 +1,6 @@
-"""What a foreign statement is, read by DuckDB's own parser: one SELECT, over views, with functions that look at nothing else.
+"""Checks of a foreign statement, parsed by DuckDB's own parser: one SELECT, over views, with functions of their arguments only.
 
-DuckDB writes the syntax tree of a statement as JSON; what is not known here to be harmless is refused. It is one of several
+DuckDB writes the syntax tree of a statement as JSON; any node that is not known to be harmless is refused. It is one of several
 walls: the database is empty and closed off, and the process cannot open anything.
 """
 
@@ -16,7 +16,7 @@ from serving.sql.refusal import Refused
 from views.sql.engine import quoted
 
 TABLE_FUNCTIONS: Final = ("generate_series", "json_each", "json_tree", "range", "repeat", "repeat_row", "unnest")
-"""The functions that may stand in FROM: they make rows of their arguments alone."""
+"""The functions that are allowed in FROM: they return rows of their arguments alone."""
 
 REFUSED_FUNCTIONS: Final = frozenset(
     {"current_setting", "getenv", "getvariable", "nextval", "currval", "setval", "pg_sleep", "sleep_ms", "stats", "write_log"}
@@ -34,7 +34,7 @@ Node = dict[str, Any]
 
 
 def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[str]:
-    """The names that the statement reads, without those that it gives itself by WITH. Raises Refused."""
+    """The names that the statement reads, without those that it defines by WITH. Raises Refused."""
     try:
         statements = connection.extract_statements(statement)
     except duckdb.Error as error:
@@ -60,7 +60,7 @@ def views_named(connection: duckdb.DuckDBPyConnection, statement: str) -> list[s
 
 
 def worded(error: BaseException) -> str:
-    """What DuckDB says, in one line of characters that can be printed."""
+    """DuckDB's message, in one line of printable characters."""
     text = str(error).split("\n\nLINE ")[0].split("\nLINE ")[0]
     text = re.sub(r"^(\w+ ?\w* Error: )+", "", text)
     text = re.sub(r'[.,;] (Use|You can) "?(SET|PRAGMA).*$', "", text, flags=re.DOTALL)
@@ -88,7 +88,7 @@ def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Node:
 
 
 def _nodes(tree: Any) -> Iterator[tuple[Node, frozenset[str]]]:
-    """Each node, and the names that WITH has given where it stands: each name of a WITH counts in those after it, and below."""
+    """Each node, and the names that WITH has defined there: each name of a WITH counts in those after it, and below."""
     waiting: list[tuple[Any, frozenset[str]]] = [(tree, frozenset())]
     while waiting:
         one, own = waiting.pop()
@@ -106,7 +106,7 @@ def _nodes(tree: Any) -> Iterator[tuple[Node, frozenset[str]]]:
 
 
 def _check(node: Node) -> None:
-    """Raises Refused for a part of a statement that is not known to be harmless."""
+    """Raise Refused for a part of a statement that is not known to be harmless."""
     kind = node.get("type")
     if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _QUERIES:
         raise Refused(

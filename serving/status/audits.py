@@ -1,4 +1,4 @@
-"""An audit as a document: how what was served compared with what the batch then found."""
+"""An audit as a document: how served answers compared with what the batch then computed."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from views.kernel.rows import utc_text
 
 
 def document_of(audit: Audit) -> dict[str, Any]:
-    """An audit as JSON has it; figures are null where nothing was compared, and `obstacle` says why."""
+    """An audit as JSON; figures are null if nothing was compared, and `obstacle` says why."""
     figures = audit.figures
     return {
         "at": utc_text(audit.at),

@@ -1,4 +1,4 @@
-"""Since when answers lack records of the log, as far as a reader knows: by its looks at the log's end, or by commits alone."""
+"""Since when answers lack records of the log, as far as a reader knows: from polls of the log's end, or from commits alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from serving.read.snapshot import Snapshot
 
 @dataclass
 class BacklogAge:
-    """Remembers, of each source by name, an end of the log that was seen and is not counted yet, and when it was first seen."""
+    """Remembers, by source, an end of the log that answers do not count yet, and when it was first seen."""
 
     _seen: dict[str, tuple[datetime, Position]] = field(default_factory=dict)
 
     def look(self, ends: Mapping[str, Position], snapshot: Snapshot, *, now: datetime) -> datetime | None:
-        """Since when records of a source are known not to be counted, None where all that were seen are; `ends` are of `now`."""
+        """Since when records of a source have not been counted; None if all seen records are. `ends` are those at `now`."""
         for source, end in ends.items():
             tail = snapshot.tails.get(source)
             counted = LOG_START if tail is None else tail.end
@@ -27,9 +27,9 @@ class BacklogAge:
 
 
 def behind_since(snapshot: Snapshot, *, now: datetime, lately: timedelta) -> datetime | None:
-    """Until when the log is counted of a source that commits just now and did not reach its end; None without such a source.
+    """Until when the log is counted, of a source that commits now and did not reach its end; None without such a source.
 
-    A source whose newest commit is older than `lately` may be idle, so that nothing follows from it.
+    A source whose newest commit is older than `lately` may be idle, so it is ignored.
     """
     newest = [tail.commits[-1] for tail in snapshot.tails.values() if tail.commits]
     recent = [one for one in newest if one.at is not None and now - one.at <= lately]

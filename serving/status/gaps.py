@@ -1,4 +1,4 @@
-"""A recorded gap as `status` and `/status` show it."""
+"""A recorded gap, as `status` and `/status` show it."""
 
 from typing import Any
 
@@ -6,7 +6,9 @@ from ledger.log.gaps import Gap
 
 
 def gap_document(gap: Gap, *, accepted: bool) -> dict[str, Any]:
-    """Its name, how many offsets are lost and why; the `warning` says how to go on, and is null once a recompute accepted it."""
+    """Its name, how many offsets are lost and why; `warning` says how to continue, and is null once a recompute accepted the
+    gap.
+    """
     return {
         "name": gap.name,
         "offsets": gap.ranges.length,

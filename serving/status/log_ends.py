@@ -1,4 +1,4 @@
-"""Where the topics of a project end, as far as a broker tells."""
+"""Where the topics of a project end, if the broker answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class LogEnd:
     problem: str | None = None
 
     def lag(self, reached: Position) -> int | None:
-        """How many offsets the log goes on beyond a position; None if that is not known."""
+        """How many offsets the log has beyond a position; None if that is not known."""
         return None if self.position is None else distance(reached, self.position)
 
 

@@ -1,4 +1,4 @@
-"""Reading the signs of each part from its own files in the state folder: a few small ones, and what the kernel says of a pid."""
+"""Reading the signs of each part: small files in the state folder, and what the kernel reports of a process id."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from serving.status.part_state import BEHIND, BROKER, SPEED, Beat, Bounds, Failu
 
 
 class Counting(NamedTuple):
-    """What answers tell of who counts: since when records are known to wait, and when something was counted last."""
+    """What answers show of the speed layer: since when records have waited, and when events were last counted."""
 
     uncounted_since: datetime | None = None
     committed: datetime | None = None
@@ -28,9 +28,9 @@ _NOTHING: Final = Counting()
 def part_states(
     settings: Settings, *, now: datetime, snapshot: Snapshot | None = None, uncounted_since: datetime | None = None
 ) -> tuple[PartState, ...]:
-    """The state of each part of a project at the time `now`: of broker, speed layer, and what else `up` has started.
+    """The state of each part of a project at the time `now`: broker, speed layer, and the other parts that `up` started.
 
-    `snapshot` is what answers count, where somebody has one. `uncounted_since` is since when the reader has known of records that
+    `snapshot` is what answers count, if the caller has one. `uncounted_since` is since when the reader has known of records that
     are not counted, if it follows that.
     """
     bounds = Bounds(timedelta(seconds=settings.speed.stuck_s), timedelta(seconds=settings.speed.ready_s))
@@ -40,7 +40,7 @@ def part_states(
 
 
 def _committed(snapshot: Snapshot | None) -> datetime | None:
-    """When something was counted last."""
+    """When events were last counted."""
     tails = () if snapshot is None else snapshot.tails.values()
     return max((tail.commits[-1].at for tail in tails if tail.commits and tail.commits[-1].at), default=None)
 
@@ -65,7 +65,7 @@ def signs(
     supervisor: Supervision | None = None,
     counting: Counting = _NOTHING,
 ) -> Signs:
-    """What the state folder, the kernel and a living supervisor's report tell of one part."""
+    """The signs of one part in the state folder, the kernel, and a living supervisor's report."""
     supervised = None if supervisor is None else supervisor.part(part)
     known, written = background.recorded(state, part), pulse.read(state, part)
     # A part that somebody started by hand has no record, or that of an earlier one.
@@ -87,7 +87,7 @@ def signs(
 
 
 def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Beat:
-    """A pulse in times of day; of another machine, whose monotonic clock is another one, by when its file was written."""
+    """A pulse in times of day. A pulse of another machine, whose monotonic clock differs, is dated by its file."""
     here = background.same_boot(written.began)
     newest = max([written.at, *(loop.moved for loop in written.loops)])
     clock, at = (time.monotonic(), now) if here else (newest, _written(pulse.file(state, part)) or now)
@@ -104,7 +104,7 @@ def _beat(state: Path, part: str, written: pulse.Pulse, *, now: datetime) -> Bea
 
 
 def _answered(supervisor: Supervision, part: str, *, now: datetime) -> datetime | None:
-    """When the supervisor's loop last came round; of a part that runs, when the part had last answered, as the loop knew then.
+    """When the supervisor's loop last ran; for a running part, when the part last answered, as the loop knew then.
 
     A supervisor that hangs polls none of its parts, so their silence does not make them red.
     """

@@ -1,14 +1,14 @@
-"""The state of each part of a project, decided in one place: a pure function of the signs that were read, and a clock.
+"""The state of each part of a project, decided in one place: a pure function of the signs and a clock.
 
 | state         | red    | meaning                                                                            |
 | ------------- | ------ | ---------------------------------------------------------------------------------- |
-| `running`     | no     | its process lives, and its loop moves                                              |
-| `behind`      | no     | its loop moves, and has not counted for some seconds what the log has              |
-| `starting`    | partly | its process lives and has not looked at the log yet; red where it failed before    |
-| `stuck`       | yes    | its process lives, or may live, and its loop does not move                         |
-| `dead`        | yes    | its process is gone, and nobody stopped it                                         |
-| `given_up`    | yes    | it failed several times in a row, and nothing restarts it                          |
-| `not_started` | no     | nothing of it was started in this state folder, or `down` has stopped it           |
+| `running`     | no     | its process lives, and its loop makes progress                                     |
+| `behind`      | no     | its loop makes progress, and records have waited for some seconds                  |
+| `starting`    | partly | its process lives and has not reached the log yet; red if it failed before         |
+| `stuck`       | yes    | its process lives, or may live, and its loop makes no progress                     |
+| `dead`        | yes    | its process has ended, and no command stopped it                                   |
+| `given_up`    | yes    | it failed several times in a row, and is not restarted                             |
+| `not_started` | no     | it was never started in this state folder, or `down` has stopped it                |
 """
 
 from collections.abc import Iterable
@@ -23,23 +23,23 @@ STATES: Final[tuple[State, ...]] = get_args(State)
 SPEED: Final = "speed"
 BROKER: Final = "broker"
 NEEDED: Final = (BROKER, SPEED)
-"""The parts without which answers stand still."""
+"""The parts without which answers do not advance."""
 
 SILENT: Final = timedelta(seconds=5)
-"""A part that has not beaten for longer than this does not move; a process that cannot be found is gone after `GONE`."""
+"""A part whose last beat is older than this makes no progress; one whose process cannot be found is dead after `GONE`."""
 GONE: Final = timedelta(seconds=3)
-"""For so long a beat is believed over a pid that is not found: in another container the same process has another one."""
+"""For this long a beat outweighs a missing process id: in another container the same process has another id."""
 MUTE: Final = timedelta(seconds=15)
-"""A part that its supervisor asks has to answer within this."""
+"""A part that its supervisor polls must answer within this time."""
 BEHIND: Final = timedelta(seconds=15)
-"""A loop that moves is behind once records have waited for longer than this."""
+"""A loop that makes progress is behind once records have waited for longer than this."""
 _CALLED: Final = {SPEED: "the speed layer", BROKER: "the broker"}
 
 
 class Loop(NamedTuple):
-    """How one source is followed: since when without standing still, when it was last seen to be counted, what it waits for.
+    """How one source is followed, and what the loop waits for.
 
-    `moved` is when it last did anything, `looked` when it last saw the end of the log or committed, None before it did.
+    `moved` is when the loop last did anything, `looked` when it last saw the end of the log or committed; None if it never has.
     """
 
     source: str
@@ -50,20 +50,20 @@ class Loop(NamedTuple):
 
 @dataclass(frozen=True)
 class Beat:
-    """What a part wrote of itself at `at`, and the loops of the release that answers come from; none once it has ended."""
+    """What a part wrote about itself at `at`, and the loops of the live release; none once it has ended."""
 
     at: datetime
     loops: tuple[Loop, ...] = ()
 
     @property
     def looked(self) -> datetime | None:
-        """The oldest of the newest looks; None if a source has none."""
+        """The oldest `looked` of all loops; None if a loop has none."""
         looks = [loop.looked for loop in self.loops]
         return None if not looks or None in looks else min(at for at in looks if at is not None)
 
 
 class Failure(NamedTuple):
-    """What ended a part the last time: when, why, and what its supervisor advises; `over` if it is not restarted any more."""
+    """How a part ended the last time: when, why, and what its supervisor advises; `over` if it is not restarted any more."""
 
     at: datetime
     why: str
@@ -73,13 +73,19 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Signs:
-    """What was read of one part.
+    """The signs of one part.
 
-    `recorded` says that `up` started it and `down` has not stopped it; `alive` whether its process was found, None without one
-    to look for; `stopped` that the kernel does not let it run. `failure` is why it is not running, or was not before it was
-    restarted. `beat` is this process's. `last` is the newest sign of life of a part that does not beat, `answered` when it last
-    answered its supervisor, which asks every second. `uncounted_since` is
-    since when the reader has known of records that are not counted, `committed` when something was counted last.
+    | sign | meaning |
+    | --- | --- |
+    | `recorded` | `up` started it and `down` has not stopped it |
+    | `alive` | whether its process was found; None without a process to look for |
+    | `stopped` | a signal stopped its process |
+    | `failure` | why it is not running, or was not before it was restarted |
+    | `beat` | the process's last beat |
+    | `last` | the newest sign of life of a part that does not beat |
+    | `answered` | when it last answered its supervisor, which polls every second |
+    | `uncounted_since` | since when the reader has known of records that are not counted |
+    | `committed` | when events were last counted |
     """
 
     part: str
@@ -96,8 +102,8 @@ class Signs:
 
 @dataclass(frozen=True)
 class Bounds:
-    """A source of the speed layer that neither sees the end of its log nor commits for `stuck`, and a start longer than `ready`,
-    make their part stuck.
+    """Bounds after which a part is stuck: `stuck` for a source that neither reaches the end of its log nor commits, `ready` for
+    a start.
     """
 
     stuck: timedelta
@@ -106,9 +112,9 @@ class Bounds:
 
 @dataclass(frozen=True)
 class PartState:
-    """One part's state, `since` when as far as that is known, why, and what to do about it.
+    """One part's state, `since` when if that is known, why, and what to do about it.
 
-    `age` is in seconds since it last worked; None of a part that tells nobody when that was.
+    `age` is the seconds since it last made progress; None if it does not report that.
     """
 
     part: str
@@ -121,18 +127,18 @@ class PartState:
 
     @property
     def called(self) -> str:
-        """The part as a sentence names it."""
+        """The part's name in a sentence."""
         return _CALLED.get(self.part, f"`{self.part}`")
 
     @property
     def brief(self) -> str:
-        """The part, its state and since when: nothing that is not for everybody."""
+        """The part, its state and since when: safe for any caller."""
         since = "" if self.since is None else f" since {utc_text(self.since.replace(microsecond=0))}"
         return f"{self.called} {_SAYS[self.state]}{since}"
 
     @property
     def sentence(self) -> str:
-        """The same, why, and what to do."""
+        """The part, its state, why, and what to do."""
         return "".join((self.brief, f": {self.why}" if self.why else "", f"; {self.advice}" if self.advice else ""))
 
     def to_json(self) -> dict[str, Any]:
@@ -165,7 +171,7 @@ _Decided = tuple[State, bool, datetime | None, str | None, str | None]
 
 
 def state_of(signs: Signs, *, now: datetime, bounds: Bounds) -> PartState:
-    """The state of a part at the time `now`. Times from the future, of a clock that was set back, count as now."""
+    """The state of a part at the time `now`. Times in the future, after a clock was set back, count as now."""
     worked = signs.answered or signs.last if signs.beat is None else signs.beat.looked
     age = None if worked is None else max(0.0, (now - worked).total_seconds())
     state, red, since, why, advice = _decided(signs, now=now, bounds=bounds)
@@ -201,7 +207,7 @@ def _decided(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
 
 
 def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: Bounds) -> _Decided:
-    """The state of a speed layer whose process moves: whether each source of the live release gets on."""
+    """The state of a speed layer whose process makes progress: whether each source of the live release advances."""
     waits = [loop for loop in beat.loops if loop.waits]
     if waits:
         longest = min(waits, key=lambda loop: loop.looked or loop.moved)
@@ -233,7 +239,7 @@ def _again(failure: Failure) -> _Decided:
 
 
 def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
-    """Of a part that leaves nothing here: it may run elsewhere, so that only what it should have done tells of it."""
+    """The state of a part without signs here: it may run elsewhere, so only the log and the commits tell."""
     since = signs.uncounted_since
     if since is not None and now - since > BEHIND and signs.committed is not None and now - signs.committed <= bounds.stuck:
         return "behind", False, since, "it runs elsewhere, but the log has records that are not counted yet", None
@@ -244,11 +250,11 @@ def _not_started(signs: Signs, *, now: datetime, bounds: Bounds) -> _Decided:
 
 
 def unknown(part: str, since: datetime | None) -> PartState:
-    """The state of a part whose signs cannot be read: it may well run, but nobody can tell."""
+    """The state of a part whose signs cannot be read: it may be running."""
     why, advice = "its files in the state folder cannot be read", "check whether the server can read `run` of the state folder"
     return PartState(part, "stuck", red=True, since=since, why=why, advice=advice)
 
 
 def reds(states: Iterable[PartState]) -> list[PartState]:
-    """Those that somebody has to look at."""
+    """The states that need attention."""
     return [one for one in states if one.red]

@@ -1,4 +1,4 @@
-"""How far each source has come, and what became of its records so far: the figures behind `status`."""
+"""How far each source has come, and the outcome of its records so far: the figures of `status`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,28 +19,30 @@ class Archived:
 
     @property
     def records(self) -> int:
-        """How many records the archive holds below `end`."""
+        """How many records the archive has below `end`."""
         return self.counts.records + self.counts.rejects + self.counts.others
 
 
 @dataclass(frozen=True)
 class Standing:
-    """`counts` over everything below `reached`, by whichever of the two layers has come further."""
+    """`counts` over everything below `reached`, from whichever of the two layers has come further."""
 
     reached: Position
     counts: Counts = field(hash=False)
 
     @property
     def decoded(self) -> int:
-        """The records that are events, or a list of them, copies too: with those in quarantine and those of others, all."""
+        """The records that are events or lists of events, duplicates too; with quarantined and other sources' records these are
+        all.
+        """
         return self.counts.records
 
 
 def standing(below_the_cut: Counts, tail: Tail, archived: Archived) -> Standing:
-    """What is known of a source: each record below `reached` was counted once.
+    """The counts of a source: each record below `reached` is counted once.
 
-    That is the batch's counts below the cut and the realtime commits' from there on, or the archive's where that has come
-    further on every partition.
+    They are the batch's below the cut plus those of the realtime commits, or the archive's if it has come further on every
+    partition.
     """
     if archived.end != tail.end and tail.end.at_or_below(archived.end):
         return Standing(archived.end, archived.counts)
@@ -48,7 +50,7 @@ def standing(below_the_cut: Counts, tail: Tail, archived: Archived) -> Standing:
 
 
 def archived(tables: Tables, source: str, decoder: str) -> Archived:
-    """What the archive holds of a source under a decoder's fingerprint, up to the first run that is not finished."""
+    """The archive of a source under a decoder's fingerprint, up to the first unfinished run."""
     return archived_by(archive.runs(tables, source), archive.summaries(tables, source, decoder))
 
 

@@ -1,4 +1,4 @@
-"""The records that are not events, as the archive has filed them: with their position and a reason."""
+"""Quarantined records, as the archive recorded them: with their position and a reason."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _HELD: Final = 4
 
 @dataclass(frozen=True)
 class After:
-    """A place in the order of rejects: those that come after this one. `at` are microseconds since 1970."""
+    """A cursor in the order of rejects: it selects those after it. `at` are microseconds since 1970."""
 
     at: int
     topic_id: str
@@ -39,7 +39,7 @@ class After:
 
     @classmethod
     def of(cls, rejects: pa.Table) -> Self:
-        """The place of the last of some rejects."""
+        """The cursor after the last of some rejects."""
         at, topic, partition, offset = (rejects[name][-1] for name in ("timestamp", "topic_id", "partition", "offset"))
         return cls(at.cast(pa.int64()).as_py(), topic.as_py(), partition.as_py(), offset.as_py())
 
@@ -47,7 +47,7 @@ class After:
         return f"{self.at}.{self.partition}.{self.offset}.{self.topic_id}"
 
     def mask(self, rejects: pa.Table) -> pa.ChunkedArray:
-        """Per row, whether it comes after this place."""
+        """Per row, whether it comes after this cursor."""
         at, topics, partitions, offsets = (rejects[name] for name in ("timestamp", "topic_id", "partition", "offset"))
         here = (self.topic_id, self.partition, self.offset)
         time = pa.scalar(self.at, pa.int64()).cast(at.type)
@@ -71,8 +71,8 @@ def rejects(
 ) -> pa.Table:
     """Rejects of a source under a decoder's fingerprint, the newest append first, as REJECTS_SCHEMA says; at most `limit`.
 
-    None before the first archive run. With a limit no more than a few times this many rows, and a row group, are in memory.
-    Raises Unreadable.
+    None before the first archive run. With a limit, at most a few times this many rows, and a row group, are in memory. Raises
+    Unreadable.
     """
     held = pa.Table.from_batches([], REJECTS_SCHEMA)
     for rows in _pieces(tables, source, decoder):

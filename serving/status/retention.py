@@ -1,4 +1,4 @@
-"""How long what no archive has is safe in each source's topics, as far as a broker tells."""
+"""How long unarchived records are safe in each source's topics, if the broker answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ _SAMPLE = 20
 
 
 def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *, now: datetime) -> dict[str, UntilLoss]:
-    """For each source by name, how far it is from a loss; of none if no broker tells. All topics of the sources exist."""
+    """For each source by name, how far it is from a loss; empty without a broker. All topics of the sources exist."""
     found: dict[str, UntilLoss] = {}
     wanted = list(sources)
     if not wanted:
@@ -48,7 +48,7 @@ def _waiting(
     *,
     now: datetime,
 ) -> tuple[int, list[Waiting]]:
-    """How many offsets are lost, and what each partition has that is not archived and not kept for ever."""
+    """How many offsets are lost, and what each partition has that is neither archived nor kept for ever."""
     name, topics = source.name, kafka.topics(connection, source.topics)
     reached, known, names = archive.accounted(tables, name), archive.firsts(tables, name), archive.topic_names(tables, name)
     by_id = {topic.id: kept[topic.name] for topic in topics}
@@ -70,9 +70,9 @@ def _waiting(
 
 
 def _oldest(records: Sequence[Record], now: datetime) -> datetime:
-    """The timestamp of the first record that does not claim to be from the future; `now` if all do.
+    """The timestamp of the first record that is not in the future; `now` if all are.
 
-    Retention goes by timestamps, oldest record first. Kafka keeps one from the future longer; other brokers do not.
+    Retention goes by timestamps, oldest record first. Kafka keeps a record from the future longer; other brokers do not.
     """
     times = (instant(1000 * record.milliseconds) for record in records)
     return next((time for time in times if time <= now), now)

@@ -1,4 +1,4 @@
-"""The releases beside the live one: those that are kept up, and those that lately failed."""
+"""The releases beside the live one: those that are kept up to date, and those that failed recently."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -28,7 +28,9 @@ class StandingRelease:
 
 
 def standing_releases(tables: Tables, live: Publication, *, days: int, now: datetime) -> Iterator[StandingRelease]:
-    """The releases beside that of the live publication, kept up for this many days after they were live. Raises Unreadable."""
+    """The releases beside that of the live publication, kept up to date for this many days after they were live. Raises
+    Unreadable.
+    """
     newest = {one.state.release: one for one in standing.records(tables)}
     published = {each.release for each in publications.history(tables)}
     ready = promotion.ready(tables, days=days, at=now)

@@ -1,4 +1,4 @@
-"""What takes an unknown time to find out, asked at most now and then, whoever and however many want it."""
+"""A single-flight async cache with a TTL."""
 
 import asyncio
 import threading
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 @dataclass
 class TtlCache(Generic[T]):
-    """Something that was found at most `kept` seconds ago; one thread at a time looks for it. For one event loop.
+    """One value, cached for `kept` seconds; one thread at a time computes it. For one event loop.
 
-    `clock` gives seconds that never step back, in any thread.
+    `clock` returns monotonic seconds, in any thread.
     """
 
     kept: float
@@ -22,7 +22,7 @@ class TtlCache(Generic[T]):
     _looked: "Future[tuple[float, T]] | None" = field(default=None, init=False, repr=False)
 
     async def get(self, look: Callable[[], T]) -> T:
-        """What is known, else what `look` finds. Raises what that raises."""
+        """The cached value, else the result of `look`. Raises its errors."""
         looked = self._looked
         if looked is None or self._is_over(looked):
             looked = self._looked = Future()
@@ -32,7 +32,7 @@ class TtlCache(Generic[T]):
         return (await asyncio.shield(asyncio.wrap_future(looked)))[1]
 
     async def get_within(self, seconds: float, look: Callable[[], T]) -> T | None:
-        """The same; None if that takes longer. What is found then is known to who asks next."""
+        """The value; None if that takes longer. The computation continues, and the next caller gets its result."""
         try:
             async with asyncio.timeout(seconds):
                 return await self.get(look)

@@ -1,7 +1,8 @@
-"""Answers that are held: what one snapshot says to a question is worked out once, and stays as it is for whoever pages on.
+"""Answers, cached for each question and snapshot: a client that pages through an answer gets rows of one computation.
 
-Sketches that throw dice, and floats, are merged once per snapshot and view: a view in memory has been; of a view that is read
-from its files, and has any, the answer to all is taken and rows are picked from it. For one thread at a time.
+Floating-point totals and randomised sketches may differ from merge to merge, so each view is merged once per snapshot. A view in
+memory is merged already. For a view that is read from its files and has such measures, the whole answer is computed once and
+rows are picked from it. For one thread at a time.
 """
 
 import secrets
@@ -34,25 +35,25 @@ from views.document.described import runs_code
 from views.view import View, approximations
 
 _PAST: Final = 4
-"""How many publications of the past have a reader each."""
+"""Past publications that keep a reader."""
 _OWN_BYTES: Final = 4096
-"""What an answer takes beside its rows, about."""
+"""About the bytes of an answer besides its rows."""
 
 
 class NeedsCode(ReadFailed):
-    """An answer that only the lane of views with code gives."""
+    """The question is about a view with project code, which only the code lane answers."""
 
 
 class Gone(ReadFailed):
-    """The snapshot of a cursor is not held any more, or a publication is not kept."""
+    """The snapshot of a cursor has expired, or a publication is not retained."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """All rows that one snapshot has for a question, in order, with which of them are touched where that makes a difference.
+    """All rows of a question at one snapshot, in order, with which of them are touched where that makes a difference.
 
-    `digest` names the question and `stand` the snapshot, as far as the view's source goes. `tag` is another one wherever the
-    rows or the provenance might be other bytes.
+    `digest` names the question, `stand` the snapshot of the view's source. `tag` differs wherever the bytes of rows or
+    provenance may differ. `dice` tells computations apart that may estimate differently.
     """
 
     view: View
@@ -66,8 +67,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Common:
-    """What all answers have in common that a view in memory gives: where they come from, the snapshot, and what tells estimates
-    apart that were computed again, since a view that was released and read again has others; nothing without estimates.
+    """What all answers share that come from one view in memory.
+
+    `dice` tells computations apart that may estimate differently, since a view may be evicted and loaded again; it is empty
+    without estimates.
     """
 
     provenance: Provenance
@@ -80,7 +83,7 @@ class Common:
         return _tag(question, self.stand, self.dice)
 
     def told(self, *, bound: bool, touched: bool) -> msgspec.Raw:
-        """The provenance as JSON, of a row that realtime states are part of or not."""
+        """The provenance as JSON; `touched` says whether realtime states are part of the rows."""
         if (known := self._told.get((bound, touched))) is None:
             told = formats.provenance(self.provenance.of(touched=touched), bound=bound)
             known = self._told[bound, touched] = msgspec.Raw(msgspec.json.encode(told))
@@ -89,11 +92,10 @@ class Common:
 
 @dataclass
 class AnswerCache:
-    """The answers of one project's tables, those of the live publication from memory where they fit.
+    """The answers of one project, those of the live publication from memory where they fit.
 
-    With `code` they are of views that need code of the project, without it only of others. `budget` bounds the bytes of answers
-    that are held, the latest asked stay. What is said about now is said of one snapshot
-    from one `pin` to the next.
+    With `code` it answers views with project code, without it all others. `budget` bounds the bytes of the cached answers; the
+    least recently used are evicted. Between one `pin` and the next, live answers come from one snapshot.
     """
 
     store: Store
@@ -108,40 +110,40 @@ class AnswerCache:
     _common: WeakKeyDictionary[InMemory, Common] = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
     def pin(self) -> None:
-        """Go on to the newest snapshot."""
+        """Pin the newest snapshot."""
         try:
             self._pinned = self.store.pinned()
         except ReadFailed as error:
             self._pinned = error
 
     def live(self) -> Pinned:
-        """What is pinned. Raises ReadFailed."""
+        """The pinned snapshot. Raises ReadFailed."""
         if isinstance(self._pinned, ReadFailed):
             raise self._pinned
         return self._pinned
 
     def views(self, publication: int | None = None) -> Mapping[str, View]:
-        """The views of the live publication, or of one of the past. Raises Gone if that is not kept, ReadFailed, Unreadable."""
+        """The views of the live publication, or of a past one. Raises Gone if that is not retained, ReadFailed, Unreadable."""
         return (self.live().project if publication is None else self._reader(publication).project()).views
 
     def refuse_other_lane(self, view: View) -> None:
-        """Raise NeedsCode for a view that waits for code of the project, where others would wait for it."""
+        """Raise NeedsCode for a view with project code, so that no other view waits for that code."""
         if runs_code(view) and not self.code:
             raise NeedsCode(f"view {view.name!r} is answered by code of the project")
 
     def answer(self, question: Question, *, stand: str | None = None) -> Answer:
-        """What is known at the pinned snapshot, or at the snapshot that `stand` names. Raises ReadFailed; Gone for the latter."""
+        """The answer at the pinned snapshot, or at the snapshot that `stand` names. Raises ReadFailed; Gone for the latter."""
         self.refuse_other_lane(question.view)
         now = self._stand(question)
         if held := self._found(question, stand or now):
             return held
         _refuse_other(stand, now)
         found = self._worked_out(question)
-        _refuse_other(stand, found.stand)  # a file that was gone may have made us go on
+        _refuse_other(stand, found.stand)  # a deleted file may have moved the pinned snapshot
         return self._hold(question, found)
 
     def of_keys(self, question: Question, keys: pa.Table) -> Answer:
-        """The same of those rows whose keys are among `keys`, a table of the view's keys."""
+        """The answer, restricted to rows whose keys are among `keys`, a table of the view's keys."""
         self.refuse_other_lane(question.view)
         if question.layer == "merged" and question.publication is None:
             at = self._view(question)
@@ -168,7 +170,7 @@ class AnswerCache:
         return Answer(question.view, _in_order(question, rows), told, question.digest, now, _tag(question, now, dice), dice)
 
     def _view(self, question: Question) -> ViewAt:
-        """The live view at the pinned snapshot, or at a newer one if the pinned one's files are gone. Raises ReadFailed."""
+        """The live view at the pinned snapshot, or at a newer one if the pinned one's files were deleted. Raises ReadFailed."""
         name = question.view.name
         try:
             return AtOneSnapshot(self.store, self.live()).view(name)
@@ -180,14 +182,14 @@ class AnswerCache:
             raise ReadFailed(str(error)) from error
 
     def _go_on(self, question: Question) -> None:
-        """Look for a newer snapshot, whose files may be there. Raises ReadFailed if the view means something else there."""
+        """Pin a newer snapshot, whose files may exist. Raises ReadFailed if the view has another meaning there."""
         self.store.refresh()
         self.pin()
         if self.views().get(question.view.name) != question.view:
             raise ReadFailed(f"view {question.view.name!r} has a new publication; send the request again")
 
     def _asked(self, question: Question) -> tuple[pa.Table, Provenance]:
-        """The rows as the view's files say them. Raises ReadFailed."""
+        """The rows from the view's files. Raises ReadFailed."""
         view = question.view
         if question.publication is not None:
             reader = self._reader(question.publication)
@@ -208,7 +210,7 @@ class AnswerCache:
         return _stand(snapshot, question.view.source.name)
 
     def common(self, pinned: Pinned, view: View, memory: InMemory) -> Common:
-        """What the answers of a view have in common that `memory` has of a snapshot; for any thread."""
+        """What the answers share that come from `memory` at a snapshot; for any thread."""
         if (known := self._common.get(memory)) is not None:
             return known
         dice = secrets.token_hex(8) if approximations(view) else ""
@@ -249,7 +251,7 @@ class AnswerCache:
 
 
 def _refuse_other(stand: str | None, now: str) -> None:
-    """Raise Gone where a snapshot is asked for that is not the one of now."""
+    """Raise Gone if another snapshot than the current one is requested."""
     if stand not in (None, now):
         raise Gone("the snapshot of this cursor has expired; send the request again without the cursor")
 
@@ -262,12 +264,12 @@ def _rows_of(found: Outcome) -> tuple[pa.Table, Provenance]:
 
 
 def _picked(question: Question, rows: pa.Table) -> pa.Table:
-    """The rows of an answer to all that a question asks for."""
+    """The rows that a question selects from the answer to all rows."""
     return replace(question.selection, reach=timedelta(0)).filter(rows)
 
 
 def _in_order(question: Question, rows: pa.Table) -> pa.Table:
-    """Rows that come by window and keys, in the order that is asked for; equal ones stay as they are, null comes last."""
+    """Rows, which come by window and keys, in the requested order: the sort is stable, null comes last."""
     if not question.order:
         return rows
     keys = [(name, "ascending" if ascends else "descending") for name, ascends in question.order]
@@ -283,7 +285,7 @@ def _size(answer: Answer) -> int:
 
 
 def _stand(snapshot: Snapshot, source: str) -> str:
-    """A text that is another one wherever the snapshot says something else of a source."""
+    """A text that differs wherever the snapshot's answers about a source may differ."""
     publication, tail = snapshot.publication, snapshot.tails[source]
     parts = [
         publication.number,

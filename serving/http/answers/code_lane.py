@@ -1,7 +1,6 @@
-"""The lane of views whose answers need code of the project: store, threads and answers of their own.
+"""The lane of views whose answers need project code: it has a store, threads and answers of its own.
 
-That code may hang, so that whatever waits for it waits here. All other views have nothing to do with this lane, and while nobody
-asks a view with code there is nothing of it but this value.
+Project code may hang; only questions in this lane wait for it. Until a view with code is queried, the lane has no thread.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ class CodeLane:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Be there from now on, until the context ends."""
+        """Allow the lane to be opened, until the context ends."""
         async with AsyncExitStack() as stack:
             self._stack, self._opening = stack, asyncio.Lock()
             try:
@@ -34,7 +33,7 @@ class CodeLane:
                 self._stack, self._opened = None, False
 
     async def opened(self) -> Lane:
-        """The lane, which looks for what is new from the first time on."""
+        """The lane; the first call opens it, and it polls from then on."""
         assert self._stack is not None, "asked before it was opened"
         async with self._opening:
             if not self._opened:
@@ -49,5 +48,5 @@ class CodeLane:
 
 
 def needs_code(project: Project, view: str) -> bool:
-    """Whether a view of this name is answered by this lane."""
+    """Whether this lane answers a view of this name."""
     return view in project.views and runs_code(project.views[view])

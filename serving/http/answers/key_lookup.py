@@ -1,4 +1,4 @@
-"""Which rows of an answer have one of many keys."""
+"""Rows of an answer that have one of many keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Matched:
-    """The rows by the number of the key that asked for them, and the numbers of the keys that no row has."""
+    """The rows, ordered by the number of their key, and the numbers of the keys without a row."""
 
     rows: pa.Table
     absent: tuple[int, ...]
 
 
 def wanted(view: View, keys: Sequence[Mapping[str, Scalar]]) -> pa.Table:
-    """The keys as a table, with their number in `_n`. Raises BadSelection, which says which of them cannot be meant."""
+    """The keys as a table, with their number in `_n`. Raises BadSelection, which names the invalid key."""
     if not view.keys:
         raise BadSelection(f"view {view.name!r} has no keys to look up; request its rows")
     for number, key in enumerate(keys):
@@ -43,7 +43,7 @@ def wanted(view: View, keys: Sequence[Mapping[str, Scalar]]) -> pa.Table:
 
 
 def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
-    """The rows whose keys are among those of `wanted`, NULL like any other; in the order in which they were asked for."""
+    """The rows whose keys are among those of `wanted`, in the order of the request; NULL matches NULL."""
     numbered = pa.table([*(rows[name] for name in view.keys), pa.array(np.arange(len(rows)))], [*view.keys, "_i"])
     same = " AND ".join(f"_rows.{quoted(name)} IS NOT DISTINCT FROM _wanted.{quoted(name)}" for name in view.keys)
     sql = f"SELECT _wanted._n, _rows._i FROM _wanted JOIN _rows ON {same} ORDER BY 1, 2"
@@ -53,13 +53,13 @@ def matched(view: View, rows: pa.Table, keys: pa.Table) -> Matched:
 
 
 def visible(keys: pa.Table, bound: Mapping[str, pa.Scalar]) -> pa.Table:
-    """Those of `wanted` whose rows somebody may see who is bound to values of keys."""
+    """Those of `wanted` that are visible to a caller that is bound to values of keys."""
     seen = [not outside({name: keys[name][place] for name in bound}, bound) for place in range(len(keys))]
     return keys.filter(pa.array(seen, pa.bool_())) if bound else keys
 
 
 def _value(view: View, number: int, name: str, value: Scalar, arrow: pa.DataType) -> Any:
-    """A value of a key as Arrow has it in Python. Raises BadSelection."""
+    """The value of a key as Arrow returns it in Python. Raises BadSelection."""
     if value is None or fits(value, arrow):
         return value
     try:

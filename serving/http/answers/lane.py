@@ -1,8 +1,4 @@
-"""Two threads: one asks, so that answers are worked out one at a time, in turn for all principals, and the other polls for news
-meanwhile.
-
-All that the routes know of reading is here and in `answers`.
-"""
+"""A lane: a thread that computes answers, one at a time and principals in turn, and a thread that polls for new snapshots."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -20,14 +16,14 @@ from views.errors import said_by
 T = TypeVar("T")
 Polled = Callable[[Snapshot | Failed, float], None]
 _TURN_S: Final = 0.1
-"""So long a look or a question that is at work has the interpreter to itself."""
+"""For at most this long a running poll or question has the interpreter to itself."""
 
 
 @dataclass
 class Lane:
-    """Goes on with every commit and publication while it is `open`; `every` is the time between two looks, in seconds.
+    """Follows every commit and publication while it is `open`; `every` is the time between two polls, in seconds.
 
-    `clock` gives seconds that never step back; `polled` is told of each look what it found and how many seconds it took.
+    `clock` returns monotonic seconds; `polled` receives the result of each poll and its duration in seconds.
     """
 
     cache: AnswerCache
@@ -44,7 +40,7 @@ class Lane:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Read the newest state, then follow until the context ends; once at a time."""
+        """Read the newest state, then follow until the context ends; it may be open once at a time."""
         with self._questions.open():
             self._polls, self._changed = ThreadPoolExecutor(1, "polling"), asyncio.Condition()
             try:
@@ -60,7 +56,7 @@ class Lane:
                 self._polls = None
 
     async def ask(self, question: Callable[[AnswerCache], T], *, by: str) -> T:
-        """What a function makes of the answers, in the thread, once it is the turn of the principal `by`.
+        """The result of a function of the answers, called in the lane's thread once it is the turn of the principal `by`.
 
         The snapshot stays pinned meanwhile. Raises the function's errors.
         """
@@ -73,22 +69,22 @@ class Lane:
             return await self._questions.run(by, pinned)
 
     def snapshot(self) -> Snapshot:
-        """What is pinned. Raises ReadFailed."""
+        """The newest snapshot. Raises ReadFailed."""
         if isinstance(self.newest, Failed):
             raise ReadFailed(self.newest.reason)
         return self.newest
 
     async def settled(self) -> None:
-        """Wait until all looks and questions that are at work now have had their turns.
+        """Wait until all running polls and questions have had their turns.
 
-        Threads that compute at the same time hold each other up for far longer than either takes: whenever one of them calls what
-        lets the others go on, it has to wait for its turn.
+        Threads that compute at the same time slow each other down far beyond their own work: each time one of them releases the
+        interpreter, it has to wait for its next turn.
         """
         for over in [*self._turns]:
             await over.wait()
 
     async def until(self, holds: Callable[[Snapshot], bool], *, seconds: float) -> bool:
-        """Wait until something holds of the newest snapshot, at most so long; whether it does. Raises ReadFailed."""
+        """Wait until a condition holds of the newest snapshot; returns whether it does within this time. Raises ReadFailed."""
         try:
             async with asyncio.timeout(seconds), self._changed:
                 await self._changed.wait_for(lambda: holds(self.snapshot()))
@@ -97,7 +93,7 @@ class Lane:
         return True
 
     async def another(self, than: Snapshot | Failed, *, seconds: float) -> bool:
-        """Wait until what was found last is something else, at most so long; whether it is."""
+        """Wait for a result other than this one; returns whether one came within this time."""
         try:
             async with asyncio.timeout(seconds), self._changed:
                 await self._changed.wait_for(lambda: self.newest is not than)
@@ -107,7 +103,7 @@ class Lane:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """While this lasts, but not for long, those who have yet to ask wait."""
+        """While this lasts, but at most `_TURN_S`, new questions wait."""
         over = asyncio.Event()
         latest = asyncio.get_running_loop().call_later(_TURN_S, over.set)
         self._turns.add(over)
@@ -127,7 +123,7 @@ class Lane:
             pause = max(self.every / 2, began + self.every - self.clock())
 
     def _ended(self, following: "asyncio.Task[None]") -> None:
-        """Nothing is answered by what has been found last once nobody looks any longer."""
+        """Stop answering: a lane that no longer polls cannot know what is current."""
         if not following.cancelled() and (error := following.exception()) is not None:
             self.newest = Failed(f"the server no longer polls for publications: {said_by(error)}")
 

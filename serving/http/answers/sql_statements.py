@@ -14,12 +14,12 @@ from serving.sql.sandbox import Sandbox
 
 @dataclass
 class Statements:
-    """Runs statements over the views of a store, which somebody else brings to what is new, while it is `open`.
+    """Runs statements over the views of a store, which another task keeps current, while it is `open`.
 
-    Views that need code of the project are read from another store, `coded`, so that nothing else waits for them.
+    Views with project code are read from a store of their own, `coded`, so that no other statement waits for them.
 
-    One principal runs at most one statement fewer than there are places (`limits.at_once`), so that another one finds a place
-    however long these take.
+    One principal runs at most one statement fewer than there are slots (`limits.at_once`), so that another principal finds a
+    slot however long these take.
     """
 
     store: Store
@@ -32,7 +32,7 @@ class Statements:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Run statements until the context ends; the first starts what the others are forked from, in a second or two."""
+        """Run statements until the context ends; the first one starts the zygote, which takes a second or two."""
         self._sandbox = Sandbox(self.limits)
         self._views, self._coded = MergedViews(self.store), MergedViews(self.coded)
         self._places = FairPool("statement", self.limits.at_once, max(1, self.limits.at_once - 1))
@@ -43,6 +43,6 @@ class Statements:
             self._sandbox.close()
 
     async def run(self, statement: str, *, readable: Collection[str], by: str) -> Rows:
-        """The rows of one SELECT over the views that are `readable`, at the newest snapshot, for a principal. Raises Refused."""
+        """The rows of one SELECT over the `readable` views, at the newest snapshot, for a principal. Raises Refused."""
         run = partial(ask, self._sandbox, self._views, statement, readable=readable, coded=self._coded)
         return await self._places.run(by, run)

@@ -1,6 +1,6 @@
-"""How connections come in: many in a turn of the event loop, each judged by its address before anything is read of it.
+"""Accepting connections: many in one turn of the event loop, each judged by its address before anything is read from it.
 
-The event loop itself takes one in each turn, so that whoever opens many would keep all others waiting.
+The event loop itself accepts one connection a turn, so a client that opens many would delay all others.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from serving.http.connections.bounded_protocol import Bounded
 _EACH_TURN: Final = 64
 _HANDSHAKE_S: Final = 5.0
 _PAUSE_S: Final = 0.1
-"""After which it is tried again where the process has no descriptor left."""
+"""Seconds until the next try if the process has no free descriptor."""
 
 
 @dataclass
 class Accepting:
-    """Takes what comes to a listening socket into the running loop; `made` makes a connection. For one event loop."""
+    """Accepts connections of a listening socket into the running loop; `made` creates a connection. For one event loop."""
 
     bound: socket.socket
     made: Callable[[], Bounded]
@@ -30,12 +30,12 @@ class Accepting:
     _over: bool = field(default=False, init=False, repr=False)
 
     def start(self) -> None:
-        """Take connections in from now on."""
+        """Accept connections from now on."""
         self.bound.setblocking(False)
         self._listen()
 
     def stop(self) -> None:
-        """Take in no more."""
+        """Stop accepting."""
         self._over = True
         asyncio.get_running_loop().remove_reader(self.bound)
         for task in self._tasks:

@@ -1,4 +1,4 @@
-"""Which connections a server keeps: a bound for each address, and room for addresses that have few."""
+"""Which connections a server keeps: a bound for each address, and room for addresses with few connections."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ C = TypeVar("C")
 
 
 class Admitted(NamedTuple, Generic[C]):
-    """Whether a connection is let in, and which one is to be ended for it."""
+    """Whether a connection is accepted, and which other connection is to be ended for it."""
 
     let_in: bool
     ended: C | None = None
@@ -18,10 +18,10 @@ class Admitted(NamedTuple, Generic[C]):
 class Admission(Generic[C]):
     """At most `total` connections, and `each` of one address.
 
-    Beyond `each` an address gets no more or, with `replace`, a new connection in the place of its own oldest. At `total` a
-    connection of an address that has fewer than the largest one is let in, and the largest one loses its oldest that is not
-    `busy`. So however many connections some addresses open, one with none gets its first, as long as there are fewer addresses
-    than places. For one thread.
+    Beyond `each`, a new connection of an address is refused or, with `replace`, takes the slot of its own oldest. At `total`, a
+    connection of an address with fewer than the largest one is accepted, and the largest one loses its oldest that is not
+    `busy`. So however many connections some addresses open, an address without any gets its first, while there are fewer
+    addresses than slots. For one thread.
     """
 
     total: int
@@ -32,7 +32,7 @@ class Admission(Generic[C]):
     _count: int = field(default=0, init=False, repr=False)
 
     def enter(self, address: str, connection: C) -> Admitted[C]:
-        """Count one more connection, if it is let in; the connection that is ended for it no longer counts."""
+        """Count one more connection, if it is accepted; the connection that is ended for it no longer counts."""
         own, ended = len(self._by.get(address, ())), None
         if own >= self.each:
             if not self.replace:
@@ -48,14 +48,14 @@ class Admission(Generic[C]):
         return Admitted(let_in=True, ended=ended)
 
     def used(self, address: str, connection: C) -> None:
-        """Something was asked by a connection: it is now the newest of its address."""
+        """Record that a connection sent a request: it is now the newest of its address."""
         connections = self._by.get(address, {})
         if connection in connections:
             del connections[connection]
             connections[connection] = None
 
     def leave(self, address: str, connection: C) -> None:
-        """Count a connection no longer; a connection that does not count stays as it is."""
+        """Stop counting a connection; uncounted connections are ignored."""
         connections = self._by.get(address, {})
         if connection in connections:
             del connections[connection]

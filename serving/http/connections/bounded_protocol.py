@@ -1,4 +1,4 @@
-"""Connections, below requests: bounds that no application can set, since it hears of a request once its head is whole."""
+"""Connections below requests, with bounds that no application can set: it learns of a request only once its head is complete."""
 
 import asyncio
 from functools import partial
@@ -16,28 +16,28 @@ from serving.http.protocol.problem import MEDIA, document
 HEAD_BYTES: Final = 64 << 10
 HEADERS: Final = 100
 PIPELINED: Final = 16
-"""Requests of a connection that may wait for the answer to one before them."""
+"""Requests of a connection that may wait for the answer to an earlier one."""
 _HEALTH: Final = frozenset({b"/healthz", b"/readyz"})
 _PIECE: Final = 16 << 10
-"""This many bytes are parsed before it is asked whether there are too many."""
+"""This many bytes are parsed before the next check for too many."""
 _LINGER_S: Final = 1.0
 _SPARE_S: Final = 2.0
-"""Within which who has a spare place has to ask."""
+"""Seconds within which a connection in a spare slot must send a request."""
 _CHUNKING: Final = 16 << 10
-"""Bytes around the chunks of a body, beside half as many as the body has: each chunk costs as much as many bytes."""
+"""Bytes around the chunks of a body, besides half as many as the body has: each chunk costs as much as many bytes."""
 _EXTENSION: Final = "tandem.connection"
 
 
 class Bounded(HttpToolsProtocol):
-    """uvicorn's protocol, which waits for ever for whatever a client has begun, with bounds.
+    """uvicorn's protocol, which waits without a limit for whatever a client has begun, with bounds.
 
     | what | bound |
     | --- | --- |
     | the head of a request | `serving.head_s`, 64 KiB, 100 headers |
-    | its body, and what is not read of a response | `serving.least_bytes_s` on average, after `serving.grace_s` |
+    | its body, and the unread part of a response | `serving.least_bytes_s` on average, after `serving.grace_s` |
     | the time between two requests | `serving.keep_alive_s` |
     | requests that wait behind another | 16 |
-    | what is sent on after a refusal | is not read; the connection is closed a second later |
+    | bytes that arrive after a refusal | not read; the connection is closed a second later |
     """
 
     def __init__(self, *given: Any, door: Door, **named: Any) -> None:
@@ -52,13 +52,13 @@ class Bounded(HttpToolsProtocol):
         self._fault = (400, "the request is not HTTP/1.1")
 
     def came_from(self, address: str) -> bool:
-        """Whether there is a place for the connection of an address."""
+        """Whether there is a slot for the connection of an address."""
         self.address = address
         self._spare = not self._door.enter(self)
         return not self._gone
 
     def failed(self) -> None:
-        """It was never made."""
+        """The connection was never opened."""
         self._door.leave(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -76,7 +76,7 @@ class Bounded(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and refuse what is none or too much."""
+        """Parse received bytes; refuse bytes that are not HTTP or exceed a bound."""
         self._unset_keepalive_if_required()
         for start in range(0, len(data), _PIECE):
             if self._deaf or self._link.lingers:
@@ -105,7 +105,7 @@ class Bounded(HttpToolsProtocol):
         self._door.used(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; what follows a body (trailers) is none of the request's, and is counted with the body."""
+        """Take a header. Headers after a body (trailers) are ignored, and counted with the body."""
         if self._reading == "body":
             return
         if len(self.headers) >= HEADERS:
@@ -152,17 +152,17 @@ class Bounded(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def answers(self, scope: Scope) -> None:
-        """An answer begins: if the body has not come by now it is not waited for, and the connection is closed afterwards."""
+        """An answer begins: if the body is incomplete, the server stops waiting for it and closes the connection afterwards."""
         if self.cycle is not None and self.cycle.scope is scope and self.cycle.more_body:
             self.cycle.keep_alive = False
 
     async def read(self) -> None:
-        """Return once the client has read what was sent, but for what lies in buffers."""
+        """Return once the client has read what was sent, except for what lies in buffers."""
         if self.flow.write_paused:
             await self.flow.drain()
 
     def overdue(self, now: float) -> str | None:
-        """Why the connection is to be ended, if it is."""
+        """Why the connection is to be ended; None if it is not."""
         if not self.made:
             return None
         pace, unsent = self._door.pace, self._link.get_write_buffer_size()
@@ -187,7 +187,7 @@ class Bounded(HttpToolsProtocol):
         return self._reading if self._reading != "done" and now >= self._until else None
 
     def end(self, why: str) -> None:
-        """End it; but for who waits in a spare place, nobody is told why but the server's figures."""
+        """End the connection; only the server's metrics record why, unless the client is in a spare slot, which is answered."""
         if self._held and why == "head":
             self._held, self._fault = False, (503, self._door.refusal)
             self._refuse()
@@ -207,7 +207,7 @@ class Bounded(HttpToolsProtocol):
         self._reading, self._head, self._until = what, 0, self._began + seconds
 
     def _count(self, size: int, before: int) -> None:
-        """Refuse what goes on for too long without a whole head, or with next to nothing of a body."""
+        """Refuse a request whose head stays incomplete for too long, or whose body arrives too slowly."""
         if self._reading in ("head", "idle"):
             self._head += size
             if self._head > HEAD_BYTES:
@@ -224,7 +224,7 @@ class Bounded(HttpToolsProtocol):
         raise ValueError(detail)  # the parser stops, and says so
 
     def _refuse(self) -> None:
-        """Say what is wrong, unless an answer is on its way, and read no more."""
+        """Answer with the fault, unless an answer is being sent, and read no more."""
         self._door.metrics.ended_connection("refused")
         self._door.access.info(
             "unparseable request", who=None, client=self.client[0] if self.client else "", status=self._fault[0]
@@ -244,5 +244,5 @@ class Bounded(HttpToolsProtocol):
 
 
 def connection_of(scope: Scope) -> Bounded | None:
-    """The connection that a request came by; None where there is none."""
+    """The connection of a request; None if there is none."""
     return cast("Bounded | None", scope.get("extensions", {}).get(_EXTENSION))

@@ -1,4 +1,4 @@
-"""The connections of one server: which it keeps, and which it ends because they go on too slowly."""
+"""The connections of one server: which it keeps, and which it ends because they are too slow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from serving.http.connections.request_turns import Starts
 from serving.http.metrics import Metrics
 
 SPARE: Final = 1024
-"""Connections beyond the bounds that wait until they are told so: who is refused at once comes back at once."""
+"""Connections beyond the bounds that wait for a refusal: a client that is refused at once comes back at once."""
 STARTS: Final = 8
-"""Requests that begin in one turn of the event loop."""
+"""Requests that start in one turn of the event loop."""
 
 
 class Connection(Protocol):
-    """A connection, as the door knows it."""
+    """The part of a connection that admission needs."""
 
     address: str
 
@@ -29,7 +29,7 @@ class Connection(Protocol):
         ...
 
     def overdue(self, now: float) -> str | None:
-        """Why it is to be ended, if it is."""
+        """Why it is to be ended; None if it is not."""
         ...
 
     def end(self, why: str) -> None:
@@ -39,11 +39,12 @@ class Connection(Protocol):
 
 @dataclass
 class Door:
-    """What all connections of a server share; for one event loop. `clock` gives seconds that never step back.
-    It keeps `most` connections in all. `access` gets a line for what is refused below requests.
+    """What all connections of a server share; for one event loop. `clock` returns monotonic seconds.
 
-    Beyond its bounds there are spare places, in which health checks are answered and others are told why they are not. Requests
-    begin a few at a time, addresses in turn, so that the loop is never busy for long with those of one.
+    It keeps at most `most` connections. `access` gets a line for each refusal below requests.
+
+    Beyond its bounds there are spare slots, in which health checks are answered and other requests are refused with the reason.
+    Requests start a few at a time, addresses in turn, so that the loop is never busy for long with those of one.
     """
 
     settings: Serving
@@ -64,7 +65,7 @@ class Door:
         self._spare = Admission(SPARE, SPARE, _answers, replace=True)
 
     def enter(self, connection: Connection) -> bool:
-        """Whether a new connection is kept; otherwise it has a spare place, or is ended."""
+        """Whether a new connection is kept; otherwise it has a spare slot, or is ended."""
         self._all.add(connection)
         self.metrics.connections(len(self._all))
         for places in (self._kept, self._spare):
@@ -81,14 +82,14 @@ class Door:
         self._kept.used(connection.address, connection)
 
     def leave(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Record that a connection ended."""
         self._all.discard(connection)
         self.metrics.connections(len(self._all))
         for places in (self._kept, self._spare):
             places.leave(connection.address, connection)
 
     def sweep(self) -> None:
-        """End what goes on too slowly; to be called several times a second."""
+        """End connections that are too slow; call it several times a second."""
         now = self.clock()
         for connection in [*self._all]:
             if (why := connection.overdue(now)) is not None:
@@ -96,7 +97,7 @@ class Door:
 
     @property
     def refusal(self) -> str:
-        """What is said to who has a spare place and asks for more than the server's health."""
+        """The refusal of a request in a spare slot that is not a health check."""
         return (
             f"too many connections: the server keeps {self.settings.connections_per_address} per address and {self.most} in "
             "total; close some, or reuse a connection for several requests"

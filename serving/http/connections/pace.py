@@ -1,4 +1,4 @@
-"""How slowly something may go on: a least rate on average, after a time of grace."""
+"""The minimum pace of a transfer: a least average rate, after a time of grace."""
 
 from dataclasses import dataclass
 
@@ -11,5 +11,5 @@ class Pace:
     grace_s: float
 
     def until(self, began: float, done: int) -> float:
-        """The time at which what began then, and has come as far as `done` bytes, is too slow."""
+        """The time at which a transfer that began then, and has moved `done` bytes, is too slow."""
         return began + self.grace_s + done / self.rate

@@ -1,4 +1,4 @@
-"""The requests of a server begin in turn: a few in each turn of the event loop, and one address after another."""
+"""Requests of a server start in turn: a few in each turn of the event loop, one address after another."""
 
 import asyncio
 from collections import deque
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Starts:
-    """At most `each_turn` beginnings in one turn of the event loop; the others wait, round robin by address.
+    """At most `each_turn` starts in one turn of the event loop; the others wait, round robin by address.
 
-    So a request waits for at most one of each other address that has sent some, however many these are. For one event loop.
+    So a request waits for at most one of each other address, however many requests these sent. For one event loop.
     """
 
     each_turn: int

@@ -1,4 +1,4 @@
-"""A transport that counts what is handed to it, and that closes so that the last answer arrives."""
+"""A transport that counts the bytes handed to it, and that closes without losing the last answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class Link(asyncio.Transport):
-    """A transport around another one; `coming` says whether the client has yet to send the rest of what it began.
+    """A transport around another one; `coming` says whether the client has yet to send the rest of a request.
 
-    A socket that is closed with bytes that nobody has read resets the connection, and the client may lose the answer. While
-    something is coming `close` only says that nothing more will be sent; `abort` is to follow.
+    Closing a socket with unread bytes resets the connection, and the client may lose the answer. While a request is incomplete,
+    `close` only signals that nothing more will be sent; `abort` must follow.
     """
 
     def __init__(self, transport: asyncio.Transport, coming: Callable[[], bool]) -> None:
@@ -24,7 +24,7 @@ class Link(asyncio.Transport):
         self._transport.write(data)
 
     def close(self) -> None:
-        """Send what was written, then end, or linger."""
+        """Send what was written, then close, or linger."""
         if self.lingers or self._transport.is_closing():
             return
         if not self._coming():
@@ -36,7 +36,7 @@ class Link(asyncio.Transport):
             self._transport.write_eof()
 
     def abort(self) -> None:
-        """End at once; what was not sent is lost."""
+        """Close at once; unsent bytes are lost."""
         self._transport.abort()
 
     def is_closing(self) -> bool:

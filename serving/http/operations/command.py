@@ -1,4 +1,4 @@
-"""How a server calls `tandem`: as a child whose environment has what a command needs, and nothing else of the server's."""
+"""How a server runs `tandem`: as a child process whose environment has only what a command needs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from infra.process.bounded_child import Child
 from serving.access.rights import Principal
 
 MOST_BYTES: Final = 1 << 20
-"""A document that is larger is not taken."""
+"""Larger documents are refused."""
 
 _NAMES: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "JAVA_HOME", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"}
@@ -28,13 +28,13 @@ class Tandem:
     environ: Mapping[str, str] = field(repr=False)
 
     def child(self, command: str, options: Sequence[str], *, by: Principal) -> Child:
-        """A command of the project that prints a document, for whoever asks; each option is one word, as `--name=value`."""
+        """A child that runs a command of the project with `--json`, for a principal; each option is one word, `--name=value`."""
         words = [*self.words, command, *options, f"--project={self.project}", "--json"]
         return Child(words, {**_kept(self.environ), "TANDEM_WHO": _name(by)}, self.project, MOST_BYTES)
 
 
 def document_of(printed: bytes) -> Any:
-    """The JSON document that a command printed; None if it printed none, for example when it was killed."""
+    """The JSON document that a command printed; None without one, for example when the command was killed."""
     try:
         return json.loads(printed)
     except ValueError:
@@ -46,5 +46,5 @@ def _kept(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _name(by: Principal) -> str:
-    """Who asks, in characters that an environment and a terminal take: an identity provider may give any."""
+    """The principal in characters that environments and terminals accept: an identity provider may send any."""
     return "".join(c if c.isprintable() else "?" for c in str(by))[:_LONGEST_NAME]

@@ -1,4 +1,4 @@
-"""The state of each part as the server last read it: what the header of every answer, /readyz, /status and /metrics tell."""
+"""The state of each part as the server last read it, for the header of every answer, /readyz, /status and /metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,18 +22,18 @@ from serving.status.ttl_cache import TtlCache
 HEADER: Final = "Tandem-Parts"
 """The header that every answer has: a dictionary of parts, each with its state and since when (RFC 9651)."""
 LOG_S: Final = 3.0
-"""Seconds for which the end of a log that was asked for is taken to be as it was."""
+"""Seconds for which the end of a log is cached."""
 _EVERY_S: Final = 0.5
 _PATIENCE_S: Final = 0.8
 _UNKNOWN_S: Final = 10.0
-"""States that were read longer ago tell nothing."""
+"""Seconds after which states that could not be read again count as unknown."""
 
 
 @dataclass
 class Parts:
-    """Reads the parts' files about twice a second while it is `open`; `now` is the time of day. For one event loop.
+    """Reads the parts' files about twice a second while it is `open`; `now` returns the time of day. For one event loop.
 
-    Where no speed layer runs in this state folder it asks the broker now and then whether somebody counts what the log has.
+    If no speed layer runs in this state folder, it also asks the broker from time to time whether the log's events are counted.
     """
 
     settings: Settings
@@ -50,7 +50,7 @@ class Parts:
 
     @property
     def states(self) -> tuple[PartState, ...]:
-        """The states as they were half a second ago; those of the needed parts are unknown, and red, where no look succeeds."""
+        """The states, at most half a second old. If no read succeeds, the needed parts are unknown, and red."""
         seconds = self.log_ends.clock() - self._looked
         if seconds <= _UNKNOWN_S:
             return self._states
@@ -65,7 +65,7 @@ class Parts:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Know the states from now on, until the context ends."""
+        """Keep the states current until the context ends."""
         await self.look()
         following = asyncio.create_task(self._follow())
         try:
@@ -82,7 +82,7 @@ class Parts:
         self._header, self._looked = header_of(self._states), self.log_ends.clock()
 
     def unready(self) -> PartState | None:
-        """A part that answers need, and that has been red for longer than the settings allow."""
+        """A needed part that has been red for longer than the settings allow; None if there is none."""
         bound, now = timedelta(seconds=self.settings.serving.stale_s), self.now()
         late = (one for one in self.states if one.red and one.part in NEEDED and (one.since is None or now - one.since > bound))
         return next(late, None)
@@ -101,7 +101,7 @@ class Parts:
             self._why = why
 
     async def _ask_the_log(self) -> None:
-        """Where nothing here tells whether a speed layer moves, only the log does."""
+        """Ask the log, if no sign here shows whether a speed layer makes progress."""
         unknown = any(one.part == SPEED and (one.state == "not_started" or self._since is not None) for one in self._states)
         newest = self.lane.newest
         if not unknown or not isinstance(newest, Snapshot):

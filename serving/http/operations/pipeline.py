@@ -1,4 +1,4 @@
-"""How far log, archive and releases have come, for `/status`: never asked more often than they change, never waited for long."""
+"""How far log, archive and releases have come, for `/status`: cached for some seconds, and no request waits long for it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ from views.source.source import Source
 
 _KEPT_S: Final = 3.0
 _PATIENCE_S: Final = 0.8
-"""Less than any request may take."""
+"""Seconds that a request waits for the broker: less than any request's limit."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """By source where its topics end, and how long what is not archived is safe; nothing of the latter where nobody tells."""
+    """By source, where its topics end, and how long unarchived records are safe; the latter only if the broker answers."""
 
     ends: Mapping[str, LogEnd]
     until_loss: Mapping[str, UntilLoss]
@@ -45,7 +45,7 @@ class Stored:
 
 @dataclass
 class Pipeline:
-    """`now` is the time of day, `clock` gives seconds that never step back. For one event loop."""
+    """Reads log and tables; `now` returns the time of day, `clock` monotonic seconds. For one event loop."""
 
     settings: Settings
     tables: Tables
@@ -58,13 +58,13 @@ class Pipeline:
         self._log, self._stored = TtlCache(_KEPT_S, self.clock), TtlCache(_KEPT_S, self.clock)
 
     async def log(self, sources: Iterable[Source]) -> Log:
-        """What the broker tells of the sources, or why it does not."""
+        """The broker's answer about the sources, or why there is none."""
         wanted = list(sources)
         found = await self._log.get_within(_PATIENCE_S, lambda: self._ask(wanted))
         return found or _unknown(wanted, f"the broker has not answered within {_PATIENCE_S} s")
 
     async def stored(self, live: Publication) -> Stored:
-        """What the tables tell beside the live publication. Raises TandemError."""
+        """What the tables hold besides the live publication. Raises TandemError."""
         return await self._stored.get(lambda: self._read(live))
 
     def _ask(self, sources: list[Source]) -> Log:

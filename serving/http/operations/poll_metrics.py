@@ -1,4 +1,4 @@
-"""What is told of the looks for what is new: figures of each, and in the log where they begin to fail and where that ends."""
+"""Metrics of the polls for new snapshots, and log lines where they begin to fail and where they succeed again."""
 
 from dataclasses import dataclass, field
 
@@ -11,14 +11,14 @@ from serving.read.snapshot import Snapshot
 
 @dataclass
 class PollMetrics:
-    """The looks of one server."""
+    """The polls of one server."""
 
     metrics: Metrics
     log: FilteringBoundLogger
     _why: str | None = field(default=None, init=False, repr=False)
 
     def polled(self, found: Snapshot | Failed, seconds: float) -> None:
-        """A look found this, and took so long."""
+        """Record a poll's result and duration in seconds."""
         why = found.reason if isinstance(found, Failed) else None
         self.metrics.polled(failed=why is not None, seconds=seconds)
         if why is None and self._why is not None:

@@ -1,4 +1,4 @@
-"""Records of a quarantine decoded again by the project's folder: in a child, so that no foreign code runs in the server."""
+"""Quarantined records, decoded again with the project folder's definitions: in a child, so the server runs no foreign code."""
 
 import asyncio
 from collections import deque
@@ -16,14 +16,16 @@ _LINES = 20
 
 @dataclass
 class Redecode:
-    """One at a time; `hidden` are secrets that no answer shows. For one event loop."""
+    """One run at a time; `hidden` are secrets that no answer shows. For one event loop."""
 
     tandem: Tandem
     hidden: frozenset[str] = frozenset()
     _busy: bool = field(default=False, init=False, repr=False)
 
     async def run(self, options: Sequence[str], *, by: Principal) -> Any:
-        """The document of `tandem quarantine --retry`; who waits no longer ends it. Raises Problem 400, 409, 503."""
+        """The document of `tandem quarantine --retry`; a caller that is cancelled ends the command. Raises Problem 400, 409,
+        503.
+        """
         if self._busy:
             raise Problem(409, "another request is decoding records; try again later")
         child, lines = self.tandem.child("quarantine", ["--retry", *options], by=by), deque[str](maxlen=_LINES)

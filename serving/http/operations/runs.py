@@ -1,4 +1,4 @@
-"""What operators have a server do: `tandem` commands as children, one with an effect at a time, and the newest in memory."""
+"""`tandem` commands that the server runs for operators: as children, one with an effect at a time, the newest kept in memory."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ from views.errors import TandemError
 Command = Literal["plan", "apply", "promote", "rollback", "retire", "resume"]
 
 State = Literal["running", "done", "changes", "failed", "stopped"]
-"""changes: done, and the exit code says that something differs (`plan`), or that the gate is shut (`promote --check`)."""
+"""changes: done, and the exit code reports a difference (`plan`), or a closed gate (`promote --check`)."""
 
 KEPT: Final = 50
 LINES: Final = 200
@@ -31,7 +31,7 @@ _PATIENCE_S: Final = 30.0
 
 
 class Busy(TandemError):
-    """A run that another one has to wait for, which `run` names."""
+    """Another run is active; `run` is that run."""
 
     def __init__(self, run: "Run") -> None:
         super().__init__(f"run {run.id} ({run.command}, by {run.by}) is active; wait for it, or stop it")
@@ -40,7 +40,7 @@ class Busy(TandemError):
 
 @dataclass
 class Run:
-    """One use of a command, as far as it has come; `problem` says what the document does not."""
+    """One use of a command, and its progress; `problem` explains a missing document."""
 
     id: str
     command: Command
@@ -70,7 +70,7 @@ class Run:
 
 @dataclass
 class Runs:
-    """The newest runs of this server, which end with it. Of each kind, with effect and without, one is under way at a time.
+    """The newest runs of this server, which end with it. One run with an effect is active at a time, and one without.
 
     `hidden` are secrets that no line and no document shows. For one thread, which must not wait for a run.
     """
@@ -82,7 +82,7 @@ class Runs:
     _runs: dict[str, Run] = field(default_factory=dict, init=False, repr=False)
 
     def start(self, command: Command, options: Sequence[str], *, by: Principal, effect: bool = True) -> Run:
-        """Begin a run. Raises Busy."""
+        """Start a run. Raises Busy."""
         for run in self._runs.values():
             if run.ended is None and run.effect == effect:
                 raise Busy(run)
@@ -96,7 +96,7 @@ class Runs:
         return run
 
     def newest_first(self) -> list[Run]:
-        """All that are in memory."""
+        """All runs in memory."""
         return list(reversed(self._runs.values()))
 
     def find(self, number: str) -> Run | None:
@@ -104,14 +104,14 @@ class Runs:
         return self._runs.get(number)
 
     def stop(self, run: Run) -> None:
-        """Let a run end; it is over a little later."""
+        """Ask a run to end; it ends a little later."""
         if run.ended is None:
             run.stopping = True
             run.child.stop()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """When the context ends, so does what is under way."""
+        """End the active runs when the context ends."""
         try:
             yield
         finally:

@@ -1,1 +1,1 @@
-"""HTTP's own words: problems, media types, entity tags, cursors, parameters, strict JSON. No state and no view is kept here."""
+"""The vocabulary of HTTP: problems, media types, entity tags, cursors, parameters, strict JSON. Nothing here has state."""

@@ -1,6 +1,6 @@
-"""Where a page goes on: the snapshot, the question and how many rows have been given.
+"""The cursor of a page: the snapshot, the question and how many rows the client has.
 
-It says nothing that its holder was not told, and gives nothing: every page asks its question again, with the rights of who asks.
+It reveals nothing new and grants nothing: each page asks its question again, with the rights of the caller.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode

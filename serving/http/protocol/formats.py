@@ -1,17 +1,17 @@
 """Rows as bytes, in the format that a client accepts.
 
-| format       | rows                                             | provenance                                       |
-| ------------ | ------------------------------------------------ | ------------------------------------------------ |
-| JSON         | as views.kernel.rows writes them, in one document       | in the document                                  |
-| NDJSON       | the same, one a line                             | headers                                          |
-| CSV          | the same; a text in quotes, NULL nothing at all  | headers                                          |
-| Arrow stream | typed, with kind, unit and doc of each column    | headers, and the schema's metadata               |
+| format       | rows                                              | provenance                          |
+| ------------ | ------------------------------------------------- | ----------------------------------- |
+| JSON         | as views.kernel.rows writes them, in one document | in the document                     |
+| NDJSON       | the same, one per line                            | headers                             |
+| CSV          | the same; texts in quotes, NULL as nothing        | headers                             |
+| Arrow stream | typed, with kind, unit and doc of each column     | headers, and the schema's metadata  |
 
-The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, where there is another page, `Tandem-Next`. Rows of JSON and
-NDJSON say what holds of them alone in `_exactness`; of CSV and Arrow what the provenance says of marked rows may hold of any.
+The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, if there is another page, `Tandem-Next`. In JSON and NDJSON a row
+lists its own reasons in `_exactness`; in CSV and Arrow the reasons of marked rows may hold of any row.
 
 A spreadsheet runs a cell of CSV as a formula if it begins with one of `FORMULAS`, and anybody may have sent that text. With
-`escaped` such a cell gets an apostrophe before it. Cells of numbers stay as they are.
+`escaped` such a cell gets an apostrophe before it. Cells of numbers do not change.
 """
 
 import json
@@ -31,25 +31,24 @@ from views.exactness import Name
 from views.kernel.rows import utc_text, written
 
 FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet takes for a formula's beginning; the last four are full-width forms, which some take alike."""
+"""Beginnings that spreadsheets take for a formula's; the last four are full-width forms, which some treat alike."""
 
 _LONGEST_ACCEPT: Final = 1000
 _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as JSON has them, in the table's order, of whichever columns it has."""
+    """Rows as JSON objects, in the table's order, with whatever columns it has."""
     columns = [written(table.column(place).combine_chunks(), field) for place, field in enumerate(table.schema)]
     return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True)
 class Page:
-    """Rows of an answer that go out together; `said` has what describes them, by name, for the document.
+    """Rows of an answer that are sent together; `said` has the other fields of the document.
 
-    `headers` say the same beside formats that have no room for it. Of a `single` row the document has `row`, null without one.
-    `rows_of` makes of the table what JSON has; `touched` are the rows that say `marks`.
-    `escaped` is about CSV.
+    `headers` carry the same for formats without room for it. With `single` the document has `row`, null without one. `rows_of`
+    makes JSON objects of the table; the `touched` rows list `marks`. `escaped` applies to CSV.
     """
 
     table: pa.Table
@@ -62,12 +61,12 @@ class Page:
     escaped: bool = False
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as JSON has them, each with what holds of it alone."""
+        """The rows as JSON objects, each with its own reasons."""
         return marked(self.rows_of(self.table), self.touched, self.marks)
 
 
 def accepted(accept: str | None) -> str:
-    """The media type that a client likes best of those there are; JSON if it likes any. Raises Problem 406 (RFC 9110, 12.5.1)."""
+    """The supported media type that the client prefers; JSON if it accepts any. Raises Problem 406 (RFC 9110, 12.5.1)."""
     best, weight = None, 0.0
     wanted = dict(_ranges((accept or "*/*")[:_LONGEST_ACCEPT]))
     for media in MEDIA:
@@ -93,9 +92,9 @@ def _ranges(accept: str) -> list[tuple[str, float]]:
 
 
 def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
-    """The provenance as JSON: as `query` prints it, but for the age, which is another one at each look; `newest` stays.
+    """The provenance as JSON: as `query` prints it, with `newest` instead of the age, which would differ at each request.
 
-    Who is `bound` to some rows is not told what is counted over all of the view's, nor positions, which count the source's.
+    A caller that is `bound` to rows gets no positions and no counts, because both are of all rows.
     """
     told = of.to_json(now=of.newest or _ANY)
     del told["age_s"]
@@ -108,19 +107,19 @@ def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
 
 
 def headers_of(told: Mapping[str, Any], *, total: int, following: str | None) -> dict[str, str]:
-    """What goes beside the rows of formats that are rows alone."""
+    """The headers of formats that contain only rows."""
     found = {"Tandem-Provenance": json.dumps(told, separators=(",", ":")), "Tandem-Total": str(total)}
     return found if following is None else {**found, "Tandem-Next": following}
 
 
 def refuse_other(media: str, *, escaped: bool) -> None:
-    """Refuse to escape in a format that has nothing to escape. Raises Problem 400."""
+    """Refuse to escape formulas in a format other than CSV. Raises Problem 400."""
     if escaped and media != CSV:
         raise Problem(400, f"escape_formulas=true needs {CSV}, but the answer would be {media}; send Accept: {CSV}")
 
 
 def rendered(page: Page, media: str) -> bytes:
-    """The page's bytes: the same ones for the same page."""
+    """The page's bytes; equal pages have equal bytes."""
     return _RENDER[media](page)
 
 
@@ -136,7 +135,7 @@ def _ndjson(page: Page) -> bytes:
 
 
 def _csv(page: Page) -> bytes:
-    """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's knows no lists."""
+    """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's does not support lists."""
     names = page.table.schema.names
     # Decimals are texts in JSON and numbers in a spreadsheet; other numbers are not texts at all.
     texts = [page.escaped and not pa.types.is_decimal(of) for of in page.table.schema.types]

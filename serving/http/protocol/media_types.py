@@ -1,4 +1,4 @@
-"""The media types that rows come as."""
+"""The media types of rows."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Parameters of requests, with their OpenAPI descriptions; all that a request for rows says is one value."""
+"""Parameters of requests, with their OpenAPI descriptions. The parameters of a request for rows are one value."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from serving.read.provenance import Layer
 
 KEYS: Final = "key."
-"""The names of parameters that are values of a view's keys begin with this."""
+"""The prefix of parameters that are values of a view's keys."""
 
 View = Annotated[str, Path(description="The view's name.", examples=["page_traffic"], max_length=200)]
 Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
@@ -96,11 +96,11 @@ KEY_VALUES: Final[dict[str, Any]] = {
         }
     ]
 }
-"""The parameters whose names are the view's keys'."""
+"""The parameters that are named after the view's keys."""
 
 
 class _Parameters(BaseModel):
-    """What a request says of the answer, whatever its rows are."""
+    """The parameters of every request for rows."""
 
     model_config = ConfigDict(extra="allow", frozen=True)  # parameters `key.NAME`; the gate refuses all other unknown ones
 

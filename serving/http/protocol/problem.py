@@ -1,9 +1,20 @@
-"""Problem documents (RFC 9457): what went wrong as one sentence that says what would be valid.
+"""Problem documents (RFC 9457): what went wrong and what would be valid, in one sentence.
 
-400  a question without a meaning       410  the snapshot of a cursor is gone 401  nobody known                       413, 414,
-431  too much was sent 403  not among what the token may       429  too many requests; Retry-After says when 404  no such view or
-page               503  no answer can be given, and why 406  no such format                     504  not as fresh as was asked, or
-not in time 409  another run is under way           415  a body that is not taken 422  records that are not events of their source
+| status | meaning |
+| --- | --- |
+| 400 | the request is invalid |
+| 401 | the token is missing or not valid |
+| 403 | the token lacks the right |
+| 404 | the view, source, run or page does not exist |
+| 406 | no accepted format is supported |
+| 409 | another run is active |
+| 410 | the snapshot of a cursor or token has expired |
+| 413, 414, 431 | body, URL or headers are too large |
+| 415 | the body's media type or encoding is not supported |
+| 422 | some records are not events of their source |
+| 429 | too many requests; Retry-After gives the seconds to wait |
+| 503 | the server cannot answer, with the reason |
+| 504 | not fresh enough in time, or no answer in time |
 """
 
 from collections.abc import Mapping
@@ -23,11 +34,11 @@ if TYPE_CHECKING:
 
 MEDIA = "application/problem+json"
 UNSAID = "the server cannot answer now; `/status` shows the reason to a token that is not narrowed to rows"
-"""What somebody is told who may see some of the rows only, in place of a reason that may name positions."""
+"""The detail for a caller that is bound to rows, instead of a reason that may name positions."""
 
 
 class Problem(HTTPException):
-    """An answer with a status of 400 or more; `detail` is its sentence, `more` what else the document says."""
+    """A problem response; `detail` is its sentence, `more` has further fields of the document."""
 
     def __init__(
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None, more: Mapping[str, Any] | None = None
@@ -37,7 +48,7 @@ class Problem(HTTPException):
 
 
 def document(status: int, detail: str) -> dict[str, Any]:
-    """The problem as JSON; half of a surrogate pair, which a detail may repeat from a request, is written as its escape."""
+    """The problem as JSON. Half of a surrogate pair, which a detail may repeat from a request, is written as its escape."""
     text = detail.encode("utf-8", "backslashreplace").decode()
     return {"title": HTTPStatus(status).phrase, "status": status, "detail": text}
 
@@ -51,7 +62,7 @@ def response(
 
 
 async def of_http(request: Request, error: Exception) -> Response:
-    """What a route raised, or what the framework says of a path or method that there is none of."""
+    """A problem that a route raised, or the framework's 404 or 405."""
     assert isinstance(error, HTTPException)
     detail = error.detail
     if not isinstance(error, Problem) and error.status_code == HTTPStatus.NOT_FOUND:
@@ -64,7 +75,7 @@ async def of_http(request: Request, error: Exception) -> Response:
 
 
 async def of_validation(_: Request, error: Exception) -> Response:
-    """Parameters or a body that are not of their types: each with its place, and what it has to be."""
+    """Parameters or a body of the wrong type: where, and what is expected."""
     assert isinstance(error, RequestValidationError)
     said = (
         f"{'.'.join(map(str, one['loc'][1:])) or one['loc'][0]}: {one['msg'][:1].lower()}{one['msg'][1:]}"
@@ -74,12 +85,12 @@ async def of_validation(_: Request, error: Exception) -> Response:
 
 
 async def of_tandem(request: Request, error: Exception) -> Response:
-    """What could not be read: no answer is given. The reason may name positions, which not everybody may see."""
+    """A read that failed: no answer is given. The reason may name positions, which not every caller may see."""
     assert isinstance(error, TandemError)
     principal: Principal | None = getattr(request.state, "principal", None)
     return response(503, UNSAID if principal is not None and principal.rights.rows else str(error))
 
 
 async def of_defect(_: Request, __: Exception) -> Response:
-    """A defect of ours: its stack is in the log and nothing of it in the answer."""
+    """An internal error: its stack is in the log, and nothing of it in the answer."""
     return response(500, "internal error; see the server's log")

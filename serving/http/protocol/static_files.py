@@ -1,4 +1,4 @@
-"""The files of the web page, as they go out."""
+"""The files of the web page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""The page's own files and nothing else; and no text becomes markup, wherever it comes from."""
+"""Only the page's own files load, and no text becomes markup, wherever it comes from."""
 
 _FOLDER: Final = Path(__file__).parents[2] / "page"
 _MEDIA: Final = {
@@ -25,7 +25,7 @@ _MEDIA: Final = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file's bytes, its media type, and an entity tag that is another one wherever the bytes are."""
+    """A file's bytes, its media type, and an entity tag that differs wherever the bytes differ."""
 
     content: bytes = field(repr=False)
     media: str
@@ -33,7 +33,7 @@ class PageFile:
 
 
 def page_file(name: str) -> PageFile | None:
-    """The file of this name, as `parts/table.js`; None if the page has none. Only what is in its folder has a name."""
+    """The file of this name, such as `parts/table.js`; None if the page has none. Only files in the page's folder have names."""
     return _files().get(name)
 
 

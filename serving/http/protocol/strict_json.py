@@ -1,4 +1,4 @@
-"""Requests whose JSON means one thing to every reader: UTF-8, no key twice in an object, no NaN and no infinity (RFC 8259)."""
+"""Requests whose JSON every reader understands alike: UTF-8, no duplicate key, no NaN and no infinity (RFC 8259)."""
 
 import json
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from fastapi import Request
 from serving.http.protocol.problem import Problem
 
 _DIGITS: Final = 400
-"""More than any number of JSON needs; how long Python takes for a longer one grows with its square."""
+"""More digits than any number of JSON needs; Python's time for longer ones grows with the square of their length."""
 
 
 class StrictRequest(Request):
-    """A request whose body is JSON, where a route asks for it as such."""
+    """A request that parses its body strictly where a route takes JSON."""
 
     async def json(self) -> Any:
         """The body's value. Raises Problem 400."""

@@ -1,4 +1,4 @@
-"""A question is asked: once the answer is as fresh as the request wants, in the lane that answers the view."""
+"""Asking a question: wait until the answer is as fresh as requested, in the lane that answers the view."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Views and sources themselves: definition, columns, how far they have come."""
+"""Documents about views and sources: definition, columns, how far they have come."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -45,12 +45,12 @@ from views.view import View, answer_schema
 
 
 def summary(view: View) -> ViewSummary:
-    """A view in short."""
+    """The summary of a view."""
     return ViewSummary(name=view.name, doc=view.doc, keys=list(view.keys), window=str(view.window), measures=list(view.measures))
 
 
 def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
-    """All of a view; who is `bound` to rows is not told positions."""
+    """The description of a view; a caller that is `bound` to rows gets no positions."""
     return ViewDescribed(
         **summary(view).model_dump(),
         source=view.source.name,
@@ -61,7 +61,9 @@ def described(view: View, snapshot: Snapshot, *, bound: bool) -> ViewDescribed:
 
 
 def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
-    """How far a view has come; who is `bound` to rows is not told positions, nor the reason of a problem, which may name some."""
+    """How far a view has come; a caller that is `bound` to rows gets no positions, and no reason of a problem, which may name
+    some.
+    """
     live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
     return ViewState(
         source=view.source.name,
@@ -78,7 +80,7 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
 
 
 def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, narrowed: bool) -> SourceState:
-    """How far a source has come; who is `narrowed` is not told of the machines that do not answer."""
+    """How far a source has come; a caller that is `narrowed` is not told which machines do not answer."""
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     return SourceState(
         cut=tail.cut.to_json(),
@@ -100,7 +102,7 @@ def source_state(name: str, snapshot: Snapshot, log: Log, stored: Stored, *, nar
 
 
 def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
-    """The same for who is bound to rows: how fresh it is and whether anything is lost, no position and no count."""
+    """How far a source has come, for a caller that is bound to rows: how fresh, and which gaps; no position and no count."""
     tail = snapshot.tails[name]
     return SourceState(
         cut=None,
@@ -127,20 +129,20 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
 
 
 def _adds(measure: Measure) -> bool:
-    """Whether a measure of all is the sum of those of parts."""
+    """Whether values of the measure can be added over rows."""
     return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
 
 
 def parts(states: Iterable[PartState], *, narrowed: bool) -> list[Part]:
-    """The parts of the installation; why one stands still may name a source or a broker, so who is narrowed is not told."""
+    """The parts of the installation. A caller that is narrowed gets no reasons, which may name a source or a broker."""
     shown = (replace(one, why=None) if narrowed else one for one in states)
     return [Part.model_validate(one.to_json()) for one in shown]
 
 
 def standing(stored: Stored, sources: Collection[str], *, narrowed: bool, bound: bool) -> list[StandingRelease]:
-    """The releases beside the live one, of these sources; why one failed may name others, so who is narrowed is not told.
+    """The releases beside the live one, of these sources. A caller that is narrowed gets no reasons, which may name others.
 
-    Who is `bound` to rows is not told how many offsets they are behind.
+    A caller that is `bound` to rows is not told how many offsets they are behind.
     """
     return [
         StandingRelease(

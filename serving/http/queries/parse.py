@@ -1,4 +1,4 @@
-"""A request's parameters become a question."""
+"""Parsing a request's parameters into a question."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""An answer becomes a response: a page of its rows in the format that the client accepts, with an entity tag."""
+"""Responding with an answer: a page of its rows in the format that the client accepts, with an entity tag."""
 
 from collections.abc import Mapping
 from hashlib import sha256

@@ -1,1 +1,1 @@
-"""What every request passes before its route: middleware, gate, limits, audit log, and the parts that requests share."""
+"""What every request passes before its route: middleware, gate, limits, audit log; and what requests share."""

@@ -1,7 +1,7 @@
-"""What the audit log says of a question: who asked which views, how many rows they got, and a digest that tells questions apart.
+"""The audit log's line of a question: who asked which views, how many rows they got, and a digest of the question.
 
-It holds no value: keys, statements and times are in the digest alone, which is keyed by a secret of the project, so nobody who
-reads it can try values until one fits. The same question has the same digest, whoever asks.
+It contains no value: keys, statements and times are only in the digest, which is keyed by a secret of the project, so no reader
+of the log can test values against it. The same question has the same digest, whoever asks.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _FAILED: Final = 500
 
 @dataclass
 class Inquiry:
-    """A question under way: its route and views are known when it begins; `rows` is None where none were sent."""
+    """A question in progress: route and views are known when it begins; `rows` is None if none were sent."""
 
     route: str
     views: Sequence[str]
@@ -31,7 +31,7 @@ class Inquiry:
 
 
 async def begin(request: Request, route: str, seal: Seal) -> None:
-    """Note a question that has just been let through."""
+    """Record a question that the gate let through."""
     named = request.path_params.get("view")
     body = b""
     with suppress(ClientDisconnect):  # the route finds that out by itself
@@ -42,11 +42,11 @@ async def begin(request: Request, route: str, seal: Seal) -> None:
 
 
 def of(request: Request) -> Inquiry:
-    """The question that a request asks."""
+    """The question of a request."""
     found: Inquiry = request.state.inquiry
     return found
 
 
 def outcome(status: int) -> str:
-    """A status in one word."""
+    """The outcome of a status in one word."""
     return "answered" if status < _REFUSED else "refused" if status < _FAILED else "failed"

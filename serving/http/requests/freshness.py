@@ -1,4 +1,4 @@
-"""Waiting until an answer is as fresh as it is asked to be."""
+"""Waiting until an answer is as fresh as requested."""
 
 import json
 from collections.abc import Collection
@@ -21,10 +21,10 @@ _AGAIN: Final = {"Retry-After": "1"}
 async def wait(
     server: Server, lane: Lane, source: str, *, min_position: str | None, max_age: str | None, at_the_cut: bool, bound: bool
 ) -> None:
-    """Return once the answers of a lane about a source count a position, and an event that was appended at most so long ago.
+    """Return once the lane's answers about a source count a position, and an event that was appended within `max_age`.
 
-    With `at_the_cut` they count what is below it. Who is `bound` to rows may ask by no position and is told none. Raises
-    BadSelection, and Problem 504 after as long as the settings say.
+    `at_the_cut` says that they count what is below the cut. A caller that is `bound` to rows may not use positions and is told
+    none. Raises BadSelection, and Problem 504 after `wait_s`.
     """
     if bound and min_position is not None:
         raise Problem(403, "a token that is narrowed to rows may not use min_position, because positions count all rows")
@@ -54,9 +54,9 @@ async def wait(
 
 
 async def wait_for_all(server: Server, sources: Collection[str], min_position: str) -> None:
-    """Return once answers about several sources count a position: each of those that know a topic of it.
+    """Return once answers about several sources count a position: each source that has a topic of it.
 
-    Raises Problem 504 after as long as the settings say, and BadSelection.
+    Raises BadSelection, and Problem 504 after `wait_s`.
     """
     position, seconds = _position(min_position), server.settings.wait_s
     if not await server.lane.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
@@ -70,7 +70,7 @@ async def wait_for_all(server: Server, sources: Collection[str], min_position: s
 
 
 def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -> int:
-    """How many offsets below a position answers about these sources lack; a source that has no answer says so itself."""
+    """How many offsets below a position the answers about these sources lack; sources without an answer report that."""
     ends = [snapshot.tails[name].end for name in sources if name in snapshot.tails and snapshot.tails[name].problem is None]
     lacking = 0
     for topic in {topic for topic, _ in position}:
@@ -81,7 +81,7 @@ def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -
 
 
 def _standing_still(server: Server) -> str:
-    """Which part stands still, in words that are for everybody."""
+    """The parts that stand still, in words for any caller."""
     return "".join(f"; {one.brief}" for one in server.parts.states if one.red and one.part in NEEDED)
 
 

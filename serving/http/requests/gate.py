@@ -1,7 +1,7 @@
-"""The gate that stands before every route: who asks, whether they may, and whether it is not too much.
+"""The gate before every route: it authenticates the caller, checks rights and applies limits.
 
-A route says what it needs as `x-verb` in its OpenAPI entry: a verb, `known` for anybody who has a token, or `open`. A route
-without either cannot be made.
+A route declares what it needs as `x-verb` in its OpenAPI entry: a verb, `known` for any valid token, or `open`. A route without
+a declaration cannot be created.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Needs = Verb | Literal["known", "open"]
 NEEDS: Final = (*VERBS, "known", "open")
 SEVERAL: Final = frozenset({"null"})
-"""Parameters that may be given several times."""
+"""Parameters that may be repeated."""
 
 UNREAD: Final = "{held} bytes of responses to this token are not read yet, which is its limit now; read them, then try again"
 
@@ -34,7 +34,7 @@ _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="tandem", error="invalid_to
 
 
 class Gated(APIRoute):
-    """A route behind the gate; a route that `asks` for rows has its questions in the audit log."""
+    """A route behind the gate; if it `asks` for rows, its questions are in the audit log."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         extra: dict[str, Any] = dict(given.pop("openapi_extra", None) or {})
@@ -48,7 +48,7 @@ class Gated(APIRoute):
         super().__init__(path, endpoint, openapi_extra=extra, **given)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request, if it is let through."""
+        """The handler of requests that the gate lets through."""
         answer = super().get_route_handler()
         named = [one.alias for one in get_flat_params(self.dependant) if not isinstance(one.field_info, Path | Header)]
         fast: Callable[[Request], Response | None] | None = getattr(self.endpoint, "fast_path", None)
@@ -91,7 +91,9 @@ class Gated(APIRoute):
 
 
 def fast_path(first: Callable[[Request], Response | None]) -> Callable[[T], T]:
-    """Of a route's function: `first` is asked before it, and answers what takes no time, in the server's own thread."""
+    """Decorate a route's function: `first` is tried before it, in the event loop's own thread, and returns None if it cannot
+    answer.
+    """
 
     def marked(endpoint: T) -> T:
         endpoint.fast_path = first  # type: ignore[attr-defined]  # functions have room for it
@@ -111,7 +113,7 @@ def gated(app: FastAPI) -> list[Gated]:
 
 
 def _hold(server: Server, request: Request, who: str, size: int) -> None:
-    """Count a large response until it is sent. Raises Problem 429 where too much of the principal's is unread already."""
+    """Count a large response until it is sent. Raises Problem 429 if too many bytes of the principal's are unread."""
     if size <= LARGE:
         return
     if not server.unread.take(who, size):
@@ -126,19 +128,19 @@ def _known(server: Server, request: Request) -> Principal:
         raise Problem(401, "authentication required: send `Authorization: Bearer ...`", headers=_NOBODY)
     found = server.identities.whose(shown, now=server.now())
     if found is None:
-        # Counted after the look: a valid token is taken, whatever else comes from its address.
+        # Counted after the check: a valid token is accepted, whatever else arrives from its address.
         wait = server.failures.failed("" if request.client is None else request.client.host)
         if wait is not None:
             said = f"too many invalid tokens from this address; try again in {wait:.1f} s"
             raise Problem(429, said, headers={"Retry-After": f"{int(wait) + 1}"})
-        # One sentence for all: whoever guesses learns nothing.
+        # One sentence for all cases, so that a caller who guesses learns nothing.
         raise Problem(401, "the token is unknown, expired or revoked", headers=_INVALID)
     request.state.principal = found
     return found
 
 
 def _refuse_unknown(request: Request, named: list[str], *, free: bool) -> None:
-    """A parameter that is misspelt would otherwise be a question that nobody asked."""
+    """Refuse an unknown parameter: a misspelt one would change the question."""
     seen = set()
     for name, _ in request.query_params.multi_items():
         if name not in named and not (free and name.startswith(KEYS)):

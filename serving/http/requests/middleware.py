@@ -1,4 +1,4 @@
-"""The outermost layer of the server: bounds of what is sent, headers of what is answered, the access log and the figures."""
+"""The outermost layer of the server: bounds of requests, headers of responses, access log and metrics."""
 
 import re
 from contextlib import ExitStack
@@ -17,17 +17,19 @@ from serving.http.requests.server import Server
 _URL: Final = 16 << 10
 _HEADERS: Final = 32 << 10
 _HOST: Final = re.compile(rb"([A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
-"""A name or an address, and a port: RFC 3986 would also take delimiters, which no name that serves this has."""
+"""A name or an address, and a port. RFC 3986 also allows delimiters, which no name of this server contains."""
 
 
 class Wire:
-    """An application around another one; a line of the log says who, what and how long, and nothing of what a URL asks for."""
+    """An application around another one. A line of the access log has caller, route, status and duration, and nothing of the
+    URL's values.
+    """
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app, self._server = app, server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass on what is none."""
+        """Handle a request; pass other messages on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -114,7 +116,7 @@ def _too_much(scope: Scope, most: int) -> Problem | None:
 
 
 def _without_host(scope: Scope) -> Problem | None:
-    """A request that may mean another server than this one to whatever stands before it (RFC 9112, 3.2)."""
+    """Refuse a request that a proxy may take for another server's (RFC 9112, 3.2)."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     if len(hosts) > 1 or (not hosts and scope.get("http_version") != "1.0"):
         return Problem(400, f"the request has {len(hosts) or 'no'} Host headers; it needs exactly one")
@@ -135,7 +137,7 @@ def _not_text(scope: Scope) -> Problem | None:
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """The body as it comes, until it is too large: the framework's own bound is not a problem document."""
+    """The body as it arrives, refused once it is too large: the framework's own bound gives no problem document."""
     got = 0
 
     async def received() -> Message:

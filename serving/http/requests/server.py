@@ -1,4 +1,4 @@
-"""What the routes of one server share, and the parameters of a request that every route refuses alike."""
+"""What the routes of one server share."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -32,16 +32,16 @@ from serving.ingest.gateway import Gateway
 T = TypeVar("T")
 
 LARGE: Final = 64 << 10
-"""A response of more bytes counts as unread until the client has taken it; smaller ones lie in the socket's buffers."""
+"""A larger response counts as unread until the client has read it; smaller ones fit in the socket's buffers."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """One server: whom it knows, whom it asks, where it writes, its limits and its clocks.
+    """One server: identities, lanes, tables, limits, logs and clocks.
 
-    What one principal may use of it at a time: requests (`limits`), of these streams of changes (`streams`), bytes of responses
-    that the client has not read (`unread`), and turns of the threads of `lane`, `statements` and `pool`. `access` gets a line
-    for each request, `audit` one for each question, `log` what else there is to say.
+    Each principal has a share of: requests (`limits`), streams of changes (`streams`), unread bytes of responses (`unread`), and
+    turns of the threads of `lane`, `statements` and `pool`. `access` gets a line for each request, `audit` one for each
+    question, `log` all other messages.
     """
 
     settings: Serving
@@ -71,7 +71,7 @@ class Server:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Answer from now on, until the context ends."""
+        """Answer requests until the context ends."""
         with closing(self.definitions), self.pool.open():
             async with (
                 self.parts.open(),
@@ -85,27 +85,27 @@ class Server:
                 yield
 
     async def work(self, principal: Principal, function: Callable[[], T]) -> T:
-        """What a function gives in a thread, once it is the principal's turn. Raises its errors."""
+        """The result of a function in a thread, once it is the principal's turn. Raises its errors."""
         return await self.pool.run(str(principal), function)
 
 
 async def lane_of(server: Server, view: str) -> Lane:
-    """The lane that answers a view of this name: that of its own for what code of the project may hold up. Raises ReadFailed."""
+    """The lane that answers a view of this name; views with project code have their own. Raises ReadFailed."""
     server.lane.snapshot()
     project = server.lane.cache.store.pinned().project
     return await server.code_lane.opened() if needs_code(project, view) else server.lane
 
 
 def server_of(request: Request) -> Server:
-    """The server that a request came to."""
+    """The server that received a request."""
     return cast("Server", request.app.state.server)
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks, as the gate has found."""
+    """The caller, as the gate authenticated it."""
     return cast("Principal", request.state.principal)
 
 
 def held_by(request: Request) -> ExitStack:
-    """What is given back once the response is sent: of the principal's budget, what the request holds until then."""
+    """What is released once the response is sent: what the request holds of the principal's share."""
     return cast("ExitStack", request.state.held)

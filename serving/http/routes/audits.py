@@ -1,4 +1,4 @@
-"""How what was served compared with what the batch then found."""
+"""Comparisons of served answers with what the batch then computed."""
 
 from typing import Annotated
 
@@ -22,10 +22,10 @@ router = APIRouter(route_class=Gated, tags=["releases"])
 
 @router.get("/audits", openapi_extra={"x-verb": "read"}, responses=problems(404))
 async def audits(request: Request, view: Of = None, limit: Limit = 500) -> Audits:
-    """List what each recompute found of the answers that had been served until then, the newest first.
+    """List what each recompute found about the answers served until then, the newest first.
 
-    One a run, view and measure: how many answers differ, by how much, why, and examples. Not for tokens that are bound to rows,
-    since its figures are of all rows.
+    One per run, view and measure: how many answers differ, by how much, why, and examples. Not for tokens that are bound to
+    rows, because its figures are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:

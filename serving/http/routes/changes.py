@@ -32,7 +32,7 @@ _STREAM: Final = "text/event-stream"
 _EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'
 
 _GONE: Final = "the token has expired; read all rows again"
-"""What who is bound to rows is told in place of a reason that may name positions."""
+"""The detail for a caller that is bound to rows, instead of a reason that may name positions."""
 
 router = APIRouter(route_class=Gated, tags=["rows"])
 
@@ -52,9 +52,9 @@ async def changes(
 ) -> StreamingResponse:
     """Rows that changed since the last update, at every commit and publication: server-sent events `rows`.
 
-    The id of an event is a token: from it `since`, or the header Last-Event-ID, goes on without loss or repeat, as long as the
-    tables tell; 410 then. `gone` has the keys and windows of rows that are no more. An event `over` says why a stream ends: ask
-    for all rows again. The stream ends with the token's rights.
+    The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
+    tables have the history; then 410. `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a
+    stream ends: request all rows again. The stream ends when the token expires.
     """
     server, principal = server_of(request), principal_of(request)
     who, text = str(principal), since or last_event_id
@@ -71,7 +71,7 @@ async def changes(
 
     store, pinned, bound = await lane.ask(seen, by=who)
     try:
-        # Not in the thread that asks: what was published before may have to be read whole.
+        # Not in the lane's thread: the earlier publication may have to be read whole.
         watching = await server.work(principal, lambda: watch(store, pinned, view, _token(server, principal, text)))
     except TokenGone as error:
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
@@ -84,7 +84,7 @@ async def changes(
 
 
 def _token(server: Server, principal: Principal, text: str | None) -> Token | None:
-    """Where somebody stands; who is bound to rows can neither read such a token nor make one, since it holds positions."""
+    """The client's token. A caller that is bound to rows can neither read nor create one, because tokens contain positions."""
     if text is None:
         return None
     plain = server.seal.open(text) if principal.rights.rows else text
@@ -130,7 +130,7 @@ async def _events(
 
 
 def _event(found: Changes, bound: dict[str, pa.Scalar], seal: Seal, asked: Inquiry) -> bytes | None:
-    """An event with the rows that may be seen; None without any. They are counted in `asked`."""
+    """An event with the visible rows; None without any. They are counted in `asked`."""
     seen = Selection(bound, *ALWAYS, timedelta(0))
     rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
     rows, touched = split(rows)

@@ -1,4 +1,4 @@
-"""Events that are sent, on their way into the log."""
+"""Events that clients send, on their way into the log."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -62,10 +62,10 @@ async def events(
         ),
     ] = None,
 ) -> documents.Sent:
-    """Write events to a source's topic, all of them or, if one does not decode, none.
+    """Write events to a source's topic: all of them or, if one does not decode, none.
 
-    Answers once all replicas have acknowledged every record, with the place of each. Where some were handed over, 503 says what
-    became of each: a record whose acknowledgement is lost may be in the log or not, as after 504. Nothing else is written.
+    Answers once all replicas have acknowledged every record, with the position of each. If only some were written, 503 gives the
+    outcome of each record: a record whose acknowledgement is lost may be in the log or not, as after 504.
     """
     server, who = server_of(request), str(principal_of(request))
     project = server.lane.cache.store.pinned().project
@@ -130,7 +130,7 @@ def _media(request: Request) -> str:
 
 
 def _announced(request: Request, most: int) -> int:
-    """How many bytes the body will have, at most."""
+    """The announced number of bytes of the body, at most the limit."""
     length = request.headers.get("content-length", "")
     return min(int(length), most) if length.isdecimal() else most
 
@@ -147,7 +147,7 @@ def _place(topic: Topic, outcome: Appended) -> dict[str, Any]:
 
 
 def _after(topic: Topic, outcomes: Sequence[Outcome]) -> str | None:
-    """The least position that counts all that was written, as a question takes it; None where no offset of something is known."""
+    """The least position that counts all written records, as `min_position` takes it; None if an offset is unknown."""
     ends: dict[Partition, int] = {}
     for outcome in outcomes:
         if isinstance(outcome, Appended):
@@ -159,7 +159,7 @@ def _after(topic: Topic, outcomes: Sequence[Outcome]) -> str | None:
 
 
 def _partly(target: Target, topic: Topic, outcomes: Sequence[Outcome]) -> Problem:
-    """What became of each record, where not all are acknowledged."""
+    """The outcome of each record, if not all are acknowledged."""
     told: list[dict[str, Any]] = []
     for number, outcome in enumerate(outcomes):
         if isinstance(outcome, Appended):

@@ -1,4 +1,4 @@
-"""Whether the server is there, and whether it can answer: for whoever restarts it or sends requests to it. Open to all."""
+"""Liveness and readiness, for whatever restarts the server or routes requests to it. Open to every caller."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -16,17 +16,17 @@ router = APIRouter(route_class=Gated, tags=["health"])
 
 @router.get("/healthz", openapi_extra={"x-verb": "open"}, responses=problems(known=False))
 async def healthz() -> Health:
-    """Say that the server is there."""
+    """Report that the server is alive."""
     return Health(status="ok")
 
 
 @router.get("/readyz", openapi_extra={"x-verb": "open"}, responses=problems(503, known=False))
 async def readyz(request: Request) -> Health:
-    """Say that every view can be answered, and that answers go on: the realtime commits reach from the cut of each source without
-    a gap, this server computes what is published as it was computed, and neither broker nor speed layer has been dead, stuck or
-    given up for longer than `serving.stale_s`.
+    """Report that every view can be answered, and that answers advance.
 
-    Why not is for those who are known: `/status` tells them.
+    The realtime commits reach from the cut of each source without a gap, this server computes views as they were published, and
+    neither broker nor speed layer has been dead, stuck or given up for longer than `serving.stale_s`. The reasons are only for
+    callers with a token: `/status` shows them.
     """
     server = server_of(request)
     if not _ready(server):

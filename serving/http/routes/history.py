@@ -1,4 +1,4 @@
-"""What was live, since when, and why."""
+"""The publications: what was live, since when, and why."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
@@ -21,10 +21,11 @@ router = APIRouter(route_class=Gated, tags=["releases"])
 
 @router.get("/history", openapi_extra={"x-verb": "read"}, responses=problems())
 async def history(request: Request, limit: Limit = 100) -> History:
-    """List the publications, the newest first: who, when, why, release, cuts, batch versions, code, what a promotion changed.
+    """List the publications, the newest first: who, when, why, release, cuts, batch versions, revision, and what a promotion
+    changed.
 
-    A token that is narrowed sees of each only the views that it may read, and their sources; a token that is narrowed to rows
-    sees no cuts, gaps and changes, which are of all rows.
+    A token that is narrowed to views gets only the views that it may read, and their sources; a token that is narrowed to rows
+    gets no cuts, gaps and changes, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()

@@ -1,4 +1,4 @@
-"""Who asks: for a program that shows only what its token may."""
+"""The caller's rights, for a program that shows only what its token may do."""
 
 from fastapi import APIRouter, Request
 
@@ -13,7 +13,7 @@ router = APIRouter(route_class=Gated, tags=["health"])
 
 @router.get("/me", openapi_extra={"x-verb": "known"}, responses=problems())
 async def me(request: Request) -> Me:
-    """Show what the token may, and until when."""
+    """Show what the token may do, and until when."""
     principal = principal_of(request)
     rights = principal.rights
     return Me(

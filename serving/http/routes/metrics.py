@@ -1,4 +1,4 @@
-"""The server's own figures."""
+"""The server's own metrics."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -18,9 +18,9 @@ router = APIRouter(route_class=Gated, tags=["health"])
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **problems()},
 )
 async def metrics(request: Request) -> Response:
-    """Latencies by route and status, how long the reader's looks take, and the state of each part, as Prometheus reads them.
+    """Latencies by route and status, durations of polls, and the state of each part, in the text format of Prometheus.
 
-    What tables and log tell is in `tandem metrics`. Not for tokens that are bound to rows, since the figures are of all.
+    `tandem metrics` prints what tables and log hold. Not for tokens that are bound to rows, because the metrics count all rows.
     """
     if principal_of(request).rights.rows:
         raise Problem(403, "a token that is narrowed to rows may not read the server's metrics, which count all requests")

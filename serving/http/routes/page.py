@@ -1,4 +1,4 @@
-"""The web page: files that hold no data, open to all. What it shows it asks for like any other client, with a token."""
+"""The web page: files without data, open to every caller. The page requests its data as any other client does, with a token."""
 
 from typing import Annotated
 

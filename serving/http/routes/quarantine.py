@@ -1,4 +1,4 @@
-"""The records that are not events: why, what they hold, and what the project's folder would make of them."""
+"""Quarantined records: why they are not events, what they contain, and what the project folder's decoder makes of them."""
 
 from typing import Annotated, Any, Final
 
@@ -32,16 +32,16 @@ router = APIRouter(route_class=Gated, tags=["quarantine"])
 async def quarantine(
     request: Request, source: Source, reason: Reason = None, limit: Limit = 100, before: Before = None
 ) -> Quarantine:
-    """List the records of a source that could not be read as events, the newest first, as `tandem archive` has filed them."""
+    """List the records of a source that are not events, the newest first, as `tandem archive` recorded them."""
     server, after = server_of(request), None if before is None else After.parse(before)
     return await server.work(principal_of(request), lambda: _page(server.tables, source, reason, limit, after))
 
 
 @router.post("/quarantine/{source}/retry", openapi_extra=_ADMIN, responses=problems(404, 409, 413))
 async def retry(request: Request, source: Source, body: Retry) -> Retried:
-    """Decode records of the quarantine again, by the definitions in the project's folder, and say what they would be.
+    """Decode records of the quarantine again, with the definitions in the project's folder, and report the outcome.
 
-    It runs in a process of its own and writes nothing: `apply` reads all records again where the decoder has changed.
+    It runs in its own process and writes nothing: if the decoder changed, `apply` decodes all records again.
     """
     server, principal = server_of(request), principal_of(request)
     await server.work(principal, lambda: _decoder(server.tables, source))

@@ -22,9 +22,9 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 
 @router.get("/views/{view}/rows", openapi_extra=_READ, response_model=Rows, responses=documented(410))
 async def rows(request: Request, view: View, parameters: Annotated[RowsParameters, Query()]) -> Response:
-    """Rows of a view, ordered by window start, then keys, NULL last, unless another order is asked for.
+    """Rows of a view, ordered by window start, then keys, NULL last, unless another order is requested.
 
-    All pages of a cursor come from one snapshot, whatever is counted meanwhile; 410 once it is not cached any more.
+    All pages of a cursor come from one snapshot, whatever is counted meanwhile; 410 once the snapshot has expired.
     """
     most = server_of(request).settings.max_rows
     if parameters.limit > most:

@@ -1,4 +1,4 @@
-"""Steering: commands of `tandem` that operators have the server run, and how far they have come."""
+"""Runs: `tandem` commands that operators start on the server, and their progress."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -58,7 +58,7 @@ async def apply(request: Request, response: Response, body: Apply) -> Started:
 
 @router.post("/runs/promote", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def promote(request: Request, response: Response, body: Promote) -> Started:
-    """Make a release live that is ready: `tandem promote`. With `check` it has no effect, and shows how its answers differ."""
+    """Promote a release that is ready: `tandem promote`. With `check` it has no effect, and shows how its answers differ."""
     return _started(request, response, "promote", body.words(), effect=not body.check)
 
 
@@ -70,33 +70,33 @@ async def rollback(request: Request, response: Response, body: Rollback) -> Star
 
 @router.post("/runs/retire", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def retire(request: Request, response: Response, body: Retire) -> Started:
-    """Let a release go that is not live: `tandem retire`."""
+    """Retire a release that is not live: `tandem retire`."""
     return _started(request, response, "retire", body.words())
 
 
 @router.post("/runs/resume", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def resume(request: Request, response: Response, body: Resume) -> Started:
-    """Let recomputes publish again after a rollback: `tandem resume`."""
+    """Allow recomputes to publish again after a rollback: `tandem resume`."""
     return _started(request, response, "resume", body.words())
 
 
 @router.get("/runs", openapi_extra=_ADMIN, responses=problems())
 async def runs(request: Request) -> Shown:
-    """List the runs of this server, the newest first: the last 50, in memory, none of before it began."""
+    """List the runs of this server, the newest first: the last 50 since it started, from memory."""
     return Shown(runs=[shown(run) for run in server_of(request).runs.newest_first()])
 
 
 @router.get("/runs/{id:uuid}", openapi_extra=_ADMIN, responses=problems(404))
 async def run(request: Request, id: Id) -> RunState:  # noqa: A002 - the parameter's name in the path
-    """Show a run: how it stands, the last lines of its progress, and the document that it printed."""
+    """Show a run: its state, the last lines of its progress, and the document that it printed."""
     return shown(_run(request, id))
 
 
 @router.delete("/runs/{id:uuid}", openapi_extra=_ADMIN, responses=problems(404))
 async def stop(request: Request, id: Id) -> RunState:  # noqa: A002 - likewise
-    """Stop a run: it is asked to end, and killed ten seconds later. A run that is over stays as it is.
+    """Stop a run: the command is asked to end, and killed ten seconds later. A run that has ended does not change.
 
-    What the command did by then stands; it can be run again.
+    What the command did until then stays; it can be run again.
     """
     found = _run(request, id)
     server_of(request).runs.stop(found)

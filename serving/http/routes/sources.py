@@ -1,4 +1,4 @@
-"""Sources: what may be sent to them."""
+"""Sources: what their records are, and which of them accept events."""
 
 from fastapi import APIRouter, Request
 
@@ -15,7 +15,7 @@ router = APIRouter(route_class=Gated, tags=["sources"])
 
 @router.get("/sources", openapi_extra={"x-verb": "known"}, responses=problems())
 async def sources(request: Request) -> Sources:
-    """List the sources of whose views the token may read some, or to which it may send events, with what their records are."""
+    """List the sources whose views the token may read, or to which it may send events, with what their records are."""
     principal = principal_of(request)
     project = server_of(request).lane.cache.store.pinned().project
     found = known(project, principal)
@@ -24,7 +24,7 @@ async def sources(request: Request) -> Sources:
 
 @router.get("/sources/{source}", openapi_extra={"x-verb": "known"}, responses=problems(404))
 async def source(request: Request, source: Source) -> SourceDescribed:
-    """Show a source: its topics, its decoder, the fields of its events with kinds, units and docs, and how copies are known."""
+    """Show a source: its topics, its decoder, the fields of its events with kinds, units and docs, how duplicates are found."""
     principal = principal_of(request)
     project = server_of(request).lane.cache.store.pinned().project
     return describe.source(project, source_for(project, source, known(project, principal)), principal)

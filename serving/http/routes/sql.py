@@ -25,10 +25,10 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 
 @router.post("/sql", openapi_extra={"x-verb": "sql"}, response_model=Selected, responses=documented(413, conditional=False))
 async def sql(request: Request, body: Statement, *, min_position: MinPosition = None, escaped: Escaped = False) -> Response:
-    """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table; at one snapshot.
+    """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table, at one snapshot.
 
-    It runs in a process of its own that can open nothing, with bounds of time, memory and rows. Not for tokens that are bound to
-    rows. With `min_position` it waits until all views that the token may read, and that count topics of that position, count it.
+    It runs in its own process, which can open nothing and has limits of time, memory and rows. Not for tokens that are bound to
+    rows. With `min_position` it waits until all readable views that count topics of that position count it.
     """
     server, principal = server_of(request), principal_of(request)
     if principal.rights.rows:

@@ -1,4 +1,4 @@
-"""How far everything has come."""
+"""How far views, sources, releases and parts have come."""
 
 import asyncio
 
@@ -23,8 +23,8 @@ router = APIRouter(route_class=Gated, tags=["health"])
 async def status(request: Request) -> Status:
     """Show what is published, and positions, cuts and problems of the views that the token may read and of their sources.
 
-    What the broker tells is asked at most every few seconds and never waited for long: where it does not answer, `log` says so.
-    A token that is bound to rows sees no position and no count: they are of all rows.
+    The broker is asked at most every few seconds, and the answer does not wait long for it: `log` reports a broker that does not
+    answer. A token that is bound to rows gets no position and no count, which are of all rows.
     """
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()
