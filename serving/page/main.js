@@ -1,4 +1,4 @@
-// Where the page begins: who is signed in, and which page the address names.
+// The entry point: the session, and the page that the address names.
 
 import { ask } from "./lib/ask.js";
 import { announcer } from "./lib/announce.js";
@@ -26,7 +26,7 @@ async function start(why = "") {
   try {
     running = signedIn(await ask("/me"));
   } catch (error) {
-    // A token that nobody knows is already forgotten, and the page has asked for another one.
+    // An invalid token is already deleted, and the page asks for another one.
     if (token() !== null) signedOut(error.message);
   }
 }
@@ -49,7 +49,7 @@ function signedIn(me) {
     const address = read();
     const found = PAGES[address.path[0] ?? ""] ?? null;
     frame.mark(address.path);
-    // The same page at other parameters is drawn again: focus and what is typed stay.
+    // The same page with other parameters is drawn again: focus and typed text are kept.
     if (page !== null && found !== null && page.module === found && page.place === address.path.join("/") && page.moved) {
       page.moved(address);
       return;
@@ -77,7 +77,7 @@ function signedIn(me) {
 }
 
 function nothing(place) {
-  fill(place, h("h1", { tabindex: "-1" }, "No such page"), h("p", {}, "The address names none. ", h("a", { href: to([]) }, "To the pipeline")));
+  fill(place, h("h1", { tabindex: "-1" }, "No such page"), h("p", {}, "The address does not name a page. ", h("a", { href: to([]) }, "To the pipeline")));
 }
 
 onForgotten((why) => start(why));

@@ -1,5 +1,5 @@
-// What is shown is what the address says, after its `#`: a reload, a link and the back button give the same page. The part
-// after `#` is not sent to any server, so no key is in anybody's log.
+// The address decides what the page shows, by its part after `#`: a reload, a link and the back button give the same page.
+// Browsers do not send that part to a server, so no key appears in a log.
 
 /** The parts of the path, and the parameters. */
 export function read(hash = location.hash) {
@@ -14,7 +14,7 @@ export function to(path, query = new URLSearchParams()) {
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** Goes to an address, in the place of this one if `replace`. */
+/** Goes to an address; with `replace` it replaces the current one in the history. */
 export function go(hash, { replace = false } = {}) {
   if (hash === location.hash) return;
   if (replace) {

@@ -1,10 +1,10 @@
-// What a screen reader is told beside what it reads: politely, and not more often than one can listen to.
+// Announcements to a screen reader: polite, and no more often than a person can listen to.
 
 import { h } from "./dom.js";
 
 const EVERY_MS = 5000;
 
-/** A live region, and what says a text in it: at once after a pause, else the last of what came meanwhile. */
+/** A live region, and a function that announces a text in it: at once after a pause, else the last text of the interval. */
 export function announcer() {
   const region = h("p", { class: "unseen", role: "status", "aria-live": "polite" });
   let last = 0;

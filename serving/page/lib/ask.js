@@ -3,7 +3,7 @@
 import { parse } from "./json.js";
 import { forget, token } from "./session.js";
 
-/** The server's "no": its status and its sentence. */
+/** A refused request: the server's status and sentence. */
 export class Refused extends Error {
   constructor(status, detail) {
     super(detail);
@@ -11,10 +11,10 @@ export class Refused extends Error {
   }
 }
 
-/** No answer at all. */
+/** The server did not answer. */
 export class Unreachable extends Error {}
 
-/** A response. Throws Refused, Unreachable, or an AbortError where `signal` says so. */
+/** A response. Throws Refused, Unreachable, or an AbortError if `signal` aborts. */
 export async function request(path, { method = "GET", body, headers = {}, signal } = {}) {
   const sent = { Authorization: `Bearer ${token()}`, ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
@@ -37,7 +37,7 @@ export async function request(path, { method = "GET", body, headers = {}, signal
   throw new Refused(response.status, detail);
 }
 
-/** A JSON document, its integers with all their digits. */
+/** A JSON document; its integers keep all their digits. */
 export async function ask(path, how = {}) {
   const response = await request(path, { ...how, headers: { Accept: "application/json", ...how.headers } });
   return parse(await response.text());

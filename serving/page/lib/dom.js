@@ -1,4 +1,4 @@
-// Elements from data. Every text becomes a text node: nothing that is shown is ever read as markup.
+// Elements from data. Every text becomes a text node, so no data is ever parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = new Set(["value", "checked", "disabled", "selected", "hidden", "open", "indeterminate"]);
@@ -8,18 +8,18 @@ export function h(tag, props, ...children) {
   return made(document.createElement(tag), props, children);
 }
 
-/** The same of SVG. */
+/** An SVG element, likewise. */
 export function svg(tag, props, ...children) {
   return made(document.createElementNS(SVG, tag), props, children);
 }
 
-/** Puts these children in the place of those that a node has. */
+/** Replaces the children of a node. */
 export function fill(node, ...children) {
   node.replaceChildren(...flat(children));
   return node;
 }
 
-/** The same where what is new takes the place of what was alike: focus and the scroll of tables stay where they were. */
+/** Replaces the children of a node by similar ones: focus and the scroll position of tables are kept. */
 export function refill(node, ...children) {
   const focused = node.contains(document.activeElement) ? named(document.activeElement) : null;
   const scrolled = [...node.querySelectorAll(".scroll")].map((one) => one.scrollLeft);

@@ -32,21 +32,21 @@ function trimmed(value) {
   return String(Number(value.toPrecision(4))).replace("-", "\u2212");
 }
 
-/** A share of one as per cent. */
+/** A fraction as per cent. */
 export function percent(share) {
   if (share === 0) return "0 %";
   const size = share * 100;
   return `${size < 0.01 ? size.toExponential(1) : Number(size.toPrecision(3))} %`;
 }
 
-/** "2026-11-01 12:00", with seconds and their parts where there are any. */
+/** "2026-11-01 12:00", with seconds and fractions if they are not zero. */
 export function time(text) {
   const [day, clock] = text.replace("Z", "").split("T");
   const [hours, rest] = [clock.slice(0, 5), clock.slice(5)];
   return `${day} ${hours}${/^:00(\.0*)?$/.test(rest) ? "" : rest}`;
 }
 
-/** The same to the second. */
+/** A time to the second. */
 export function second(text) {
   return time(text.replace(/\.\d+/, ""));
 }
@@ -57,7 +57,7 @@ export function ago(text, now = Date.now()) {
   return seconds < 1.5 ? "now" : `${span(seconds)} ago`;
 }
 
-/** A length of time in few words. */
+/** A duration in few words. */
 export function span(seconds) {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
@@ -65,7 +65,7 @@ export function span(seconds) {
   return `${Math.round(seconds / 86400)} d`;
 }
 
-/** A text of which everything is to be seen: what has no shape of its own stands there by its number. */
+/** A text with every character visible: invisible ones are shown as their code points. */
 export function visible(text) {
   return text.replace(HIDDEN, (mark) => `\u27e8U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`);
 }

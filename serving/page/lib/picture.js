@@ -1,4 +1,4 @@
-// From rows to what a chart shows of one measure.
+// Chart data of one measure, from rows.
 
 import { counted, number, time } from "./format.js";
 import { rowId } from "./question.js";
@@ -7,7 +7,7 @@ const LINES = 5;
 const TONES = ["line-1", "line-3", "line-4", "line-5", "line-2"];
 const RELATIVE = new Set(["hll", "theta"]);
 
-/** The data of a chart over time. `speed` are the rows of the speed layer at the same snapshot, null where parts are not told. */
+/** The data of a chart over time. `speed` are the rows of the speed layer at the same snapshot, null if the parts are unknown. */
 export function overTime({ rows, whole, speed, measure, columns, estimate }) {
   const kept = whole ? rows : withoutOldest(rows);
   const xs = [...new Set(kept.map((row) => seconds(row.window_start)))].sort((a, b) => a - b);
@@ -25,7 +25,7 @@ export function overTime({ rows, whole, speed, measure, columns, estimate }) {
   };
 }
 
-/** The bars of rows that have no time, each with its batch part where the parts are told. */
+/** The bars of rows without a time, each with its batch part if that is known. */
 export function byKey({ rows, speed, measure, columns, name }) {
   const tail = speed && new Map(speed.map((row) => [rowId(row, columns), row]));
   return rows
@@ -51,7 +51,7 @@ function seconds(text) {
   return Date.parse(text) / 1000;
 }
 
-/** The oldest window may have rows that are not among these. */
+/** The oldest window may be incomplete: other pages may have more of its rows. */
 function withoutOldest(rows) {
   const oldest = rows.reduce((found, row) => (found === null || row.window_start < found ? row.window_start : found), null);
   return rows.filter((row) => row.window_start !== oldest);
@@ -101,7 +101,7 @@ function lines(rows, keys, measure, xs, place, estimate) {
   });
 }
 
-/** A line for each part of a struct, as of quantiles, of the key with most rows. */
+/** A line for each part of a struct, such as quantiles, of the key with the most rows. */
 function parts(rows, keys, measure, xs, place) {
   const [[, own] = [null, []]] = [...keys].sort(([, one], [, other]) => other.length - one.length);
   const names = [...new Set(own.flatMap((row) => Object.keys(row[measure.name] ?? {})))];
@@ -120,9 +120,9 @@ function sentence({ xs, keys, measure, cut, shownKeys }) {
       : ""
     : keys.size > 1
       ? measure.kind === "struct"
-        ? `, of the one of ${number(keys.size)} keys that has most windows`
+        ? `, of the key with the most windows, of ${number(keys.size)} keys`
         : `, of ${number(shownKeys)} of ${counted(keys.size, "key")}`
       : "";
   const unit = measure.unit ? ` in ${measure.unit}` : "";
-  return `${measure.name}${unit} of ${counted(xs.length, "window")} from ${text(xs[0])} to ${text(xs.at(-1))} UTC${over}${cut ? "; older windows are left out" : ""}.`;
+  return `${measure.name}${unit} of ${counted(xs.length, "window")} from ${text(xs[0])} to ${text(xs.at(-1))} UTC${over}${cut ? "; older windows are not shown" : ""}.`;
 }

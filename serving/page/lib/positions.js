@@ -5,7 +5,7 @@ export function total(position) {
   return Object.values(position ?? {}).reduce((sum, topic) => sum + Object.values(topic).reduce((one, offset) => one + offset, 0), 0);
 }
 
-/** Every partition that any of the positions names, with each position's offset in it, null where it names none. */
+/** Every partition of any of the positions, with each position's offset in it, null if it has none. */
 export function partitions(positions) {
   const found = new Map();
   for (const [name, position] of Object.entries(positions)) {

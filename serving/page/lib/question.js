@@ -1,4 +1,4 @@
-// What the address of a view's page asks, and how the server is asked it.
+// The question in the address of a view's page, and the server's parameters for it.
 
 import { span } from "./format.js";
 
@@ -8,17 +8,17 @@ export const LAYERS = ["merged", "batch", "speed"];
 const PLACES = new Set(["window_start", "window_number", "topic_id", "partition"]);
 const CARRIED = ["from", "to", "measures", "layer", "order"];
 
-/** The words for a span that the address names. */
+/** The words for a span in the address. */
 export function spanName(name) {
   return `last ${span(SPANS[name])}`;
 }
 
-/** The layer that is asked for. */
+/** The requested layer. */
 export function layerOf(query) {
   return LAYERS.includes(query.get("layer")) ? query.get("layer") : "merged";
 }
 
-/** The choice for a key: null for any value, else its text, and whether it is to be NULL. */
+/** The choice for a key: null for any value, else its text, and whether it must be NULL. */
 export function keyOf(query, name) {
   if (query.getAll("null").includes(name)) return { isNull: true, text: "" };
   const text = query.get(`key.${name}`);
@@ -33,7 +33,7 @@ export function withKey(query, name, choice) {
   return changed;
 }
 
-/** The query with other values; null takes a name out. */
+/** The query with other values; null removes a name. */
 export function changed(query, values) {
   const made = new URLSearchParams(query);
   for (const [name, value] of Object.entries(values)) {
@@ -43,7 +43,7 @@ export function changed(query, values) {
   return made;
 }
 
-/** The parameters of the server's /rows. `now` is until when a span reaches, in milliseconds. */
+/** The parameters of the server's /rows. `now` is the end of a span, in milliseconds. */
 export function parameters(query, { now, ...more }) {
   const asked = new URLSearchParams();
   for (const [name, value] of query) {
@@ -62,12 +62,12 @@ export function parameters(query, { now, ...more }) {
   return asked;
 }
 
-/** Whether a view's windows lie in time one after another. */
+/** Whether a view's windows follow one another in time. */
 export function hasTime(view) {
   return !/^(all_time|sliding_count_window)\(/.test(view.window);
 }
 
-/** What tells a row from all others: its keys, and its window. */
+/** The identity of a row: its keys and its window. */
 export function rowId(row, columns) {
   const named = columns.filter((column) => column.part === "key" || PLACES.has(column.name));
   return JSON.stringify(named.map((column) => (typeof row[column.name] === "bigint" ? String(row[column.name]) : row[column.name])));

@@ -1,4 +1,4 @@
-// How far everything has come, asked for once a second while somebody looks; rarer and rarer while nobody answers.
+// Polls /status once a second while a part of the page subscribes, and less often while the server does not answer.
 
 import { ask, Refused, Unreachable } from "./ask.js";
 
@@ -6,7 +6,7 @@ const EVERY_MS = 1000;
 const MOST_MS = 15000;
 const FORBIDDEN = 403;
 
-/** Asks for /status for whoever subscribes; `state` is "live", "gone" (no answer), or "failed" (an answer without one). */
+/** Polls /status for its subscribers; `state` is "live", "gone" (no answer), or "failed" (the server answers with a problem). */
 export function statusFeed() {
   const told = new Set();
   let newest = null;
@@ -28,7 +28,7 @@ export function statusFeed() {
     } catch (error) {
       if (error instanceof Refused && error.status === 401) return;
       if (error instanceof Refused && error.status === FORBIDDEN) {
-        // The server answers, but this token may not read: what it may is on other pages.
+        // The server answers, but this token has no right to read: other pages show what it may do.
         stopped = true;
         tell({ state: "live", status: null, why: error.message, at: Date.now() });
         return;
@@ -47,7 +47,7 @@ export function statusFeed() {
   document.addEventListener("visibilitychange", seen);
   look();
   return {
-    /** The newest that was told, null before the first. */
+    /** The newest status, null before the first. */
     now: () => newest,
     subscribe(one, signal) {
       told.add(one);

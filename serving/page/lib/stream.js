@@ -1,4 +1,4 @@
-// A view's changes, as the server sends them: server-sent events by fetch, since an EventSource can show no token.
+// A view's changes as server-sent events, read by fetch, because an EventSource cannot send a token.
 
 import { Refused, request } from "./ask.js";
 import { parse } from "./json.js";
@@ -8,8 +8,8 @@ const MOST_MS = 15000;
 const GONE = 410;
 
 /**
- * Follows a view until the signal ends it, and comes back by itself where it left off.
- * `opened` is called whenever the stream is connected again, `changed` with each event's document, `closed` while there is none.
+ * Follows a view until the signal aborts, and reconnects where it stopped.
+ * `opened` is called at each connection, `changed` with each event's document, `closed` while there is no connection.
  */
 export async function follow(view, { opened, changed, closed, signal }) {
   let since = null;

@@ -1,4 +1,4 @@
-// How what was served compared with what each recompute then found, over time.
+// How served answers compared with what each recompute then computed, over time.
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
@@ -31,7 +31,7 @@ export function show(place, address, app, signal) {
   fill(
     place,
     heading("Accuracy"),
-    h("p", { class: "doc" }, "Every recompute folds the log again and compares what was served until then. sMAPE is the mean of the differences relative to both sides, from 0 to 200 %."),
+    h("p", { class: "doc" }, "Every recompute folds the log again and compares the answers served until then. sMAPE is the mean difference relative to both sides, from 0 to 200 %."),
     wrong,
     content,
   );
@@ -87,7 +87,7 @@ export function show(place, address, app, signal) {
       caption: "Audits",
       columns,
       rows: value ? sorted(chosen, value, order.direction) : chosen,
-      empty: "No audits yet; every recompute makes some.",
+      empty: "No audits yet; every recompute adds some.",
       sort(name) {
         order = { name, direction: order.name === name && order.direction === "ascending" ? "descending" : "ascending" };
         refill(list, history(chosen));
@@ -122,7 +122,7 @@ function figure(one, name) {
   return one.figures === null ? "" : shown(one.figures[name]);
 }
 
-/** A line for each measure, those with the greatest error; the greatest of a moment where there are several. */
+/** A line for each measure, those with the largest errors; the largest of each run if there are several. */
 function overTime(compared) {
   const byMeasure = new Map();
   for (const audit of compared) {
@@ -140,6 +140,6 @@ function overTime(compared) {
   const left = byMeasure.size - most.length;
   const sentence = xs.length
     ? `sMAPE in per cent of ${counted(xs.length, "run")}, at most ${percent(Math.max(...most.map(([, list]) => worst(list))))}${left > 0 ? `; ${counted(left, "more measure")} with smaller errors` : ""}.`
-    : "Nothing was compared yet.";
+    : "Nothing has been compared yet.";
   return { xs, series, from: null, width: 0, sentence };
 }

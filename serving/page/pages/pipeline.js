@@ -1,4 +1,4 @@
-// The pipeline as it stands: each source's log with what batch and speed have made of it, and what was published.
+// The pipeline now: each source's log, how far batch and speed have come in it, and the publications.
 
 import { ask } from "../lib/ask.js";
 import { to } from "../lib/address.js";
@@ -60,7 +60,7 @@ export function show(place, _, app, signal) {
       one.node.remove();
       drawn.delete(name);
     }
-    if (!names.length) fill(sources, h("p", { class: "note" }, "There is no view that this token may read."));
+    if (!names.length) fill(sources, h("p", { class: "note" }, "This token may not read any view."));
     refill(views, listed(status));
     refill(beside, besides(status.standing));
     if (status.publication !== published) {
@@ -71,7 +71,7 @@ export function show(place, _, app, signal) {
   }, signal);
 }
 
-/** One source's picture, which `tell` brings to what is known now. */
+/** One source's picture; `tell` updates it. */
 function source(name) {
   const diagram = flow();
   const positions = tape();
@@ -131,7 +131,7 @@ function figures(state, status, rate, views) {
   };
 }
 
-/** Offsets a second over the last few seconds, null until they were looked at. */
+/** Offsets a second over the last few seconds, null until there are two polls. */
 function perSecond(seen, offsets, at) {
   seen.push([at, offsets]);
   while (seen.length > 2 && at - seen[0][0] > RATE_S * 1000) seen.shift();
@@ -144,7 +144,7 @@ function listed(status) {
     caption: "Views that this token may read",
     named: true,
     rows: Object.entries(status.views),
-    empty: "There is none.",
+    empty: "No views.",
     columns: [
       { name: "view", head: true, cell: ([name]) => h("a", { href: to(["views", name]) }, h("bdi", {}, name)) },
       { name: "below the cut", number: true, cell: ([, state]) => (state.cut === null ? "" : number(total(state.cut))) },

@@ -1,4 +1,4 @@
-// Records that are not events: how many for which reason, which ones, and what the project's definitions would make of them now.
+// Quarantined records: counts by reason, the records, and how the project's current definitions decode them.
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
@@ -29,10 +29,10 @@ export function show(place, address, app, signal) {
     {},
     h("div", { class: "controls" }, field("source", select), reasons),
     list,
-    h("div", { class: "retry" }, again, h("span", { class: "note" }, "By the definitions in the project's folder. It writes nothing: where the decoder has changed, applying it reads all of them again.")),
+    h("div", { class: "retry" }, again, h("span", { class: "note" }, "With the definitions in the project's folder. It writes nothing; if the decoder has changed, applying it decodes all records again.")),
     outcome,
   );
-  fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records that did not decode, or do not fit their event type, stay here with their place in the log; no answer counts them."), content);
+  fill(place, heading("Quarantine"), h("p", { class: "doc" }, "Records that could not be decoded, or do not match their event type, stay here with their position in the log; no answer counts them."), content);
 
   function move(values) {
     const kept = Object.entries({ source: select.value, ...values }).filter(([, value]) => value);
@@ -66,7 +66,7 @@ export function show(place, address, app, signal) {
       table({
         caption: `Rejected records of ${source()}, the newest first`,
         rows: shownRows,
-        empty: "No record is in quarantine. Records are filed by archive runs.",
+        empty: "The quarantine is empty. Archive runs add records to it.",
         columns: [
           { name: "place", head: true, cell: (one) => h("bdi", { class: "place" }, `${one.topic}/${one.partition}:${one.offset}`) },
           { name: "at", cell: (one) => h("time", { datetime: one.timestamp }, second(one.timestamp)) },

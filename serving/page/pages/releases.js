@@ -1,4 +1,4 @@
-// Steering: what the project's definitions would change, and making releases live or letting them go. For operators.
+// Steering for operators: what the project's definitions would change; apply, promote, roll back and retire releases.
 
 import { ask } from "../lib/ask.js";
 import { fill, h } from "../lib/dom.js";
@@ -41,7 +41,7 @@ export function show(place, _, app, signal) {
   fill(
     place,
     heading("Releases"),
-    h("p", { class: "doc" }, "The project's definitions become a release beside the live one, all answers are compared, and one publication makes it live. Answers do not change until then."),
+    h("p", { class: "doc" }, "Apply builds the project's definitions as a release beside the live one and compares all answers. Promote makes it live; answers do not change until then."),
     h(
       "form",
       { class: "controls steer", "aria-label": "Commands", on: { submit: (event) => event.preventDefault() } },
@@ -104,7 +104,7 @@ export function show(place, _, app, signal) {
 
   function draw(found) {
     if (!found.length) {
-      fill(runs, h("p", { class: "note" }, "None since the server began."));
+      fill(runs, h("p", { class: "note" }, "No runs since the server started."));
       return;
     }
     const ids = found.map((run) => run.id);
@@ -114,7 +114,7 @@ export function show(place, _, app, signal) {
       kept.get(run.id).tell(run);
       return kept.get(run.id).node;
     });
-    // Nodes that stay in place keep what is open and focused.
+    // Nodes that are kept stay open and focused.
     if (nodes.some((node, at) => runs.children[at] !== node) || runs.children.length !== nodes.length) fill(runs, nodes);
   }
 
@@ -148,7 +148,7 @@ export function show(place, _, app, signal) {
   signal.addEventListener("abort", () => clearTimeout(timer));
 }
 
-/** One run, which `tell` brings to how it stands. */
+/** One run; `tell` updates it. */
 function runNode(open, stop) {
   const summary = h("summary", {});
   const content = h("div", {});

@@ -1,16 +1,16 @@
-// Asks for a token. It is kept in this tab's session storage and sent as a header; it never stands in a URL.
+// Asks for a token. It is kept in this tab's session storage and sent as a header, never in a URL.
 
 import { h } from "../lib/dom.js";
 import { remember } from "../lib/session.js";
 
-/** The form; `done` is called once a token was given, `why` says why one is asked for again. */
+/** The form; `done` is called once a token was entered, `why` explains why another one is needed. */
 export function signIn({ why, done }) {
   const secret = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, id: "secret", "aria-describedby": "why how" });
   function given(event) {
     event.preventDefault();
     const text = secret.value.trim();
     if (text === "" || /[^\x21-\x7e]/.test(text)) {
-      secret.setCustomValidity("A token has no spaces and no letters beyond ASCII.");
+      secret.setCustomValidity("A token contains only ASCII characters and no spaces.");
       secret.reportValidity();
       return;
     }
@@ -35,11 +35,11 @@ export function signIn({ why, done }) {
       { id: "how", class: "note" },
       "The first start of ",
       h("code", {}, "tandem serve"),
-      " leaves a token with all rights in ",
+      " writes a token with all rights to ",
       h("code", {}, ".tandem/access/first.token"),
       "; ",
       h("code", {}, "tandem token create"),
-      " makes others. This tab keeps it until it is closed.",
+      " creates others. This tab keeps the token until it is closed.",
     ),
   );
 }

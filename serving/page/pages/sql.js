@@ -29,7 +29,7 @@ export function show(place, address, app, signal) {
     h(
       "div",
       { class: "sql" },
-      h("div", {}, h("label", { for: "statement" }, "One SELECT in DuckDB's SQL; each view is a table. All of them stand at one snapshot."), text, h("div", { class: "buttons" }, start, h("span", { class: "note" }, "or Ctrl+Enter"))),
+      h("div", {}, h("label", { for: "statement" }, "One SELECT in DuckDB's SQL; each view is a table. All views are at one snapshot."), text, h("div", { class: "buttons" }, start, h("span", { class: "note" }, "or Ctrl+Enter"))),
       known,
     ),
     result,

@@ -1,4 +1,4 @@
-// A view: what it is, its chart and its rows, live; or the list of all views.
+// A view: its definition, its chart and its rows, live; or the list of all views.
 
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
@@ -22,7 +22,7 @@ export function title({ path }) {
   return path[1] ?? "Views";
 }
 
-/** Shows the view that the address names; returns what brings it to other parameters. */
+/** Shows the view that the address names; returns a function that shows it with other parameters. */
 export function show(place, address, app, signal) {
   let moved = () => {};
   let newest = address;
@@ -42,7 +42,7 @@ async function list(place, signal) {
     { name: "measures", cell: (view) => view.measures.join(", ") },
     { name: "about", cell: (view) => view.doc },
   ];
-  fill(place, heading("Views"), table({ caption: "Views that this token may read", columns, rows: views, empty: "There is none." }));
+  fill(place, heading("Views"), table({ caption: "Views that this token may read", columns, rows: views, empty: "No views." }));
 }
 
 async function one(place, name, app, signal) {
@@ -74,7 +74,7 @@ async function one(place, name, app, signal) {
     saved,
   );
 
-  /** The path of the rows that the address asks for. */
+  /** The path of the rows in the address. */
   function rowsOf(more) {
     const watermark = app.status.now()?.status?.views[name]?.watermark ?? view.state.watermark;
     const now = watermark === null ? Date.now() : Date.parse(watermark);
@@ -95,7 +95,7 @@ async function one(place, name, app, signal) {
     } catch (error) {
       if (own.aborted) return;
       if (error.status === 410 && cursors.length) {
-        // The snapshot of these pages is not held any more: start again at the newest snapshot.
+        // The snapshot of these pages has expired: start again at the newest snapshot.
         cursors.length = 0;
         await load();
         return;
@@ -133,7 +133,7 @@ async function one(place, name, app, signal) {
       { class: "pager", "aria-label": "Pages of rows" },
       button("Back", () => turn(() => cursors.pop()), { disabled: !cursors.length }),
       button("Next", () => turn(() => cursors.push(next)), { disabled: next === null }),
-      cursors.length ? [h("span", { class: "note" }, "These pages stand at one snapshot. "), button("First page, as it is now", () => turn(() => (cursors.length = 0)))] : null,
+      cursors.length ? [h("span", { class: "note" }, "These pages are of one snapshot. "), button("First page of the newest snapshot", () => turn(() => (cursors.length = 0)))] : null,
     );
   }
 
@@ -153,7 +153,7 @@ async function one(place, name, app, signal) {
       fresh = new Set([...fresh, ...ids]);
       setTimeout(() => (fresh = new Set([...fresh].filter((id) => !ids.includes(id)))), CHANGED_MS);
       if (ids.length) app.say(`${counted(ids.length, "row")} changed.`);
-      // Pages further on stay at their snapshot.
+      // Later pages stay at their snapshot.
       return cursors.length ? null : load();
     },
   });

@@ -1,4 +1,4 @@
-// What an answer's provenance says, in words: what is counted, up to where, and how exact it is.
+// An answer's provenance in words: what it counts, up to where, and how exact it is.
 
 import { h } from "../lib/dom.js";
 import { ago, number, second, time } from "../lib/format.js";
@@ -14,10 +14,10 @@ export function answered(told) {
     "div",
     { class: "answered" },
     facts({
-      // Null of a view without a measure that is exact by itself: what its columns say is below.
+      // Null for a view without a measure that is exact by itself: the reasons of its columns are below.
       Rows: told.exactness.rows && exactness(told.exactness.rows),
       Publication: number(told.publication),
-      // Null for a token that is bound to rows: they count the events of all.
+      // Null for a token that is bound to rows: these counts are of all rows.
       "Below the cut": told.cut === null ? null : h("span", {}, h("span", { class: "swatch batch" }), number(total(told.cut))),
       "From the cut on": told.cut === null || told.layer === "batch" ? null : h("span", {}, h("span", { class: "swatch realtime" }), number(Math.max(0, total(told.realtime) - total(told.cut)))),
       "Newest event": told.newest === null ? "none" : h("time", { datetime: told.newest, title: time(told.newest) }, ago(told.newest)),

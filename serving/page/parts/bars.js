@@ -1,4 +1,4 @@
-// Bars by name, for views that have no time to draw over: the greatest values, each in its batch and its realtime part.
+// Bars by name, for views without a time axis: the largest values, each with its batch and realtime part.
 
 import { h } from "../lib/dom.js";
 import { number } from "../lib/format.js";

@@ -1,4 +1,4 @@
-// The releases that stand beside the live one.
+// The releases beside the live one.
 
 import { h } from "../lib/dom.js";
 import { number } from "../lib/format.js";
@@ -7,7 +7,7 @@ import { table } from "./table.js";
 
 const TONES = { failed: "bad", ready: "good" };
 
-/** A section with them, null without any; `actions` gives nodes at each row's end. */
+/** A section with these releases, null without any; `actions` returns nodes for the end of each row. */
 export function besides(releases, actions = null) {
   if (!releases.length) return null;
   const columns = [
@@ -17,5 +17,5 @@ export function besides(releases, actions = null) {
     { name: "why", cell: (one) => one.why ?? "" },
   ];
   if (actions !== null) columns.push({ name: "actions", cell: actions });
-  return section("Beside the live release", table({ caption: "Releases that stand beside the live one", named: true, rows: releases, columns }));
+  return section("Beside the live release", table({ caption: "Releases beside the live one", named: true, rows: releases, columns }));
 }

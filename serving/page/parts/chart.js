@@ -1,4 +1,4 @@
-// Charts over time, drawn by uPlot. A chart is a picture with a sentence; the numbers are in the table beside it.
+// Charts over time, drawn by uPlot. A chart is a picture with a sentence; the table beside it has the numbers.
 
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { fill, h } from "../lib/dom.js";
@@ -9,8 +9,8 @@ const HEIGHT = 260;
 const FONT = "12px system-ui, sans-serif";
 
 /**
- * A chart's figure; `draw` shows other data in it. Data: `xs` (seconds since 1970), `series` (each `label`, `ys`, and `tone`, `bars`,
- * `dash`, `band` = the `[low, high]` between which the truth is), `from` (seconds from which windows are open), `width` (of a window), `sentence`.
+ * A chart's figure; `draw` shows other data. Data: `xs` (seconds since 1970), `series` (each `label`, `ys`, and `tone`, `bars`,
+ * `dash`, `band` = the `[low, high]` that contains the true value), `from` (seconds from which windows are open), `width` (of a window), `sentence`.
  */
 export function chart({ label, signal, height = HEIGHT }) {
   const canvas = h("div", { class: "plot", role: "img", "aria-label": label });
@@ -81,7 +81,7 @@ function options(data, wide, height, legend) {
 const DAY_S = 86400;
 const ALONE_S = 1800;
 
-/** From when to when an axis of time goes, in seconds: to the end of the last window, and around a moment that is alone. */
+/** The range of a time axis, in seconds: to the end of the last window, or around a single moment. */
 export function stretch(low, high, { xs, width: window }) {
   if (low === null) return [0, 1];
   const end = Math.max(high, xs.at(-1) + window);

@@ -1,4 +1,4 @@
-// What of a view is asked for: range, keys, measures, layer. Every choice is written into the address, which is what counts.
+// The controls of a view: range, keys, measures, layer. Every choice is written to the address, which decides what is shown.
 
 import { go, to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
@@ -7,7 +7,7 @@ import { button, field } from "./section.js";
 
 const LAYER_NAMES = { merged: "merged", batch: "batch part", speed: "realtime part" };
 
-/** The form for a view; `set` brings it to an address, `offer` gives values that keys may have. */
+/** The form for a view; `set` shows an address, `offer` adds suggestions for values of keys. */
 export function controls(view, path) {
   let query = new URLSearchParams();
   const timed = hasTime(view);

@@ -1,15 +1,15 @@
-// Rows as files. The token goes in a header, so a file is fetched and then handed to the browser, not linked.
+// Rows as files. The token goes in a header, so the page fetches a file and then hands it to the browser.
 
 import { Refused, request } from "../lib/ask.js";
 import { h } from "../lib/dom.js";
 import { counted } from "../lib/format.js";
 import { button } from "./section.js";
 
-// A spreadsheet would run a text that begins like a formula, and anybody may have sent it.
+// A spreadsheet runs a text that begins like a formula, and anybody may have sent that text.
 const KINDS = { CSV: ["text/csv", "csv", "&escape_formulas=true"], Arrow: ["application/vnd.apache.arrow.stream", "arrows", ""] };
 const MOST_BYTES = 512 * 1024 * 1024;
 
-/** Buttons that save all rows of a question; `asked` gives its path at a limit of rows and a cursor. */
+/** Buttons that save all rows of a question; `asked` returns its path for a limit of rows and a cursor. */
 export function downloads({ name, asked, most, say }) {
   const told = h("span", { class: "note", role: "status" });
   const buttons = Object.keys(KINDS).map((kind) => button(kind, () => save(kind), { class: "quiet", "aria-label": `Download as ${kind}` }));
@@ -20,7 +20,7 @@ export function downloads({ name, asked, most, say }) {
     told.textContent = "fetching \u2026";
     try {
       const pages = await all((limit, cursor) => asked(limit, cursor) + escaped, media, most);
-      // An Arrow stream ends where it says so: pages are files of their own. Lines of CSV go on behind each other.
+      // An Arrow stream has an end of its own, so each page is a file. Pages of CSV are joined.
       if (kind === "CSV") hand(new Blob(pages.map((page, at) => (at ? page.slice(heading(page)) : page)), { type: media }), `${name}.${ending}`);
       else pages.forEach((page, at) => hand(new Blob([page], { type: media }), `${name}${pages.length > 1 ? `-${at + 1}` : ""}.${ending}`));
       told.textContent = pages.length > 1 && kind !== "CSV" ? counted(pages.length, "file") : "";
@@ -42,14 +42,14 @@ async function all(asked, media, most) {
     const response = await request(asked(most, cursor), { headers: { Accept: media } });
     const page = new Uint8Array(await response.arrayBuffer());
     size += page.length;
-    if (size > MOST_BYTES) throw new Refused(413, "these are more than 512 MB; narrow them, or fetch them as docs/serve.md shows");
+    if (size > MOST_BYTES) throw new Refused(413, "the rows are more than 512 MB; narrow the question, or download them as docs/serve.md shows");
     pages.push(page);
     cursor = response.headers.get("Tandem-Next");
   } while (cursor !== null);
   return pages;
 }
 
-/** How many bytes the line of names has; no name has a line's end. */
+/** The length of the header line in bytes; no name contains a line end. */
 function heading(page) {
   return page.indexOf(10) + 1;
 }

@@ -1,4 +1,4 @@
-// How exact a value is, as a word in a frame.
+// How exact a value is, as a badge.
 
 import { badge } from "./section.js";
 
@@ -10,7 +10,7 @@ const WORDS = {
   incomplete: ["incomplete", "warn"],
 };
 
-/** The label's word, with the whole sentence to whoever points at it. */
+/** The label's word; its tooltip is the whole sentence. */
 export function exactness(label, says = null) {
   const [text, tone] = WORDS[label];
   const node = badge(text, tone);

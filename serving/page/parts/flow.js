@@ -1,4 +1,4 @@
-// The architecture as a picture whose boxes have live figures: the log, batch and speed beside each other, the answers.
+// The architecture as a picture with live figures: the log, batch beside speed, the answers.
 
 import { fill, h, svg } from "../lib/dom.js";
 import { number } from "../lib/format.js";
@@ -54,7 +54,7 @@ function box(name, tone) {
   };
 }
 
-/** Two wires that part after the log, or meet before the answers. */
+/** Two wires that split after the log, or join before the answers. */
 function wires(names, meet) {
   const paths = names.map((tone, place) => {
     const end = place === 0 ? 25 : 75;

@@ -1,12 +1,12 @@
-// Tells a page that a view has changed: by the view's stream, and by the status where that tells of what no row does.
+// Notifies a page that a view has changed: by the view's stream, and by the status, which reports changes that affect no row.
 
 import { follow } from "../lib/stream.js";
 
 const PAUSE_MS = 200;
 
 /**
- * Calls `changed` with the documents of changes that came, at most a few times a second and never while the last call still runs.
- * `stands` is told whether the stream is there. Until the signal.
+ * Calls `changed` with the documents of new changes, at most a few times a second and never while the last call still runs.
+ * Calls `stands` with whether the stream is connected. Ends with the signal.
  */
 export function live({ name, app, signal, changed, stands }) {
   let waiting = [];
@@ -49,7 +49,7 @@ export function live({ name, app, signal, changed, stands }) {
   app.status.subscribe((found) => {
     const state = found.status?.views[name];
     if (state === undefined) return;
-    // What a publication changes, and how far the log is counted, no row says.
+    // No row reports a publication, or how far the log is counted.
     const now = JSON.stringify([state.publication, state.realtime, state.watermark, state.problem]);
     if (stand !== null && now !== stand) later([]);
     stand = now;

@@ -1,4 +1,4 @@
-// What a run has said: the document of each command as a person reads it.
+// The outcome of a run: the document of each command, for a person.
 
 import { h } from "../lib/dom.js";
 import { counted, number, percent, span } from "../lib/format.js";
@@ -45,7 +45,7 @@ function planned(document) {
 }
 
 function applied(document) {
-  if (document.release === null) return h("p", {}, `Nothing to apply: publication ${number(document.publication)} is of these definitions.`);
+  if (document.release === null) return h("p", {}, `Nothing to apply: publication ${number(document.publication)} has these definitions.`);
   return h(
     "div",
     {},
@@ -62,7 +62,7 @@ function compared(name, view) {
     "div",
     {},
     h("h3", {}, h("bdi", {}, name)),
-    h("p", {}, `${number(view.changed)} of ${counted(view.matched, "row")} changed, ${number(view.only_old)} gone, ${number(view.only_new)} new`, view.comparable ? "" : "; keys or windows are other ones"),
+    h("p", {}, `${number(view.changed)} of ${counted(view.matched, "row")} changed, ${number(view.only_old)} gone, ${number(view.only_new)} new`, view.comparable ? "" : "; keys or windows differ"),
     measures.length
       ? table({
           caption: `Measures of ${name} that differ`,

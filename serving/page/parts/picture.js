@@ -1,4 +1,4 @@
-// The chart of one measure of a view, with the choice of it.
+// The chart of one measure of a view, and the choice of the measure.
 
 import { ask } from "../lib/ask.js";
 import { fill, h } from "../lib/dom.js";
@@ -13,7 +13,7 @@ import { plain } from "./value.js";
 const MOST_ROWS = 5000;
 const BARS = 15;
 
-/** The picture of a view; `load` asks for what an address says and gives what then draws it, `choose` is told a measure's name. */
+/** The picture of a view; `load` requests the rows of an address and returns a function that draws them, `choose` gets a measure's name. */
 export function picture(view, signal, choose) {
   const measures = view.columns.filter(drawable);
   const timed = hasTime(view);
@@ -42,11 +42,11 @@ export function picture(view, signal, choose) {
   return { node, load };
 }
 
-/** The realtime part of the same rows, null where it is not all there, or of another snapshot. */
+/** The realtime part of the same rows, null if it is incomplete or of another snapshot. */
 async function tail(rowsOf, asked, whole, most, signal) {
   const found = await ask(rowsOf({ ...asked, layer: "speed", limit: Math.min(MOST_ROWS, most) }), { signal });
   const [one, other] = [whole.provenance, found.provenance];
-  // A token that is bound to rows is told no position, so nobody can tell whether both are of one snapshot.
+  // A token that is bound to rows gets no position, so the page cannot compare the snapshots of both.
   const same = one.realtime !== null && one.publication === other.publication && JSON.stringify(one.realtime) === JSON.stringify(other.realtime);
   return same && found.next === null ? found.rows : null;
 }

@@ -1,4 +1,4 @@
-// Publications as a table: what was live since when, who made it so and why.
+// Publications as a table: what was live since when, by whom and why.
 
 import { h } from "../lib/dom.js";
 import { ago, counted, number, second } from "../lib/format.js";
@@ -6,7 +6,7 @@ import { total } from "../lib/positions.js";
 import { badge } from "./section.js";
 import { table } from "./table.js";
 
-/** The table, the newest first; `live` is the number of the live publication, `actions` gives a node at each row's end. */
+/** The table, the newest first; `live` is the number of the live publication, `actions` returns a node for the end of each row. */
 export function publications(list, { live = null, actions = null } = {}) {
   const columns = [
     { name: "publication", head: true, cell: (one) => h("span", {}, number(one.publication), one.publication === live ? [" ", badge("live", "good")] : null) },
@@ -26,7 +26,7 @@ function changed(diff) {
   if (diff === null) return "";
   const told = Object.entries(diff).filter(([, view]) => view.status !== "unchanged" && view.status !== "same");
   return told.map(([name, view]) => {
-    // With other keys or windows no row is on both sides.
+    // If keys or windows differ, no row matches.
     const matched = view.matched ? `${number(view.changed)} of ${counted(view.matched, "row")}, ` : "";
     const rows = view.matched === undefined || view.matched === null ? "" : `: ${matched}${number(view.only_new)} new, ${number(view.only_old)} gone`;
     return h("div", {}, h("bdi", {}, name), ` ${view.status}${rows}`);

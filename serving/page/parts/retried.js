@@ -1,4 +1,4 @@
-// What the definitions in the project's folder make of records that are in quarantine.
+// How the project folder's definitions decode quarantined records.
 
 import { to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
@@ -11,8 +11,8 @@ import { plain } from "./value.js";
 export function retried(told) {
   const { tried, would_be: read, would_fail: failed } = told;
   const next = told.decoder_changed
-    ? ["The decoder differs from the published one: ", h("a", { href: to(["releases"]) }, "apply"), " reads all records again."]
-    : "The decoder is the published one: nothing would change.";
+    ? ["The decoder differs from the published one: ", h("a", { href: to(["releases"]) }, "apply"), " decodes all records again."]
+    : "The decoder is the published one, so `apply` would change nothing.";
   return h(
     "div",
     {},

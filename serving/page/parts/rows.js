@@ -1,4 +1,4 @@
-// A view's rows as a table; a key's value is a link to the rows that have it.
+// A view's rows as a table; a key's value links to the rows that have it.
 
 import { to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
@@ -11,7 +11,7 @@ import { isNumber, plain, shown } from "./value.js";
 const NEWEST_FIRST = "-window_start";
 const STATES = { open: "open", on_time: "on time", final: "final" };
 
-/** The table. `changed` are the ids of rows that have just become other ones; `sort` is called with a column's name. */
+/** The table. `changed` are the ids of rows that have just changed; `sort` is called with a column's name. */
 export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
   const present = new Set(rows.length ? Object.keys(rows[0]) : view.columns.map((column) => column.name));
   const order = orderOf(query, view);
@@ -27,15 +27,15 @@ export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
       order: sortable(column) ? direction(order, column.name) : undefined,
       cell: (row) => (mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path)),
     }));
-  return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No row: nothing was counted for what is asked." });
+  return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No matching rows" });
 }
 
-/** The order that an address asks for: the newest windows first unless it says otherwise. */
+/** The order in an address: by default the newest windows first. */
 export function orderOf(query, view) {
   return query.get("order") ?? (hasTime(view) ? NEWEST_FIRST : null);
 }
 
-/** The order after a press on a column: upwards, downwards, then as without any. */
+/** The order after a click on a column: ascending, descending, then the default. */
 export function nextOrder(order, name) {
   if (order === `-${name}`) return order === NEWEST_FIRST ? name : null;
   return order === name ? `-${name}` : name;

@@ -1,10 +1,10 @@
-// What stands around every page: where one can go, who is signed in, and whether the server answers.
+// The frame of every page: navigation, the session, and whether the server answers.
 
 import { to } from "../lib/address.js";
 import { fill, h } from "../lib/dom.js";
 import { badge, button } from "./section.js";
 
-/** The frame's nodes, its `main`, and `mark`, which shows where one is. */
+/** The frame's nodes, its `main`, and `mark`, which highlights the current page. */
 export function shell({ me, status, leave, announced }) {
   const may = (verb) => me.verbs.includes(verb);
   const links = [
@@ -57,7 +57,7 @@ export function shell({ me, status, leave, announced }) {
     banner.hidden = said === "live";
     const why = red.map((part) => part.sentence).join("\n");
     if (live && why !== still) {
-      if (still && !red.length) announced.say("All parts run again.");
+      if (still && !red.length) announced.say("All parts are running again.");
       still = why;
       fill(banner, red.map((part) => h("p", {}, `${part.sentence[0].toUpperCase()}${part.sentence.slice(1)}.`)));
     }
@@ -81,13 +81,13 @@ export function shell({ me, status, leave, announced }) {
       href: "#main",
       on: {
         click(event) {
-          // The address stays: what follows its # names the page.
+          // The address stays: its part after # names the page.
           event.preventDefault();
           main.focus();
         },
       },
     },
-    "Skip to the page",
+    "Skip to the content",
   );
   const top = h("div", { class: "top" }, connection);
   return { nodes: [skip, nav, h("div", { class: "body" }, top, banner, main), announced.region], main, mark };

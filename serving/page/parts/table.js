@@ -8,7 +8,7 @@ const ARROWS = { ascending: "\u2191", descending: "\u2193" };
 /**
  * A table. Each of `columns` has a `name`, the `cell` of a row (a node or a text), and may have a `title`, a `note` (shown small
  * under the name), `number` (aligned right), `order` ("ascending", "descending" or null, where it can be sorted) and `head` (it
- * names the row). `sort` is called with the name of a column whose button was pressed, `look` gives a row's class; `named` says that a heading beside it has the caption's words.
+ * names the row). `sort` is called with the name of a column whose button was pressed, `look` returns a row's class; `named` says that a heading beside it has the caption's words.
  */
 export function table({ caption, columns, rows, sort = null, look = () => null, empty = "no rows", named = false }) {
   const body = rows.map((row) => h("tr", { class: look(row) }, columns.map((column) => cell(column, row))));
@@ -25,7 +25,7 @@ export function table({ caption, columns, rows, sort = null, look = () => null, 
   );
 }
 
-/** Rows in the order of a column's values, NULL last, for tables that are here as a whole. */
+/** Rows in the order of a column's values, NULL last, for tables that are complete in the page. */
 export function sorted(rows, value, direction) {
   const sign = direction === "descending" ? -1 : 1;
   return [...rows].sort((one, other) => {

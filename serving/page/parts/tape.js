@@ -1,4 +1,4 @@
-// A source's log as a tape, one line a partition: what batch has counted, what speed has, and what still waits.
+// A source's log as a tape, one line per partition: counted by batch, counted by speed, and not counted yet.
 
 import { fill, h } from "../lib/dom.js";
 import { counted as several, number } from "../lib/format.js";
@@ -6,7 +6,7 @@ import { partitions } from "../lib/positions.js";
 
 const MOST = 32;
 
-/** The tape, and `tell`, which draws a source's state. Lengths are square roots: a short tail stays visible beside years. */
+/** The tape, and `tell`, which draws a source's state. The scale is square-root, so a short tail stays visible beside years. */
 export function tape() {
   const lines = h("div", { class: "tape" });
   const note = h("p", { class: "note" });
@@ -23,7 +23,7 @@ export function tape() {
     const found = partitions({ cut: state.cut, realtime: state.realtime, archive: state.archive?.end, end: state.log.end });
     fill(lines, found.slice(0, MOST).map(line));
     const left = found.length - MOST;
-    fill(note, left > 0 ? `${several(left, "more partition")} ${left === 1 ? "is" : "are"} counted above and not drawn.` : found.length ? "Square-root scale: lengths are square roots of offsets." : "Nothing is counted yet.");
+    fill(note, left > 0 ? `${several(left, "more partition")} ${left === 1 ? "is" : "are"} counted above and not drawn.` : found.length ? "Square-root scale" : "Nothing is counted yet.");
   }
   return { node, tell };
 }

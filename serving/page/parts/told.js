@@ -1,4 +1,4 @@
-// Any document as text that can be read: for what has no picture of its own.
+// Any document as readable text, for documents without a picture of their own.
 
 import { h } from "../lib/dom.js";
 import { plain, shown } from "./value.js";

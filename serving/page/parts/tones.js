@@ -1,4 +1,4 @@
-// Colours as the style sheet has them for the scheme that is on, for what is drawn on a canvas.
+// Colours of the style sheet in the current colour scheme, for drawing on a canvas.
 
 const NAMES = ["batch", "realtime", "line-1", "line-2", "line-3", "line-4", "line-5", "ink", "faint", "rule", "band", "shade"];
 
@@ -8,7 +8,7 @@ export function tones() {
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-/** Calls `changed` when the reader's scheme becomes the other one, until the signal. */
+/** Calls `changed` when the colour scheme changes, until the signal. */
 export function onScheme(changed, signal) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });
 }

@@ -1,11 +1,11 @@
-// One value of a row, as its column's kind says. Keys come from anybody: they are text, apart from what stands around them.
+// One value of a row, by its column's kind. Anybody may send keys: they are shown as text, isolated from the text around them.
 
 import { h } from "../lib/dom.js";
 import { number, time, visible } from "../lib/format.js";
 
 const NUMBERS = new Set(["integer", "decimal", "float"]);
 
-/** Whether values of a kind stand at the right. */
+/** Whether values of a kind are aligned right. */
 export function isNumber(kind) {
   return NUMBERS.has(kind);
 }
@@ -23,7 +23,7 @@ export function shown(value, kind) {
   return h("bdi", { class: "text", tabindex: value.length > 200 ? "0" : null }, visible(value));
 }
 
-/** The same as one line of text. */
+/** A value as one line of text. */
 export function plain(value) {
   return value === null || value === undefined ? "NULL" : typeof value === "object" ? written(value) : visible(String(value));
 }

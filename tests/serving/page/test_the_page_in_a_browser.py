@@ -569,7 +569,7 @@ def test_the_keyboard_is_enough(open_page: Open) -> None:
     page = settled(open_page("#/views/page_traffic"))
     page.wait_for_selector(".rows tbody tr")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
     page.keyboard.press("Tab")
