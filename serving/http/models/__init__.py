@@ -1,1 +1,1 @@
-"""The documents that go over the wire, as OpenAPI has them. A change here is a change of the API."""
+"""The documents of the API, as OpenAPI has them. A change here changes the API, and docs/openapi.json."""

@@ -1,4 +1,4 @@
-"""What documents look like, for the OpenAPI document; and the body of a lookup."""
+"""Documents about views, sources and events, and the body of a lookup."""
 
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ def _printable(text: str) -> str:
 
 
 Line = Annotated[StrictStr, Field(max_length=500), AfterValidator(_printable)]
-"""What a person writes in one line, and a command line takes."""
+"""One line of text from a person, which a command line accepts."""
 
 
 class Problem(BaseModel):
@@ -42,7 +42,7 @@ class Problem(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why a value is not plainly exact; beside these fields are the figures of the reason."""
+    """Why a value is not plainly exact; the other fields are the figures of the reason."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -72,7 +72,7 @@ class Exactness(Said):
 class Provenance(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
-    Positions, and what is counted over all rows of the view or source, are null for tokens that are bound to rows.
+    Positions and counts over all rows of the view or source are null for tokens that are bound to rows.
     """
 
     layer: Layer
@@ -96,7 +96,7 @@ class Provenance(BaseModel):
 class Rows(BaseModel):
     """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last.
 
-    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold of it; a row without it has none.
+    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold for it; a row without it has none.
     """
 
     view: str
@@ -107,9 +107,9 @@ class Rows(BaseModel):
 
 
 class OneRow(BaseModel):
-    """One row; null is the certainty that nothing of these keys and this window was counted up to `provenance.realtime`.
+    """One row; null is the certainty that nothing with these keys and this window was counted up to `provenance.realtime`.
 
-    A token that is bound to rows gets 403 for all other keys, whether anything was counted of them or not.
+    A token that is bound to rows gets 403 for all other keys, whether anything was counted for them or not.
     """
 
     view: str
@@ -118,9 +118,10 @@ class OneRow(BaseModel):
 
 
 class Looked(Rows):
-    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys that no row has, from 0.
+    """The rows that have the keys, in the order of the keys; `absent` has the numbers of the keys without a row, from 0.
 
-    `hidden` has the numbers of the keys whose rows the token may not see, whether there are any or not; they are not in `absent`.
+    `hidden` has the numbers of the keys whose rows the token may not see, whether there are any or not; they are not in
+    `absent`.
     """
 
     absent: list[int]
@@ -139,7 +140,7 @@ class Lookup(BaseModel):
     layer: Layer | None = None
 
     def values(self) -> list[dict[str, Scalar]]:
-        """The keys as they were written."""
+        """The keys as they were sent."""
         return [dict(key) for key in self.keys]
 
 
@@ -175,7 +176,7 @@ class ViewState(BaseModel):
 
 
 class ViewSummary(BaseModel):
-    """A view that may be read."""
+    """A readable view."""
 
     name: str
     doc: str
@@ -185,13 +186,13 @@ class ViewSummary(BaseModel):
 
 
 class Views(BaseModel):
-    """All views that may be read."""
+    """All readable views."""
 
     views: list[ViewSummary]
 
 
 class ViewDescribed(ViewSummary):
-    """What a view is, what its rows look like and how far it has come."""
+    """A view: its definition, the columns of its rows and how far it has come."""
 
     source: str
     where: str | None
@@ -200,7 +201,7 @@ class ViewDescribed(ViewSummary):
 
 
 class LogState(BaseModel):
-    """Where a source's topics end, asked of the broker some seconds ago at the most; null, and `problem` says why."""
+    """Where a source's topics end, polled at most some seconds ago; if that is null, `problem` says why."""
 
     end: Place | None
     lag: int | None = Field(description="Number of its offsets that answers do not count yet.")
@@ -208,14 +209,14 @@ class LogState(BaseModel):
 
 
 class ArchiveState(BaseModel):
-    """What the archive holds of a source: all records below `end`."""
+    """The archive of a source: all records below `end`."""
 
     end: Place
     records: int
 
 
 class UntilLossState(BaseModel):
-    """How far a source is from a loss of what is not archived: null where nothing is limited or waits."""
+    """How far a source is from losing unarchived records: null if nothing is limited or waits."""
 
     seconds: float | None
     offsets: int | None
@@ -224,7 +225,7 @@ class UntilLossState(BaseModel):
 
 
 class GapState(BaseModel):
-    """Offsets that the log lost before they were archived; `warning` says how to go on until a recompute accepts the gap."""
+    """Offsets that the log lost before they were archived; `warning` says how to continue until a recompute accepts the gap."""
 
     name: str
     offsets: int | None
@@ -246,9 +247,9 @@ class StandingRelease(BaseModel):
 
 
 class SourceState(BaseModel):
-    """How far a source has come; `until_loss` is null where the broker does not tell it.
+    """How far a source has come; `until_loss` is null if the broker does not answer.
 
-    Positions, counts, `log`, `archive` and `until_loss` are null for tokens that are bound to rows; of gaps there is the name.
+    Positions, counts, `log`, `archive` and `until_loss` are null for tokens that are bound to rows; of gaps they get the names.
     """
 
     cut: Place | None
@@ -269,7 +270,7 @@ class SourceState(BaseModel):
 class Part(BaseModel):
     """One part of the installation: its state, since when, why, and what to do about it.
 
-    Why is null for tokens that are narrowed, since it may name what they may not see.
+    `why` is null for tokens that are narrowed, because it may name what they may not see.
     """
 
     part: str = Field(examples=["broker", "speed"])
@@ -283,9 +284,9 @@ class Part(BaseModel):
 
 
 class Status(BaseModel):
-    """What is published, and how far the views and sources have come of those that may be read.
+    """What is published, and how far the readable views and their sources have come.
 
-    `parts` are what runs. `standing` are the releases beside the live one.
+    `parts` are the parts of the installation. `standing` are the releases beside the live one.
     """
 
     publication: int
@@ -298,7 +299,7 @@ class Status(BaseModel):
 
 
 class Me(BaseModel):
-    """What a token may: verbs, of which views, null for all, and which values of keys its rows have."""
+    """What a token may do: verbs, on which views, null for all, and the values of keys that visible rows have."""
 
     name: str
     verbs: list[str] = Field(examples=[["read", "sql"]])
@@ -309,7 +310,7 @@ class Me(BaseModel):
 
 
 class Statement(BaseModel):
-    """A question in SQL."""
+    """A SQL statement."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -317,7 +318,7 @@ class Statement(BaseModel):
 
 
 class SelectedFrom(BaseModel):
-    """What a statement counts: the views that it names, all at one snapshot."""
+    """What the rows of a statement count: the views that it names, all at one snapshot."""
 
     publication: int | None
     exactness: Said
@@ -345,7 +346,7 @@ class EventField(BaseModel):
 
 
 class SourceDescribed(BaseModel):
-    """A source, and what its records are."""
+    """A source and its records."""
 
     name: str
     topics: list[str]
@@ -372,7 +373,7 @@ class Sources(BaseModel):
 
 
 class Appended(BaseModel):
-    """Where a record is in the log; its offset is null where the broker only says that it has the record already."""
+    """The position of a record in the log; its offset is null if the broker only reports that it has the record already."""
 
     topic_id: str
     partition: int
@@ -380,7 +381,7 @@ class Appended(BaseModel):
 
 
 class Sent(BaseModel):
-    """All records are in the log, acknowledged by all replicas; `records` are their places, in the order of the body."""
+    """All records are in the log, acknowledged by all replicas; `records` are their positions, in the order of the body."""
 
     source: str
     topic: str
@@ -393,6 +394,6 @@ class Sent(BaseModel):
 
 
 class Health(BaseModel):
-    """The server is there."""
+    """The server is alive."""
 
     status: str = Field(examples=["ok"])

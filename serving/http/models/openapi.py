@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of responses: every status that a route has, with its formats."""
+"""Responses in the OpenAPI document: every status of a route, with its formats."""
 
 from typing import Any, Final
 
@@ -45,11 +45,11 @@ _PARTS: Final = {
     "schema": {"type": "string"},
     "example": 'broker=running, speed=stuck;since="2026-11-01T08:00:00Z"',
 }
-"""The header that every response has."""
+"""The header of every response."""
 
 
 def problems(*statuses: int, known: bool = True) -> dict[int | str, dict[str, Any]]:
-    """The problems of a route: those of all, of those that ask who it is unless not `known`, and these."""
+    """The problems of a route: those of every route, those of routes behind a token unless `known` is false, and these."""
     every = sorted({*_ALWAYS, *(_KNOWN if known else ()), *statuses})
     return {
         status: {
@@ -66,7 +66,7 @@ def problems(*statuses: int, known: bool = True) -> dict[int | str, dict[str, An
 
 
 def rows(*statuses: int, conditional: bool = True) -> dict[int | str, dict[str, Any]]:
-    """The responses of a route that gives rows."""
+    """The responses of a route that returns rows."""
     text: dict[str, Any] = {"schema": {"type": "string"}}
     found: dict[int | str, dict[str, Any]] = {
         200: {
@@ -83,7 +83,7 @@ def rows(*statuses: int, conditional: bool = True) -> dict[int | str, dict[str, 
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The framework's document without responses that no route has, and with how to say who asks."""
+    """The framework's document, without responses that no route has, and with the authentication scheme."""
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

@@ -1,4 +1,4 @@
-"""What operators see, for the OpenAPI document: publications, audits, quarantine."""
+"""Documents for operators: publications, audits, quarantine."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from serving.http.models.documents import Line, Place
 
 
 class ViewDiff(BaseModel):
-    """How many rows of a view a promotion changed; of an unchanged one only that."""
+    """How many rows of a view a promotion changed; for an unchanged view only its status."""
 
     status: str = Field(examples=["changed", "unchanged", "added", "removed"])
     matched: int | None = None
@@ -18,9 +18,10 @@ class ViewDiff(BaseModel):
 
 
 class Published(BaseModel):
-    """A publication: who made it live, when, why and of what kind; its release, its cuts and batch versions, the code's revision.
+    """A publication: who made it live, when, why and how; its release, its cuts and batch versions, the code's revision.
 
-    `diff` is of a promotion. It, cuts and gaps are null for tokens that are bound to rows, since they are of all rows.
+    `diff` is set for a promotion. `diff`, cuts and gaps are null for tokens that are bound to rows, because they are of all
+    rows.
     """
 
     publication: int
@@ -45,7 +46,9 @@ class History(BaseModel):
 
 
 class Figures(BaseModel):
-    """Of `rows` answers `differ` by more than `tolerance`: the `share`; errors are absolute, `smape` symmetric, from 0 to 2."""
+    """Of `rows` answers `differ` differ by more than `tolerance`, a `share`; errors are absolute, `smape` symmetric, from 0 to
+    2.
+    """
 
     rows: int
     unequal: int
@@ -58,7 +61,7 @@ class Figures(BaseModel):
 
 
 class Audited(BaseModel):
-    """What a run found of a measure; `figures` is null where nothing was compared, and `obstacle` says why."""
+    """The audit of a measure in one run; `figures` is null if nothing was compared, and `obstacle` says why."""
 
     at: str
     version: int
@@ -75,7 +78,7 @@ class Audited(BaseModel):
 
 
 class Audits(BaseModel):
-    """The newest audits, the newest first: one a run, view and measure."""
+    """The newest audits, the newest first: one per run, view and measure."""
 
     audits: list[Audited]
 
@@ -94,7 +97,7 @@ class Quarantined(BaseModel):
 
 
 class Quarantine(BaseModel):
-    """The newest records in quarantine, the newest first; `counts` are of all, by reason, `next` is `before` of the next page."""
+    """The newest quarantined records, the newest first; `counts` are of all, by reason; `next` is `before` of the next page."""
 
     source: str
     counts: dict[str, int]
@@ -103,7 +106,7 @@ class Quarantine(BaseModel):
 
 
 class RecordAt(BaseModel):
-    """Where a record is."""
+    """The position of a record."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -113,7 +116,7 @@ class RecordAt(BaseModel):
 
 
 class Retry(BaseModel):
-    """Which records to decode again: the newest, those with a reason, or very ones."""
+    """Which records to decode again: the newest, those with a reason, or those at given positions."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "malformed", "limit": 20}]})
 
@@ -122,13 +125,13 @@ class Retry(BaseModel):
     at: list[RecordAt] = Field([], max_length=200, description="These records; `reason` and `limit` are then ignored.")
 
     def words(self) -> list[str]:
-        """As the command line has it, one word each."""
+        """The command's options, one word each."""
         places = [f"--at={one.topic_id}/{one.partition}:{one.offset}" for one in self.at]
         return places or [f"--limit={self.limit}", *([] if self.reason is None else [f"--reason={self.reason}"])]
 
 
 class WouldBe(BaseModel):
-    """A record that would be events: the first of them, by field, and how many they are."""
+    """A record that would be events: the first of them, by field, and their number."""
 
     topic: str
     topic_id: str
@@ -139,7 +142,7 @@ class WouldBe(BaseModel):
 
 
 class WouldFail(BaseModel):
-    """A record that would be in quarantine again, and why."""
+    """A record that would be quarantined again, and why."""
 
     topic: str
     topic_id: str
@@ -150,9 +153,9 @@ class WouldFail(BaseModel):
 
 
 class Retried(BaseModel):
-    """What the decoder of the project's folder makes of records in quarantine.
+    """How the project folder's decoder decodes quarantined records.
 
-    `decoder_changed` says whether it differs from the published one: only then will `apply` read them again.
+    `decoder_changed` says whether it differs from the published one: only then does `apply` decode them again.
     """
 
     source: str

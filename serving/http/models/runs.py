@@ -1,4 +1,4 @@
-"""Runs: what may be asked of each command, and what is said of one."""
+"""Documents of runs: the options of each command, and the state of a run."""
 
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ class _Options(BaseModel):
 
 
 class Plan(_Options):
-    """Options of `plan`: on what terms views may be built from a log that is not complete."""
+    """Options of `plan`: how to build views from an incomplete log."""
 
     accept_gap: list[Line] = Field([], max_length=100, description="Names of gaps to accept.")
     accept_shorter_history: StrictBool = Field(
@@ -39,13 +39,13 @@ class Plan(_Options):
     )
 
     def words(self) -> list[str]:
-        """The options as the command line has them, one word each."""
+        """The command's options, one word each."""
         gaps = [f"--accept-gap={name}" for name in self.accept_gap]
         return [*gaps, *(["--accept-shorter-history"] if self.accept_shorter_history else [])]
 
 
 class Apply(Plan):
-    """Options of `apply`, those of `plan` among them.
+    """Options of `apply`, including those of `plan`.
 
     With `auto_promote` the release goes live as soon as it is ready, if it passes the gate.
     """
@@ -62,7 +62,7 @@ class Apply(Plan):
 
 
 class Promote(_Options):
-    """Options of `promote`: without a release the newest that is ready. `check` only says whether the gate is open."""
+    """Options of `promote`; by default the newest ready release. `check` only reports whether the gate is open."""
 
     release: Number | None = None
     gate: Gate = None
@@ -78,7 +78,7 @@ class Promote(_Options):
 
 
 class Rollback(_Options):
-    """Options of `rollback`: without a publication the one before the live one."""
+    """Options of `rollback`; by default to the publication before the live one."""
 
     publication: Number | None = None
     why: Why = ""
@@ -115,13 +115,13 @@ def _given(**options: Any) -> list[str]:
 
 
 class Started(BaseModel):
-    """A run that has begun; `Location` says where it is."""
+    """A run that has started; `Location` is its address."""
 
     run: str = Field(examples=["7f3c1a52-64f0-4a9e-9f0c-3d1f4c1b2a90"])
 
 
 class RunState(BaseModel):
-    """A run as far as it has come."""
+    """A run and its progress."""
 
     id: str
     verb: Command
@@ -145,7 +145,7 @@ class Runs(BaseModel):
 
 
 def shown(run: Run) -> RunState:
-    """A run as the routes tell it."""
+    """The document of a run."""
     return RunState(
         id=run.id,
         verb=run.command,
