@@ -112,7 +112,7 @@ def _follow(store: Store, every_s: float, over: threading.Event, broken: list[Ba
     try:
         while not over.wait(every_s):
             store.refresh()
-    except BaseException as error:  # noqa: BLE001  whoever asks next is told
+    except BaseException as error:  # noqa: BLE001  the next question raises it
         broken.append(error)
 
 

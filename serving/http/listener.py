@@ -110,7 +110,7 @@ def serve(
     def run() -> None:
         try:
             listener.run(sockets=[bound])
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+        except BaseException as error:  # noqa: BLE001 - it is raised in the waiting thread
             failed.append(error)
         finally:
             stop.set()

@@ -191,7 +191,7 @@ def _program(machine: int, column: int) -> bytes:
         gives(_KILL),
         word(_NUMBER_AT),
         *only(_CLONE[column], 0, [(_ANY_BIT, 0, 1, _THREAD), gives(_ALLOW), gives(_REFUSED)]),
-        # The C library falls back to clone, whose flags can be looked at.
+        # The C library falls back to clone, whose flags the filter can check.
         (_EQUAL, 0, 1, _CLONE3[column]),
         gives(_UNKNOWN),
         *only(_OPENAT[column], 2, [(_ANY_BIT, 1, 0, _WRITES), gives(_ALLOW), gives(_REFUSED)]),

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     Arguments: the descriptor of its socket, the trade, and the trade's limits as JSON.
     """
     parent = socket.socket(fileno=int(arguments[0]))
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who started this may ignore it: no child's end would be told
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the parent may ignore it, and then no child's end would be reported
     serve: Callable[[socket.socket], None] = import_module(arguments[1]).ready(arguments[2])
     _look_away()
     gc.collect()

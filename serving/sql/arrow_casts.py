@@ -1,4 +1,4 @@
-"""Results whose values every format has: what Arrow cannot hold, or holds otherwise than DuckDB means it, is cast first.
+"""Results whose values every format supports: values that Arrow cannot hold, or holds with another meaning, are cast first.
 
 | DuckDB                                         | becomes        | since Arrow                                       |
 | ---------------------------------------------- | -------------- | ------------------------------------------------- |

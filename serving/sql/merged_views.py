@@ -165,7 +165,7 @@ class _Readable:
         views = self.views
         if self.coded is not None and self._need_code(names):
             views = self.coded
-            views.refresh()  # nobody follows it where nothing but statements asks for such views
+            views.refresh()  # nothing else polls it, if only statements use such views
         tables = views.tables(names)
         self.read = {name: table.provenance for name, table in tables.items()}
         return {name: table.shared for name, table in tables.items()}

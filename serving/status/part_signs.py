@@ -68,7 +68,7 @@ def signs(
     """The signs of one part in the state folder, the kernel, and a living supervisor's report."""
     supervised = None if supervisor is None else supervisor.part(part)
     known, written = background.recorded(state, part), pulse.read(state, part)
-    # A part that somebody started by hand has no record, or that of an earlier one.
+    # A part that was started by hand has no record, or that of an earlier process.
     own = written is not None and (known is None or written.pid == known.pid or written.lives)
     process = Process(part, written.pid, written.began, "") if written is not None and own else known
     alive = None if process is None else background.alive(process)

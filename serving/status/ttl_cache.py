@@ -28,7 +28,7 @@ class TtlCache(Generic[T]):
             looked = self._looked = Future()
             # A call that hangs holds up neither a request nor the process's end.
             threading.Thread(target=self._find, args=(looked, look), name="recent", daemon=True).start()
-        # Who leaves takes nobody else's answer along.
+        # A caller that is cancelled does not cancel the answer of others.
         return (await asyncio.shield(asyncio.wrap_future(looked)))[1]
 
     async def get_within(self, seconds: float, look: Callable[[], T]) -> T | None:
@@ -48,5 +48,5 @@ class TtlCache(Generic[T]):
         try:
             found = look()
             looked.set_result((self.clock(), found))
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits
+        except BaseException as error:  # noqa: BLE001 - it is raised in the waiting callers
             looked.set_exception(error)

@@ -115,7 +115,7 @@ class Bounded(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Wait for the body."""
         if self._spare and self.url.partition(b"?")[0] not in _HEALTH:
-            self._deaf = self._held = True  # until it is told so
+            self._deaf = self._held = True  # until the refusal is sent
             self._link.pause_reading()
             raise ValueError(self._door.refusal)  # the parser stops
         self._reading, self._began, self._body, self._beside = "body", self._door.clock(), 0, 0

@@ -94,7 +94,7 @@ class Parts:
             try:
                 await self._ask_the_log()
                 await self.look()
-            except OSError as error:  # the state folder may come back; until then nobody is told that all is well
+            except OSError as error:  # the state folder may come back; until then the parts are not reported as healthy
                 why = str(error)
             if why and why != self._why:
                 self.log.error("the state of the parts cannot be read", why=why)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from serving.access.rights import Principal
 
 MEDIA = "application/problem+json"
-UNSAID = "the server cannot answer now; `/status` shows the reason to a token that is not narrowed to rows"
+WITHHELD = "the server cannot answer now; `/status` shows the reason to a token that is not narrowed to rows"
 """The detail for a caller that is bound to rows, instead of a reason that may name positions."""
 
 
@@ -88,7 +88,7 @@ async def of_tandem(request: Request, error: Exception) -> Response:
     """A read that failed: no answer is given. The reason may name positions, which not every caller may see."""
     assert isinstance(error, TandemError)
     principal: Principal | None = getattr(request.state, "principal", None)
-    return response(503, UNSAID if principal is not None and principal.rights.rows else str(error))
+    return response(503, WITHHELD if principal is not None and principal.rights.rows else str(error))
 
 
 async def of_defect(_: Request, __: Exception) -> Response:

@@ -23,7 +23,7 @@ from serving.http.models.documents import (
     ViewSummary,
 )
 from serving.http.operations.pipeline import Log, Stored
-from serving.http.protocol.problem import UNSAID
+from serving.http.protocol.problem import WITHHELD
 from serving.http.queries.permitted_sources import open_to, read_of
 from serving.read.provenance import written
 from serving.read.snapshot import Snapshot
@@ -75,7 +75,7 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewState:
         realtime=None if bound else tail.end.to_json(),
         newest=_newest(snapshot, view.source.name),
         watermark=written(snapshot.watermark(view.source.name)),
-        problem=UNSAID if bound and tail.problem else tail.problem,
+        problem=WITHHELD if bound and tail.problem else tail.problem,
     )
 
 
@@ -111,7 +111,7 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceState:
         watermark=written(snapshot.watermark(name)),
         behind_bridge=None,
         identities_since=None if tail.identities_since is None else utc_text(tail.identities_since),
-        problem=UNSAID if tail.problem else None,
+        problem=WITHHELD if tail.problem else None,
         log=None,
         archive=None,
         until_loss=None,

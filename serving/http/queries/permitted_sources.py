@@ -1,4 +1,4 @@
-"""Which sources somebody may know of, and to which they may send."""
+"""Which sources a principal may know of, and to which it may send events."""
 
 from collections.abc import Mapping
 

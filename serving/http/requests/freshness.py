@@ -23,7 +23,7 @@ async def wait(
 ) -> None:
     """Return once the lane's answers about a source count a position, and an event that was appended within `max_age`.
 
-    `at_the_cut` says that they count what is below the cut. A caller that is `bound` to rows may not use positions and is told
+    `at_the_cut` says that they count what is below the cut. A caller that is `bound` to rows may not use positions and gets
     none. Raises BadSelection, and Problem 504 after `wait_s`.
     """
     if bound and min_position is not None:

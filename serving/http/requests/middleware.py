@@ -43,7 +43,7 @@ class Wire:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
-                # Not in a body, which has a tag: the same snapshot is the same bytes, whoever counts on.
+                # Not in a body, which has a tag: the same snapshot has the same bytes, whatever the parts do.
                 headers[HEADER] = server.parts.header
                 headers.setdefault("Cache-Control", "private, no-cache")
                 if connection is not None:
