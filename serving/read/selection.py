@@ -13,9 +13,11 @@ from functools import reduce
 from operator import and_
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ledger.log.positions import Position
 from views.arrow import python_values
 from views.arrow.python_values import exact_decimal
 from views.errors import TandemError, listed
@@ -147,6 +149,14 @@ def parse_span(text: str) -> timedelta:
     return int(number) * unit
 
 
+def parse_position(text: str) -> Position:
+    """A position from its JSON object. Raises BadSelection."""
+    try:
+        return Position.from_json(msgspec.json.decode(text, type=dict[str, dict[str, int]]))
+    except (ValueError, TandemError, msgspec.MsgspecError):
+        raise BadSelection(f'invalid position {text!r}; expected a JSON object such as {{"TOPIC ID": {{"0": 31}}}}') from None
+
+
 def _check_one(view: View, start: datetime | None, end: datetime | None) -> None:
     slice_ = _slice(view)
     if start is None or end is None:
@@ -198,7 +208,7 @@ def parse_keys(view: View, texts: Iterable[str]) -> dict[str, pa.Scalar]:
 
 
 def parse_time(text: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it names a zone; a date alone is its first instant."""
+    """A time in ISO 8601, converted to UTC, which is also the default zone; a date alone is its first instant."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
@@ -206,7 +216,32 @@ def parse_time(text: str) -> datetime:
             f"invalid time {text!r}; write 2026-11-01, 2026-11-01T08:00 or 2026-11-01T08:00:00+01:00; times without a "
             "zone are UTC"
         ) from None
-    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+    try:
+        return read.astimezone(UTC) if read.tzinfo is not None else read.replace(tzinfo=UTC)
+    except OverflowError:
+        raise BadSelection(f"the time {text!r} is outside the years 1 to 9999") from None
+
+
+def parse_between(start: str | None, end: str | None) -> Between:
+    """The bounds of window starts from texts, of which an empty one is open. Raises BadSelection."""
+    return parse_time(start) if start else None, parse_time(end) if end else None
+
+
+def parse_window(view: View, start: str | None) -> Between:
+    """The bounds that only the window with this start is in; all time for a view without windows. Raises BadSelection."""
+    if not bind(view).placement.timing.bounded:
+        if start is not None:
+            raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
+        return ALWAYS
+    if start is None:
+        raise BadSelection(
+            f"view {view.name!r} has windows ({view.window}); add the start of a window, such as window=2026-11-01T08:00"
+        )
+    at = parse_time(start)
+    try:
+        return at, at + timedelta(microseconds=1)
+    except OverflowError:
+        return at, None
 
 
 def _key_type(view: View, name: str) -> pa.DataType:

@@ -8,12 +8,12 @@ from serving.access.rights import Principal
 from serving.http.answers.cache import Answer, AnswerCache, NeedsCode
 from serving.http.protocol import cursor as cursors
 from serving.http.protocol.parameters import RowParameters, RowsParameters
-from serving.http.queries.parse import parse_measures, question_of, time_of
+from serving.http.queries.parse import parse_measures, question_of
 from serving.http.queries.permitted_views import view_for
 from serving.http.requests.freshness import wait
 from serving.http.requests.server import lane_of, principal_of, server_of
 from serving.read.past_publication import live_at
-from serving.read.selection import BadSelection
+from serving.read.selection import BadSelection, parse_time
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,19 @@ async def ask(request: Request, name: str, parameters: RowsParameters | RowParam
             at_the_cut=parameters.layer == "batch",
             bound=bool(principal.rights.rows),
         )
+
+    def found(cache: AnswerCache) -> Found:
+        return _found(cache, principal, name, parameters)
+
     try:
-        return await lane.ask(lambda cache: _found(cache, principal, name, parameters), by=str(principal))
+        return await lane.ask(found, by=str(principal))
     except NeedsCode:  # the release is a past one, or was published meanwhile
-        lane = await server.code_lane.opened()
-        return await lane.ask(lambda cache: _found(cache, principal, name, parameters), by=str(principal))
+        return await (await server.code_lane.opened()).ask(found, by=str(principal))
 
 
 def _found(cache: AnswerCache, principal: Principal, name: str, parameters: RowsParameters | RowParameters) -> Found:
     as_of = parameters.as_of
-    publication = parameters.publication if as_of is None else live_at(cache.store.tables, time_of(as_of))
+    publication = parameters.publication if as_of is None else live_at(cache.store.tables, parse_time(as_of))
     view = view_for(cache.views(publication), name, principal)
     question = question_of(view, principal, parameters, publication)
     measures = parse_measures(view, parameters.measures)

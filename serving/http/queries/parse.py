@@ -1,7 +1,6 @@
 """Parsing a request's parameters into a question."""
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -11,9 +10,9 @@ from serving.http.models.documents import Lookup
 from serving.http.protocol.parameters import RowParameters, RowsParameters
 from serving.http.protocol.problem import Problem
 from serving.read.provenance import Layer
-from serving.read.selection import ALWAYS, BadSelection, Between, parse_keys, parse_time, select
+from serving.read.selection import BadSelection, parse_between, parse_keys, parse_window, select
 from views.errors import listed
-from views.view import View, answer_schema, bind
+from views.view import View, answer_schema
 
 
 def question_of(
@@ -23,8 +22,8 @@ def question_of(
     layer = parameters.layer or ("merged" if publication is None else "batch")
     if isinstance(parameters, RowParameters):
         return row_question(view, principal, parameters.keys, parameters.window, layer=layer, publication=publication)
-    keys = _keys(view, principal, parameters.keys)
-    selection = select(view, keys, _between(parameters.start, parameters.to))
+    keys, between = parse_keys(view, parameters.keys), parse_between(parameters.start, parameters.to)
+    selection = select(view, _narrowed(view, principal, keys), between)
     return Question(view, selection, layer, publication, parse_order(view, parameters.order))
 
 
@@ -42,16 +41,16 @@ def row_question(
     Raises BadSelection, and Problem 403 for keys that the principal may not see: an empty answer would claim that nothing was
     counted, so those keys are refused whether anything was counted or not.
     """
-    values = _keys(view, principal, keys)
-    named = {text.partition("=")[0] for text in keys}
+    named = parse_keys(view, keys)
+    values = _narrowed(view, principal, named)
     if missing := [name for name in view.keys if name not in named]:
         raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
-    return Question(view, select(view, values, _window(view, window)), layer, publication)
+    return Question(view, select(view, values, parse_window(view, window)), layer, publication)
 
 
 def lookup_question(view: View, principal: Principal, body: Lookup) -> Question:
     """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
-    selection = select(view, _keys(view, principal, ()), _between(body.start, body.to))
+    selection = select(view, _narrowed(view, principal, {}), parse_between(body.start, body.to))
     return Question(view, selection, body.layer or "merged")
 
 
@@ -87,38 +86,9 @@ def columns(view: View, measures: Iterable[str]) -> list[str]:
     return [name for name in answer_schema(view).names if name not in left_out]
 
 
-def time_of(text: str) -> datetime:
-    """A time in UTC. Raises BadSelection."""
-    try:
-        return parse_time(text).astimezone(UTC)
-    except OverflowError:
-        raise BadSelection(f"the time {text!r} is outside the years 1 to 9999") from None
-
-
-def _keys(view: View, principal: Principal, texts: Iterable[str]) -> dict[str, pa.Scalar]:
-    """The named values of keys and those that the principal is bound to. Raises BadSelection, and Problem 403 if they differ."""
-    named, bound = parse_keys(view, texts), principal.rights.bound(view) or {}
+def _narrowed(view: View, principal: Principal, named: Mapping[str, pa.Scalar]) -> dict[str, pa.Scalar]:
+    """The named values of keys and those that the principal is bound to. Raises Problem 403 if they differ."""
+    bound = principal.rights.bound(view) or {}
     if outside(named, bound):
         raise Problem(403, f"the token is narrowed to rows with {', '.join(principal.rights.rows)}")
     return {**named, **bound}
-
-
-def _between(start: str | None, end: str | None) -> Between:
-    return time_of(start) if start else None, time_of(end) if end else None
-
-
-def _window(view: View, start: str | None) -> Between:
-    """The range of window starts that has only this one."""
-    if not bind(view).placement.timing.bounded:
-        if start is not None:
-            raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
-        return ALWAYS
-    if start is None:
-        raise BadSelection(
-            f"view {view.name!r} has windows ({view.window}); add the start of a window, such as window=2026-11-01T08:00"
-        )
-    at = time_of(start)
-    try:
-        return at, at + timedelta(microseconds=1)
-    except OverflowError:
-        return at, None

@@ -4,16 +4,13 @@ import json
 from collections.abc import Collection
 from typing import Final
 
-import msgspec
-
 from ledger.log.positions import Position, distance
 from serving.http.answers.lane import Lane
 from serving.http.protocol.problem import Problem
 from serving.http.requests.server import Server
-from serving.read.selection import BadSelection, parse_span
+from serving.read.selection import parse_position, parse_span
 from serving.read.snapshot import Snapshot
 from serving.status.part_state import NEEDED
-from views.errors import TandemError
 
 _AGAIN: Final = {"Retry-After": "1"}
 
@@ -28,8 +25,8 @@ async def wait(
     """
     if bound and min_position is not None:
         raise Problem(403, "a token that is narrowed to rows may not use min_position, because positions count all rows")
-    position = None if min_position is None else _position(min_position)
     most = None if max_age is None else parse_span(max_age)
+    position = None if min_position is None else parse_position(min_position)
 
     def holds(snapshot: Snapshot) -> bool:
         tail = snapshot.tails.get(source)
@@ -58,7 +55,7 @@ async def wait_for_all(server: Server, sources: Collection[str], min_position: s
 
     Raises BadSelection, and Problem 504 after `wait_s`.
     """
-    position, seconds = _position(min_position), server.settings.wait_s
+    position, seconds = parse_position(min_position), server.settings.wait_s
     if not await server.lane.until(lambda snapshot: not _lacking(snapshot, sources, position), seconds=seconds):
         left = _lacking(server.lane.snapshot(), sources, position)
         raise Problem(
@@ -83,10 +80,3 @@ def _lacking(snapshot: Snapshot, sources: Collection[str], position: Position) -
 def _standing_still(server: Server) -> str:
     """The parts that stand still, in words for any caller."""
     return "".join(f"; {one.brief}" for one in server.parts.states if one.red and one.part in NEEDED)
-
-
-def _position(text: str) -> Position:
-    try:
-        return Position.from_json(msgspec.json.decode(text, type=dict[str, dict[str, int]]))
-    except (ValueError, TandemError, msgspec.MsgspecError):
-        raise BadSelection(f'invalid position {text!r}; expected a JSON object such as {{"TOPIC ID": {{"0": 31}}}}') from None
