@@ -5,7 +5,7 @@ import { to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
 import { ago, counted, number, second, time } from "../lib/format.js";
 import { total } from "../lib/positions.js";
-import { besides } from "../parts/besides.js";
+import { standingReleases } from "../parts/standing_releases.js";
 import { flow } from "../parts/flow.js";
 import { obstacle } from "../parts/problem.js";
 import { publications } from "../parts/publications.js";
@@ -62,7 +62,7 @@ export function show(place, _, app, signal) {
     }
     if (!names.length) fill(sources, h("p", { class: "note" }, "This token may not read any view."));
     refill(views, listed(status));
-    refill(beside, besides(status.standing));
+    refill(beside, standingReleases(status.standing));
     if (status.publication !== published) {
       if (published !== null) app.say(`Publication ${status.publication} is live.`);
       published = status.publication;

@@ -7,7 +7,7 @@ import { number, second, visible } from "../lib/format.js";
 import { obstacle, problem } from "../parts/problem.js";
 import { button, field, heading } from "../parts/section.js";
 import { table } from "../parts/table.js";
-import { retried } from "../parts/retried.js";
+import { retryOutcome } from "../parts/retry_outcome.js";
 
 const PAGE_ROWS = 50;
 const MOST_RETRIED = 200;
@@ -88,7 +88,7 @@ export function show(place, address, app, signal) {
     fill(outcome, h("p", { class: "waiting" }, "\u2026"));
     try {
       const body = { limit: MOST_RETRIED, ...(query.get("reason") ? { reason: query.get("reason") } : {}) };
-      fill(outcome, retried(await ask(`/quarantine/${encodeURIComponent(source())}/retry`, { method: "POST", body, signal })));
+      fill(outcome, retryOutcome(await ask(`/quarantine/${encodeURIComponent(source())}/retry`, { method: "POST", body, signal })));
     } catch (error) {
       if (!signal.aborted) fill(outcome, problem(error));
     } finally {

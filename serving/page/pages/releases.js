@@ -3,7 +3,7 @@
 import { ask } from "../lib/ask.js";
 import { fill, h } from "../lib/dom.js";
 import { ago, counted, number, span } from "../lib/format.js";
-import { besides } from "../parts/besides.js";
+import { standingReleases } from "../parts/standing_releases.js";
 import { outcome } from "../parts/outcome.js";
 import { obstacle, problem } from "../parts/problem.js";
 import { publications } from "../parts/publications.js";
@@ -139,7 +139,7 @@ export function show(place, _, app, signal) {
     const standing = found.status.standing;
     if (JSON.stringify(standing) !== stood) {
       stood = JSON.stringify(standing);
-      fill(beside, besides(standing, (one) => steer(one.release)));
+      fill(beside, standingReleases(standing, (one) => steer(one.release)));
     }
     if (found.status.publication === live) return;
     live = found.status.publication;

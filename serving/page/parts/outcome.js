@@ -4,7 +4,7 @@ import { h } from "../lib/dom.js";
 import { counted, number, percent, span } from "../lib/format.js";
 import { badge } from "./section.js";
 import { table } from "./table.js";
-import { told } from "./told.js";
+import { documentText } from "./document_text.js";
 import { plain, shown } from "./value.js";
 
 const MARKS = { unchanged: "", added: "+", removed: "\u2212", changed: "~" };
@@ -17,7 +17,7 @@ export function outcome(run) {
   if (document.error !== undefined) return h("p", { class: "problem" }, plain(document.error));
   if (run.verb === "plan") return planned(document);
   if (run.verb === "apply") return applied(document);
-  return told(document);
+  return documentText(document);
 }
 
 function planned(document) {

@@ -8,7 +8,7 @@ import { table } from "./table.js";
 const TONES = { failed: "bad", ready: "good" };
 
 /** A section with these releases, null without any; `actions` returns nodes for the end of each row. */
-export function besides(releases, actions = null) {
+export function standingReleases(releases, actions = null) {
   if (!releases.length) return null;
   const columns = [
     { name: "release", head: true, cell: (one) => number(one.release) },

@@ -7,7 +7,7 @@ import { exactness } from "./exactness.js";
 import { facts } from "./section.js";
 
 /** The provenance as facts. */
-export function answered(told) {
+export function provenanceFacts(told) {
   const { rejected } = told;
   const { every, marked, columns } = told.exactness;
   return h(

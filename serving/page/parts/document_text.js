@@ -6,11 +6,11 @@ import { plain, shown } from "./value.js";
 const DEEP = 6;
 
 /** A document's parts by name, nested ones below each other. */
-export function told(document, depth = 0) {
+export function documentText(document, depth = 0) {
   if (document === null || typeof document !== "object") return shown(document);
   const entries = Object.entries(document);
   if (!entries.length) return h("span", { class: "null" }, "none");
   if (depth >= DEEP) return h("code", {}, plain(document));
-  if (Array.isArray(document)) return h("ul", { class: "told" }, document.map((one) => h("li", {}, told(one, depth + 1))));
-  return h("dl", { class: "told" }, entries.map(([name, value]) => h("div", {}, h("dt", {}, h("bdi", {}, name)), h("dd", {}, told(value, depth + 1)))));
+  if (Array.isArray(document)) return h("ul", { class: "told" }, document.map((one) => h("li", {}, documentText(one, depth + 1))));
+  return h("dl", { class: "told" }, entries.map(([name, value]) => h("div", {}, h("dt", {}, h("bdi", {}, name)), h("dd", {}, documentText(value, depth + 1)))));
 }

@@ -8,7 +8,7 @@ import { table } from "./table.js";
 import { plain } from "./value.js";
 
 /** The outcome of a retry. */
-export function retried(told) {
+export function retryOutcome(told) {
   const { tried, would_be: read, would_fail: failed } = told;
   const next = told.decoder_changed
     ? ["The decoder differs from the published one: ", h("a", { href: to(["releases"]) }, "apply"), " decodes all records again."]
