@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch.runtime.file_ranges import Span, within_times
-from batch.runtime.splits import cut
+from batch.runtime.splits import cut, even_rows
 from views.source.offset_ranges import EMPTY, Ranges
 
 OFFSETS = st.tuples(st.integers(0, 60), st.integers(1, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))
@@ -66,3 +66,12 @@ def test_a_large_file_is_cut_and_small_ones_are_bundled() -> None:
     slices = cut([large, *small], Ranges.of({("A", 0): (0, 1000), **{("A", n): (0, 10) for n in range(1, 5)}}), rows=250)
 
     assert [part.rows for part in slices] == [250, 250, 250, 290]
+
+
+@given(st.integers(0, 10**9), st.integers(1, 64), st.integers(1, 1000), st.integers(0, 10**6))
+def test_a_slice_has_as_many_rows_as_keep_all_cores_busy(total: int, parallelism: int, least: int, more: int) -> None:
+    """Two slices for each core, if that many are neither too small nor too large."""
+    rows, most = even_rows(total, parallelism, least=least, most=least + more), least + more
+    assert least <= rows <= most
+    assert rows == least or total > 2 * parallelism * (rows - 1)
+    assert rows == most or total <= 2 * parallelism * rows

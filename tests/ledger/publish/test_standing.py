@@ -65,6 +65,14 @@ def writer(tables: Tables) -> Writer:
     return writer
 
 
+def test_of_several_that_are_ready_the_newest_goes_live(tables: Tables, writer: Writer) -> None:
+    for release in (2, 3, 4):
+        applied(tables, release)
+        commit_each(claim(tables, release), at(9, 9))
+    applied(tables, 5, stage="applied")
+    assert [promote(tables).release, promote(tables, 2).release, promote(tables).release] == [4, 2, 4]
+
+
 def test_a_release_begins_at_the_live_cut_and_is_followed_from_there(tables: Tables, writer: Writer) -> None:
     applied(tables, 2, stage="applied")
     assert followed(tables) == [1, 2]

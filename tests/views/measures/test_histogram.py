@@ -1,16 +1,20 @@
 """Histograms: every value in exactly one interval, edges where they are written."""
 
-from decimal import Decimal
+from bisect import bisect_right
+from collections import Counter
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.samples import SAMPLES
 from tests.views.kernel.test_fold_edges import answers, folded
 from views.errors import DefinitionError
 from views.kernel.kernel import present
 from views.kernel.rows import to_rows
-from views.measures import histogram
+from views.measures import count, histogram
 from views.view import View, bind
 
 
@@ -21,6 +25,24 @@ def test_an_edge_belongs_to_the_interval_above_it() -> None:
     assert row["i"] == {"<0": 1, "0": 1, "10": 1}
     assert row["d"] == {"<0.1": 1, "0.1": 1, "0.2": 1}
     assert row["f"] == {"<0.1": 1, "0.1": 2}
+
+
+eighths = st.integers(-2400, 2400).map(lambda n: Decimal(n) / 8)
+thousandths = st.integers(-3000, 3000).map(lambda n: Decimal(n).scaleb(-3))
+edges = st.lists(eighths | thousandths, min_size=1, max_size=4, unique=True).map(sorted)
+
+
+@given(edges, st.data())
+def test_edges_between_two_numbers_of_a_type_are_meant_as_they_are_written(drawn: list[Decimal], data: st.DataObject) -> None:
+    """Also where the type has fewer digits: whole numbers, and decimals of two places, on either side of each edge."""
+    near = st.sampled_from([edge + step for edge in drawn for step in map(Decimal, ("-1", "-0.01", "0", "0.01", "1"))])
+    wholes = [int(one) for one in data.draw(st.lists(near, max_size=6))]
+    cents = [one.quantize(Decimal("0.01"), ROUND_FLOOR) for one in data.draw(st.lists(near, max_size=6))]
+    view = View(SAMPLES, measures={"i": histogram("i", drawn), "d": histogram("d", drawn), "n": count()})
+    (row,) = answers(view, {}, *({"i": i} for i in wholes), *({"d": d} for d in cents))
+    for name, values in (("i", wholes), ("d", cents)):
+        places = Counter(bisect_right(drawn, value) for value in values)
+        assert list(row[name].values()) == [places[place] for place in range(len(drawn) + 1)]
 
 
 def test_nulls_are_in_no_interval_and_no_edge_is_out_of_reach() -> None:
