@@ -251,6 +251,15 @@ def test_what_makes_no_window_is_refused(make: Any, sentence: str) -> None:
     assert sentence in str(refused.value)
 
 
+def test_a_double_moves_by_the_largest_one() -> None:
+    """From nothing to it, and by more from one end to the other; by a larger number none ever moves."""
+    largest = sys.float_info.max
+    moves = [at(second, f=value) for second, value in enumerate((0.0, largest, 1.0, -largest))]
+    assert len(answer(view(delta("f", by=largest)), moves)) == 4
+    with pytest.raises(DefinitionError, match="never moves by"):
+        answer_schema(view(delta("f", by=2 * int(largest))))
+
+
 def test_each_window_has_its_own_fingerprint() -> None:
     windows = [
         all_time(),

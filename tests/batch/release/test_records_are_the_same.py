@@ -1,49 +1,28 @@
 """Whether two decoders found the same in the archive: only then a release keeps batch views of another decoder."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, Transaction, write_deltalake
 
 from batch.release.unread_fields import same_records
 from ledger.delta.addresses import Tables
-from ledger.log import archive
-from ledger.log.archive import APP_ID
 from ledger.log.counts import Counts
-from ledger.log.positions import LOG_START, Position
+from tests.batch.decoded_runs import archived, at, decoded
 
-AT = datetime(2026, 11, 1, tzinfo=UTC)
 FOUND = Counts(events=5, quarantined={"json": 1, "empty": 1}, holes=2, others=1, duplicates=2, further=1)
-
-
-def at(offset: int) -> Position:
-    return Position.of({("T", 0): offset})
 
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
     """An archive of three runs, whose ends are 10, 20 and 30."""
-    tables, start = Tables(str(tmp_path)), LOG_START
-    for end in (10, 20, 30):
-        run = archive.intend(tables, "sales", start=start, end=at(end), by="test", at=AT)
-        write(tables.archive("sales"), run.number)
-        start = run.end
+    tables = Tables(str(tmp_path))
+    archived(tables, "sales", 10, 20, 30)
     return tables
 
 
-def write(address: str, run: int) -> None:
-    once = CommitProperties(app_transactions=[Transaction(APP_ID, run)])
-    write_deltalake(address, pa.table({"run": [run]}), mode="append", commit_properties=once)
-
-
 def finish(tables: Tables, decoder: str, *found: Counts) -> None:
-    for run, counts in enumerate(found, 1):
-        for address in (tables.events("sales", decoder), tables.quarantine("sales", decoder)):
-            write(address, run)
-        archive.finish(tables, "sales", decoder, run, counts=counts, newest=AT, at=AT)
+    decoded(tables, "sales", decoder, found)
 
 
 OTHER = [

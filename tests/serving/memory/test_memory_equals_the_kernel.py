@@ -62,6 +62,7 @@ def test_rows_by_key_by_range_and_all_are_the_kernels(kind: str, data: st.DataOb
     watermark = data.draw(st.none() | st.integers(-(10**15), 4 * 10**15), label="watermark")
 
     layout = Layout(view, seed=data.draw(st.integers(0, 2**64 - 1), label="seed"))
+    assert all(layout.answer.field(name).type == layout.states.field(name).type for name in layout.shared)
     base: Stack = ()
     for states in below:
         base = extended(layout, base, [states])

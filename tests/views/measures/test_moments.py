@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -137,3 +138,20 @@ def test_only_doubles_are_approximate_and_only_numbers_are_taken() -> None:
     for measure in (variance("s"), correlation("i", "s")):
         with pytest.raises(DefinitionError, match="is of type VARCHAR; this measure takes numbers"):
             bind(View(SAMPLES, measures={"m": measure}))
+
+
+@pytest.mark.parametrize("field", ["f", "i", "d"])
+def test_of_one_event_there_is_a_spread_of_all_and_none_of_a_sample(field: str) -> None:
+    """Of doubles as of exact numbers; a lean and a weight of tails have no value where nothing spreads."""
+    measures = {
+        name: measure(field, population=population)
+        for population, part in ((True, "all"), (False, "sample"))
+        for name, measure in ((f"variance_{part}", variance), (f"stddev_{part}", stddev))
+    }
+    view = View(SAMPLES, measures={**measures, "skewness": skewness(field), "kurtosis": kurtosis(field)})
+    value = Decimal("1.25") if field == "d" else 3
+    one, nothing, two = (answers(view, *rows)[0] for rows in ([{field: value}], [{}], [{field: value}] * 2))
+    assert (one["variance_all"], one["stddev_all"]) == (0.0, 0.0)
+    assert (one["variance_sample"], one["stddev_sample"]) == (None, None)
+    assert {nothing[name] for name in view.measures} == {None}
+    assert (two["variance_all"], two["variance_sample"], two["stddev_sample"]) == (0.0, 0.0, 0.0)

@@ -86,6 +86,17 @@ def test_doubles_at_the_bound_from_which_on_they_are_added_up_apart(value: float
     assert (row["sum"], row["mean"]) == (value + 1.0, (value + 1.0) / 2)
 
 
+def test_doubles_that_are_added_up_apart_are_added_up_across_states() -> None:
+    """Of several states with such a sum none is left out, whatever their order."""
+    view = View(SAMPLES, measures={"sum": total("f"), "mean": mean("f")})
+    values = [2.0**900, 3 * 2.0**901, 1.5 * 2.0**1000, -(2.0**1000), 2.0**899]
+    for order in (values, values[::-1]):
+        (row,) = present(view, merge(view, [folded(view, {"f": value}) for value in order])).to_pylist()
+        exact = sum(map(Fraction, order))
+        assert math.isclose(row["sum"], exact, rel_tol=1e-15)
+        assert math.isclose(row["mean"], exact / 5, rel_tol=1e-15)
+
+
 @share(40)
 @given(st.sampled_from([17, 18, 23, 30, 38]), st.lists(st.integers(-(2**52), 2**52), min_size=1, max_size=9))
 def test_means_of_small_decimals_with_many_digits(scale: int, units: list[int]) -> None:

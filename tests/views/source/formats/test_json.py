@@ -442,3 +442,8 @@ def test_a_large_batch_keeps_the_order_of_its_records() -> None:
     assert result.events["size"].to_pylist() == [row for row in range(20_000) if row % 7]
     assert result.events["_offset"].to_pylist() == result.events["size"].to_pylist()
     assert result.rejects["offset"].to_pylist() == list(range(0, 20_000, 7))
+
+
+def test_a_record_without_a_value_is_told_from_one_without_bytes() -> None:
+    found = decoded(PLAIN, None, b"").rejects
+    assert found["detail"].to_pylist() == ["the record has no value", "the value has no bytes"]

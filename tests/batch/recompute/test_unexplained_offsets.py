@@ -1,0 +1,52 @@
+"""Offsets below a cut without an event or a reject: as many as the archive found empty, and of other sources, and no more."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from batch.recompute.rebuild import _refuse_unexplained
+from ledger.delta.addresses import Tables
+from ledger.log.counts import Counts
+from ledger.log.fetch_checks import Unclosed
+from ledger.log.positions import LOG_START
+from tests.batch.decoded_runs import archived, at, decoded
+
+HOLES, OTHERS = (1, 2, 4), (8, 16, 32)
+"""Of three runs, whose ends are 10, 20 and 30."""
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Any:
+    tables = Tables(str(tmp_path))
+    archived(tables, "sales", 10, 20, 30)
+    decoded(tables, "sales", "d", [Counts(holes=holes, others=others) for holes, others in zip(HOLES, OTHERS, strict=True)])
+    return SimpleNamespace(tables=tables)
+
+
+def refused(batch: Any, start: int, cut: int, holes: int, others: int) -> bool:
+    below: Any = SimpleNamespace(
+        source=SimpleNamespace(name="sales"),
+        release=SimpleNamespace(sources={"sales": "d"}),
+        start=at(start) if start else LOG_START,
+        cut=at(cut),
+    )
+    try:
+        _refuse_unexplained(batch, below, holes, others)
+    except Unclosed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("start", "cut", "runs"), [(0, 30, 0b111), (0, 10, 0b001), (0, 11, 0b011), (10, 20, 0b010), (9, 20, 0b011), (19, 21, 0b110)]
+)
+def test_the_runs_that_reach_into_the_range_explain_as_many_as_they_found(batch: Any, start: int, cut: int, runs: int) -> None:
+    """Of each kind: empty ones never stand in for another source's, nor the reverse."""
+    holes, others = (sum(one for place, one in enumerate(each) if runs >> place & 1) for each in (HOLES, OTHERS))
+    for more_holes in (-holes - 1, -holes, -1, 0, 1):
+        for more_others in (-others - 1, -others, -1, 0, 1):
+            asked = holes + more_holes, others + more_others
+            expected = not 0 <= asked[0] <= holes or not 0 <= asked[1] <= others
+            assert refused(batch, start, cut, *asked) == expected, asked
