@@ -29,9 +29,9 @@ import msgspec
 import pyarrow as pa
 
 from views.errors import DefinitionError
-from views.fingerprint.code_dependencies import version_of
 from views.fingerprint.event_meaning import event_meaning
 from views.fingerprint.fingerprint import DECODE_VERSION, KERNEL_VERSION, fingerprint
+from views.fingerprint.packages import version_of
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
 from views.outsourced import STEPS

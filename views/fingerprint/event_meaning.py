@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pyarrow as pa
 
-from views.fingerprint.code_dependencies import reached, reached_by_function
+from views.fingerprint.code_dependencies import code_of_classes, code_of_function
 from views.fingerprint.meaning import Meaning
 from views.source.event import Field, event_fields
 
@@ -18,7 +18,7 @@ def event_meaning(event: type[msgspec.Struct]) -> Meaning:
     """An event type, with the code that runs when one is made."""
     fields, name = event_fields(event), f"event type {event.__name__}"
     shape = _struct(name, event, fields, f"{name}: field ")
-    return Meaning(name, parts={"fields": shape, "code": Meaning(f"{name}: code", parts=reached(_types(event, fields)))})
+    return Meaning(name, parts={"fields": shape, "code": Meaning(f"{name}: code", parts=code_of_classes(_types(event, fields)))})
 
 
 def _struct(name: str, struct: type[msgspec.Struct], fields: tuple[Field, ...], place: str) -> Meaning:
@@ -93,7 +93,7 @@ def _written_type(field: Field) -> str:
 
 def _factory(name: str, factory: Any) -> Meaning:
     if isinstance(factory, FunctionType):
-        return Meaning(name, parts=reached_by_function(factory))
+        return Meaning(name, parts=code_of_function(factory))
     return Meaning(name, repr(factory()), repr(factory()))
 
 

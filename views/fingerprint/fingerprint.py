@@ -13,9 +13,10 @@ from types import FunctionType
 from typing import Any, Final, cast
 
 from views.errors import DefinitionError
-from views.fingerprint.code_dependencies import reached, reached_by_function, version_of
+from views.fingerprint.code_dependencies import code_of_classes, code_of_function
 from views.fingerprint.event_meaning import event_meaning
 from views.fingerprint.meaning import Meaning, digest
+from views.fingerprint.packages import version_of
 from views.source.decoder import Decoder, decoder_name
 from views.source.record_filter import Only, only_name, only_value
 from views.source.schema_version import Version
@@ -164,13 +165,13 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
         },
         "expressions": sorted(texts),
     }
-    code = reached([type(measure)], _CALLED_OF_MEASURES) if own else {}
+    code = code_of_classes([type(measure)], _CALLED_OF_MEASURES) if own else {}
     return Meaning(name, value, str(measure), {**inner, **code}, notes=notes or {})
 
 
 def _function(name: str, function: FunctionType) -> Meaning:
     """A function of the project, with the code that it reaches."""
-    return Meaning(name, function.__qualname__, f"function {function.__qualname__}", reached_by_function(function))
+    return Meaning(name, function.__qualname__, f"function {function.__qualname__}", code_of_function(function))
 
 
 def _only(only: Only | None) -> Meaning:
@@ -205,4 +206,4 @@ def _decoder(decoder: Decoder) -> Meaning:
     own = not kind.__module__.startswith("views.")
     # By its name alone where there is nothing else to tell.
     value = repr(decoder) if own or dataclasses.fields(kind) else decoder_name(decoder)
-    return Meaning("decoder", value, str(decoder), reached([kind], _CALLED_OF_DECODERS) if own else {})
+    return Meaning("decoder", value, str(decoder), code_of_classes([kind], _CALLED_OF_DECODERS) if own else {})

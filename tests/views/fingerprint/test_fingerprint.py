@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.stack import PYTHONPATH
 from tests.views.edited import edited
-from views.fingerprint.code_dependencies import reached
+from views.fingerprint.code_dependencies import code_of_classes
 from views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from views.project.project import load_files
 from views.source.event import Event
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_packages_count_by_their_version(tmp_path: Path) -> None:
     """Of a package that the project's code reaches, the version counts; of Python's own modules nothing does."""
-    code = reached([edited(tmp_path).sources["orders"].event])
+    code = code_of_classes([edited(tmp_path).sources["orders"].event])
     assert {key for key in code if "==" in key} == {"numpy=="}
     assert code["numpy=="].value == version("numpy")
     assert not [key for key in code if "unused" in key.casefold() or "OTHER" in key]
@@ -49,7 +49,7 @@ def test_an_event_type_outside_a_project_is_covered_by_its_own_module() -> None:
             if self.at.year < EARLIEST:
                 raise ValueError("too early")
 
-    code = reached([Ping])
+    code = code_of_classes([Ping])
     assert len(code) == 2
     assert hex(EARLIEST) in "".join(part.value for part in code.values())
 

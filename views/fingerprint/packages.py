@@ -1,0 +1,27 @@
+"""Packages that code uses: of those that are not the project's, the installed version is all that counts."""
+
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
+from views.fingerprint.meaning import Meaning
+from views.project.isolated_import import PLATFORM
+
+
+def counted_package(module: str) -> str | None:
+    """The package of a module whose version counts; None for Python's own modules and Tandem, which are pinned elsewhere."""
+    root = module.split(".", maxsplit=1)[0]
+    return root if root and root not in sys.stdlib_module_names and root not in PLATFORM else None
+
+
+def version_of(package: str) -> Meaning:
+    """A package by its installed version; the name is that of its module."""
+    installed = _version(package)
+    return Meaning(f"package {package}", installed, installed)
+
+
+def _version(root: str) -> str:
+    try:
+        return version(root)
+    except PackageNotFoundError:
+        names = packages_distributions().get(root, [])  # slow: reads every package's list of files
+        return version(names[0]) if names else "unknown"
