@@ -30,6 +30,7 @@ from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
+from ledger.delta import state_format
 from ledger.delta.addresses import Tables
 from views.arrow.python_values import do_without_pandas
 from views.errors import TandemError
@@ -85,14 +86,17 @@ class Freed:
 
 
 def open_table(tables: Tables, address: str) -> DeltaTable | None:
-    """The table at its newest version, None if there is none. Raises Unreadable."""
+    """The table at its newest version, None if there is none. Raises Unreadable, and OtherStateFormat for a journal."""
     do_without_pandas()  # what delta-rs tells becomes Arrow's through a conversion that would import it
     try:
-        return _listed(lambda: DeltaTable(address, storage_options=dict(tables.options)))
+        handle = _listed(lambda: DeltaTable(address, storage_options=dict(tables.options)))
     except TableNotFoundError:
         return None
     except _FAILURES as error:
         unreadable(address, error)
+    if address.startswith(f"{tables.control()}/"):
+        state_format.check(tables.root, handle.metadata().description)
+    return handle
 
 
 def create_table(
@@ -105,6 +109,7 @@ def create_table(
         DeltaTable.create(
             address,
             schema,
+            description=state_format.DESCRIPTION,
             partition_by=[partition_by] if partition_by else None,
             storage_options=dict(tables.options),
             configuration={**PLAIN, **settings},

@@ -39,6 +39,7 @@ class Stored:
     """All versions of a table, and its files with the time of writing or removal in milliseconds, be they active or not."""
 
     schema: object
+    description: str
     configuration: Mapping[str, str]
     partition_by: Sequence[str]
     versions: list[Version] = field(default_factory=lambda: [Version()])
@@ -126,6 +127,7 @@ class DeltaTable:
         table_uri: str,
         schema: object,
         *,
+        description: str,
         partition_by: Sequence[str] | None,
         configuration: Mapping[str, str],
         storage_options: Mapping[str, str],
@@ -137,7 +139,7 @@ class DeltaTable:
             raise DeltaError("a Delta table already exists there")
         fate = store.io.fate()
         if fate != "fails":
-            store.tables[table_uri] = Stored(schema, configuration, partition_by or [])
+            store.tables[table_uri] = Stored(schema, description, configuration, partition_by or [])
             store.io.landed(table_uri, 0)
         _tell(fate)
 
@@ -161,7 +163,10 @@ class DeltaTable:
         return self._stored.schema
 
     def metadata(self) -> Any:
-        return SimpleNamespace(partition_columns=self._stored.partition_by, configuration=self._stored.configuration)
+        stored = self._stored
+        return SimpleNamespace(
+            description=stored.description, partition_columns=stored.partition_by, configuration=stored.configuration
+        )
 
     def transaction_version(self, application: str) -> int | None:
         return self._version.transactions.get(application)

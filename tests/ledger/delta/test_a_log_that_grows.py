@@ -15,7 +15,7 @@ from ledger.delta.delta_tables import Unreadable
 @pytest.fixture
 def table(tables: Tables) -> Path:
     """Where a table of one version is."""
-    address = Path(tables.control("growing"))
+    address = Path(tables.view("growing", "f"))
     append(address)
     return address
 

@@ -22,7 +22,7 @@ from views.source.offset_ranges import Ranges
 @pytest.fixture
 def table(tables: Tables) -> str:
     """Where a table is, or will be."""
-    return tables.control("watched")
+    return tables.view("watched", "f")
 
 
 def append(table: str, *numbers: int) -> None:
