@@ -1,4 +1,4 @@
-"""Find the rows by which a computation over many of them fails."""
+"""Find the rows that make a computation over many rows fail, by bisection."""
 
 from collections.abc import Callable, Iterator
 

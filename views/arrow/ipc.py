@@ -5,7 +5,7 @@ import pyarrow.ipc
 
 
 def to_ipc(table: pa.Table) -> bytes:
-    """The table as one Arrow IPC stream, schema and its metadata included. Equal bytes are not promised for equal tables."""
+    """The table as one Arrow IPC stream, schema and its metadata included. Equal tables may have different bytes."""
     sink = pa.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

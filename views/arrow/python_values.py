@@ -47,7 +47,7 @@ def _scaled(precision: int, scale: int) -> tuple[Decimal, Context]:
 
 
 class _NoPandas(MetaPathFinder):
-    """Says that pandas is not installed, to the thread that makes it; another may import pandas at that moment."""
+    """Hide pandas from the thread that makes this; another thread may import pandas at that moment."""
 
     def __init__(self) -> None:
         self.thread = get_ident()

@@ -1,4 +1,4 @@
-"""How a file of a source's format becomes the values of records: what of it one record holds."""
+"""How lines of a file become the values of records, by a source's format."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class Layout:
 
 
 def layout(source: Source) -> Layout:
-    """What a record of the source holds of a file: one line, or as many as its events where each is a line.
+    """The lines that a record of the source holds: one, or up to `many` where each event is a line.
 
     Lines of a source with a key are not put together: they may have different keys, and a record has one.
     """

@@ -1,4 +1,4 @@
-"""A function of the project as decoder: from one value, and what it asks for beside it, to one event, or an exception.
+"""A function of the project as decoder: from one value, and the record's parts that it asks for, to one event or an exception.
 
 Of a `many` source, to a list of events.
 """
@@ -29,7 +29,7 @@ def parser(event: type[Event], function: Callable[..., Any]) -> Parse:
 
 
 def listed(event: type[Event], function: Callable[..., Any]) -> Listed:
-    """The function with its result checked: it is a list, of events that are what a single one has to be."""
+    """The function with its result checked: a list, and each event in it as `parser` checks one."""
 
     def split(*record: Any) -> list[Any]:
         decoded = function(*record)

@@ -1,4 +1,4 @@
-"""The idempotency keys of records: what their header says, or where they are, which is no other record's."""
+"""The idempotency keys of records: their header's value, or their own place in the log, which is unique."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -13,7 +13,7 @@ MOST_CHARACTERS: Final = 255
 
 
 def with_keys(batch: pa.RecordBatch, events: pa.RecordBatch, rejected: dict[int, Reject], *, row: str) -> pa.RecordBatch:
-    """The events with a column of keys; those whose header can be no key go to `rejected`. Column `row` says of which record."""
+    """Add a column of keys to the events, whose column `row` has their records. Invalid headers go to `rejected`, by record."""
     rows = events.column(row).to_pylist()
     records = list(dict.fromkeys(rows))
     chosen = batch.select(["topic_id", "partition", "offset", "headers"]).take(array(records, pa.int64()))
@@ -31,7 +31,7 @@ def is_key(value: bytes | None) -> bool:
 
 
 def own_place(topic_id: str, partition: int, offset: int) -> str:
-    """What stands for the key of a record without one: its blank keeps it apart from every key."""
+    """The key of a record without a header. Its blank keeps it apart from every valid key."""
     return f"at {topic_id}/{partition}/{offset}"
 
 

@@ -46,7 +46,7 @@ _ROW = "_row"
 
 @dataclass(frozen=True)
 class Decoded:
-    """`events` as events_schema(source) has them, `rejects` as REJECTS_SCHEMA; both in the order of the records.
+    """`events` in the columns of events_schema(source), `rejects` in those of REJECTS_SCHEMA; both in the order of the records.
 
     `others` is how many records were none of the source's.
     """
@@ -59,13 +59,15 @@ class Decoded:
 def decode(source: Source, records: pa.Table) -> Decoded:
     """Turn records into events and rejects: each record by itself, exactly one outcome, no exception for any value.
 
-    The outcome of a record of a `many` source is all of its events, or one reject. A third outcome, where the source says which
-    records are its own, is to be none of them, which is counted.
+    `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA.
 
-    `records` holds at least record_columns(source), in types that cast to those of RECORDS_SCHEMA. A record with several faults
-    has the reason of the first: as text, then by field, then its event time, then its idempotency key. A record that the event
-    type rejects is read as each older version in turn; the first that takes it has it upgraded, and if none does, the event
-    type's reject counts. A timestamp beyond the years 1 to 9999 is taken for the nearest time within.
+    * A record of a `many` source becomes all of its events, or one reject.
+    * Where the source has `only`, another source's record becomes neither; it is counted in `others`.
+    * A record with several faults has the reason of the first: as text, then by field, then its event time, then its idempotency
+      key.
+    * A record that the event type rejects is read as each older version in turn. The first version that accepts it upgrades it.
+      If none does, the event type's reject counts.
+    * A timestamp beyond the years 1 to 9999 becomes the nearest time within.
     """
     schema = events_schema(source)
     # Not schema.empty_table(), which imports pandas.
@@ -120,7 +122,7 @@ def _in_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _own(source: Source, batch: pa.RecordBatch) -> tuple[Sequence[int], dict[int, Reject]]:
-    """The rows that are the source's, and the rejects of those of which that cannot be told."""
+    """The rows that are the source's own, and the rejects of rows for which `only` cannot decide."""
     if source.only is None:
         return range(batch.num_rows), {}
     return own_rows(source.only, *(batch.column(name).to_pylist() for name in ("value", *only_parameters(source.only))))
@@ -141,7 +143,7 @@ def _read(source: Source, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[i
 
 
 def _upgraded(source: Source, batch: pa.RecordBatch, rows: Sequence[int]) -> tuple[dict[int, Any], dict[int, Reject]]:
-    """Of these rows what older versions take: what is upgraded, and the rejects of what cannot be."""
+    """Read these rows as older versions: the upgraded events, and the rejects of those whose upgrade fails, by row."""
     upgraded: dict[int, Any] = {}
     failed: dict[int, Reject] = {}
     for version in source.versions:
@@ -186,7 +188,7 @@ def _parse(parse: Parse, *columns: Sequence[Any]) -> tuple[dict[int, Any], dict[
 
 @dataclass(frozen=True)
 class _Found:
-    """Structs, each with the row of its record, and of a `many` source with its index there."""
+    """Structs, each with the row of its record and, of a `many` source, its index in the record."""
 
     structs: list[Any]
     rows: list[int]
@@ -199,7 +201,7 @@ class _Found:
         return {_ROW: array(self.rows, pa.int64()), **indexes}
 
     def told(self, number: int, reject: Reject) -> Reject:
-        """The fault of one struct as its record's."""
+        """One struct's reject as the reject of its record."""
         return reject if self.indexes is None else within(reject, self.indexes[number])
 
     def without(self, rows: Container[int]) -> "_Found":
@@ -209,7 +211,7 @@ class _Found:
 
 
 def _found(source: Source, parsed: Mapping[int, Any]) -> _Found:
-    """What was parsed, by row: structs, or lists of them."""
+    """The structs of what was parsed, by row: one each, or a list each."""
     if source.many is None:
         return _Found(list(parsed.values()), list(parsed))
     return _Found(
@@ -262,7 +264,7 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
 
 
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
-    """The rows whose timestamp is the log's own; the others go to `rejected`."""
+    """The rows whose timestamp the log has set; the others go to `rejected`."""
     kinds = batch.column("timestamp_type").take(typed.column(_ROW))
     own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
     for row in typed.column(_ROW).filter(pc.invert(own)).to_pylist():

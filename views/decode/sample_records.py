@@ -1,4 +1,4 @@
-"""Values that no log holds, as the records that they would be."""
+"""Values that are not in a log, as the records that they would be."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ def as_records(
     keys: Sequence[bytes | None] | None = None,
     headers: Sequence[Mapping[str, bytes | None]] | None = None,
 ) -> pa.Table:
-    """What `decode` reads of records: of one partition, at these offsets, appended at `at`, with keys and headers if given."""
+    """The columns that `decode` reads: one partition, these offsets, appended at `at`, with keys and headers if given."""
     columns: dict[str, Sequence[Any]] = {
         "topic_id": [topic_id] * len(values),
         "partition": [0] * len(values),

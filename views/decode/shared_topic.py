@@ -1,4 +1,4 @@
-"""Which records of a topic are a source's own, where it shares the topic with others: each record by itself."""
+"""Which records of a shared topic are a source's own: each record by itself."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -12,11 +12,11 @@ from views.source.formats.json import strict
 from views.source.record_filter import ByField, ByHeader, Only
 
 Tell = Callable[..., bool]
-"""A record's value, and what only_parameters names, to whether it is the source's; raises Reject if that cannot be told."""
+"""From a record's value and its only_parameters to whether it is the source's; raises Reject if it cannot decide."""
 
 
 def own_rows(only: Only, *columns: Sequence[Any]) -> tuple[list[int], dict[int, Reject]]:
-    """The rows that are the source's, and the rejects of those of which nothing can be told, by row; all others are others'.
+    """The source's own rows, and by row the rejects of those for which `only` cannot decide; all other rows are other sources'.
 
     `columns` are the records' values, then what only_parameters names.
     """

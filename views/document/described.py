@@ -1,4 +1,4 @@
-"""Definitions whose code is not here: they say all that data can say, and have the rest done by whoever runs the code."""
+"""Definitions without their code: they have all that is data, and ask the process that runs the code for the rest."""
 
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class DescribedSource(Source):
 
 
 def meaning_of(view: View) -> str:
-    """The view's fingerprint, which the document of a view knows that was made from one."""
+    """The view's fingerprint; for a view from a document, the document holds it."""
     return view.meaning if isinstance(view, DescribedView) else fingerprint(view)
 
 

@@ -1,4 +1,4 @@
-"""A project as data: what its definitions say, as one JSON document, without the code that they reach.
+"""A project as data: its definitions as one JSON document, without the code that they reach.
 
 | is data                                                     | is code, of which only this is data             |
 | ----------------------------------------------------------- | ----------------------------------------------- |
@@ -43,7 +43,7 @@ from views.source.source import Source
 from views.view import View, bind
 
 FORMAT: Final = 3
-"""Raised whenever a document of the same project could be another one, or is read otherwise."""
+"""Raise it whenever the document of a project could change, or is read in another way."""
 
 CLASS: Final = "class"
 ELSEWHERE: Final = "elsewhere"
@@ -69,7 +69,7 @@ def document_of(project: Project) -> bytes:
 
 
 def meaning(packages: Iterable[str]) -> dict[str, Any]:
-    """What fingerprints go by besides the project: versions of this platform, and of packages that decide windows."""
+    """What fingerprints depend on besides the project: versions of this platform, and of packages that decide windows."""
     return {
         "format": FORMAT,
         "decode": DECODE_VERSION,
@@ -252,7 +252,7 @@ def _default(field: Field) -> dict[str, Any]:
 
 
 def _type(field: Field) -> dict[str, Any]:
-    """What an annotation says: of a field, or of what a list holds."""
+    """The type and marks of an annotation: of a field, or of a list's items."""
     found: dict[str, Any] = {
         "optional": field.optional,
         "constraints": {name: data(value) for name, value in field.constraints},

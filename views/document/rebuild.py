@@ -1,4 +1,4 @@
-"""A project made from its document (views.document.document), without a line of its code.
+"""A project made from its document (views.document.document), without its code.
 
 The document may come from a process that ran a project's code, so nothing of it is trusted: only frozen dataclasses of the
 platform are made, by their own checks, and event types of fields alone.
@@ -231,7 +231,7 @@ def _schema(text: str) -> pa.Schema:
 
 
 def _value(told: Any) -> Any:
-    """The value that `document.data` has told. Raises DefinitionError, or whatever the value's own checks raise."""
+    """The value that `document.data` has written. Raises DefinitionError, or whatever the value's own checks raise."""
     if isinstance(told, list):
         return [_value(one) for one in told]
     if not isinstance(told, Mapping):

@@ -1,12 +1,14 @@
 """Optional fields that a source's event gained, and the views that read none of them.
 
-Such a field cannot make an event of a record that was a reject; it can only reject a record that holds it with another type,
-twice in one object, or beyond what its column takes. Proof, for the decoders in `_monotone`: the value is taken apart as before,
-into the same parts of a list, and each declared field is read by itself. Every check that the event type without the field makes,
-the event type with it makes too, of the same texts: JSON syntax is checked of unknown keys as well, the declared keys that may
-stand once are more, a CSV row is compared with the same columns. No code of the project runs that could see the field, no
-earlier version takes what the event type rejects, and an object that had to have no unknown field is excluded. Event time,
-identity, metadata and `only` never read it.
+Such a field cannot turn a reject into an event. It can only reject a record that holds it with another type, twice in one
+object, or beyond what its column takes. Proof, for the decoders in `_monotone`:
+
+* The decoder divides the value as before, into the same parts of a list, and reads each declared field by itself.
+* The event type with the field makes every check of the event type without it, of the same texts: JSON syntax is checked of
+  unknown keys too, more declared keys may stand only once, and a CSV row is compared with the same columns.
+* No code of the project runs that could see the field, and no earlier version takes what the event type rejects.
+* An event type that forbids unknown fields is excluded.
+* Event time, identity, metadata and `only` never read the field.
 
 So the records that are events with the field are among those that were events without it, and where their numbers are equal
 they are the same records, with the same events in them, equal in all other fields. A list counts or is rejected whole, so it is

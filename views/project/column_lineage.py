@@ -45,7 +45,7 @@ class Lineage:
 
 
 def lineage(view: View) -> Lineage:
-    """What the definition says. Behind a source's `prepare` any field of the event may have decided any column."""
+    """The lineage that the definition gives. Behind a source's `prepare` any field of the event may have decided any column."""
     bound, schema = bind(view), answer_schema(view)
     made: dict[str, tuple[list[Origin], str]] = {}
     for name, key in bound.keys:
@@ -74,7 +74,7 @@ def lineage(view: View) -> Lineage:
 
 
 def _window(view: View) -> list[str]:
-    """The fields that say in which windows an event is."""
+    """The fields that decide in which windows an event is."""
     bound = bind(view)
     looked_at = {field for expression in bound.window_inputs for field in expression.fields}
     if not bound.placement.timing.bounded:

@@ -1,4 +1,4 @@
-"""A project: the folder in which a user says what the sources and views are.
+"""A project: the folder in which a user defines sources and views.
 
 It holds `tandem.toml`, which may be empty, and `definitions.py`, which ends with the tuples SOURCES and VIEWS, and
 modules and packages that those import. What is stored of it, and what gives it its meaning, are the files that were

@@ -1,4 +1,4 @@
-"""Where in a project's files something is said: files and lines for error messages, found in the syntax trees."""
+"""Places in a project's files: files and lines for error messages, found in the syntax trees."""
 
 import ast
 import re

@@ -72,7 +72,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Unit:
-    """What a field's values count: `Annotated[int, Unit("ms")]`. It says so to readers and changes no number."""
+    """The unit of a field's values: `Annotated[int, Unit("ms")]`. It informs readers and changes no number."""
 
     name: str
 

@@ -18,7 +18,7 @@ Rows = npt.NDArray[np.int64]
 Places = npt.NDArray[np.generic]
 
 GENERATION: Final = pa.field("_generation", pa.int64())
-"""The column that says of which of its source's topics an event is: its number among them, 0 for the oldest."""
+"""The column with the number of an event's topic among its source's topics, 0 for the oldest."""
 
 _INDEXES: Final = 2**31
 """How many indexes there are beside an offset."""

@@ -1,4 +1,4 @@
-r"""The kernel's prepare: from each event the rows that views look at, by a function of the project.
+r"""The kernel's prepare: a function of the project makes the rows that views read from each event.
 
     def words(lines: pa.Table) -> pa.Table:
         split = pc.split_pattern_regex(lines["text"].combine_chunks(), r"\s+")
@@ -66,7 +66,7 @@ def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -
 
 @lru_cache(maxsize=256)
 def prepared_schema(source: Source) -> pa.Schema:
-    """The columns that views look at: those that the source's function gives for a table without events.
+    """The columns that views read: those that the source's function returns for a table without events.
 
     Position and event time are among them. Raises DefinitionError if the function fails for that table, or gives a column
     that no view can use.
@@ -108,7 +108,7 @@ def _check_column(name: str, field: pa.Field, given: pa.Schema, event_time: str)
 
 
 def _made(source: Source, function: Prepare, schema: pa.Schema, events: pa.Table) -> pa.Table:
-    """What the function makes of some events. Raises if that is not what was promised, or whatever the function raises."""
+    """Call the function with events. Raises if the result breaks its contract, and whatever the function raises."""
     do_without_pandas()
     made = function(events.combine_chunks())
     if sorted(made.column_names) != sorted(schema.names):
@@ -135,5 +135,5 @@ def _within_calendar(column: pa.ChunkedArray) -> bool:
 
 
 def _is_of_events(error: BaseException) -> bool:
-    """Memory that runs out is the machine's fault, an interrupt the user's wish."""
+    """Raise again what is not the event's fault: memory ran out, or the user interrupted."""
     return not isinstance(error, MemoryError | KeyboardInterrupt)

@@ -1,4 +1,4 @@
-"""What tells the records of a source from those of others in the same topics: `Source(only=...)`."""
+"""Filters of the records in shared topics, by which a source takes its own: `Source(only=...)`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Value = str | int | bool
 
 @dataclass(frozen=True)
 class ByHeader:
-    """The records whose header of this name, the last if it stands repeatedly, is one of the values as UTF-8."""
+    """The records whose header of this name is one of the values as UTF-8; the last one counts if the header is repeated."""
 
     name: str
     values: tuple[str, ...]
@@ -45,7 +45,7 @@ def by_field(name: str, *values: Value) -> ByField:
 
 
 def check_only(only: Only) -> None:
-    """Raise DefinitionError unless it tells records apart."""
+    """Raise DefinitionError unless it is a record filter."""
     if isinstance(only, FunctionType):
         check_function("only", only)
     elif not isinstance(only, ByHeader | ByField):
@@ -56,20 +56,20 @@ def check_only(only: Only) -> None:
 
 
 def only_value(only: Only) -> list[Any]:
-    """What tells a by_header or by_field from another, as JSON can hold it."""
+    """The filter's kind and parameters, as JSON can hold them."""
     assert isinstance(only, ByHeader | ByField)
     return [type(only).__name__, only.name, sorted(map(repr, only.values))]
 
 
 def only_name(only: Only) -> str:
-    """What a reader calls it: `by_field('type', 'order')`, `my_function`."""
+    """The filter's name for readers: `by_field('type', 'order')`, `my_function`."""
     if isinstance(only, ByHeader | ByField):
         return f"{'by_header' if isinstance(only, ByHeader) else 'by_field'}({', '.join(map(repr, (only.name, *only.values)))})"
     return str(only.__name__)
 
 
 def only_parameters(only: Only | None) -> tuple[str, ...]:
-    """What it looks at of a record beside its value."""
+    """The parts of a record that the filter reads besides its value."""
     if isinstance(only, FunctionType):
         return tuple(signature(only).parameters)[1:]
     return ("headers",) if isinstance(only, ByHeader) else ()

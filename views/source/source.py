@@ -80,38 +80,57 @@ _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or
 
 @dataclass(frozen=True)
 class Source:
-    """What flows through a topic, or several: `topics` are their names, whichever way `topic` gives them.
+    """What flows through one or more topics, and how a record becomes an event.
 
-    `decoder` turns a record's value into an event: an object (json(), csv(...), syslog(), apache_combined(), nginx_json(),
-    avro(...), protobuf(...)) or a function of the project. A function takes the value's bytes, and by name whatever
-    it needs of `key`, `headers`, `timestamp`, `topic_id`, `partition` and `offset`; it returns an event or raises.
-    `event_time` names the datetime field that says when an event happened, or is APPEND_TIME, "_append_time", for when the
-    log received it (processing time), which needs a topic whose message.timestamp.type is LogAppendTime. Events outside the
-    half-open `plausible` range go to quarantine. `identity` names the fields that tell an event from its copies: none means
-    that every record counts. `_idempotency_key` among them is what the record's header idempotency-key says, 1 to 255
-    visible ASCII characters, by which a sender that tries again is known; a record that came without the header is a copy
-    of none. An event more than `lateness` behind its partition's newest event time is labelled late; it counts all the
-    same. The source's watermark is the least of the partitions' newest event times, without those of partitions whose
-    newest event the log received more than `idle` before the newest of all: answers label windows by it and by `lateness`
-    (see docs/windows.md). An event whose time is more than `clock_skew` after its own record's timestamp is ahead: it counts
-    all the same, and moves neither the watermark nor idleness; timedelta.max lets every event move them. The speed layer
-    drops copies of events that the log received at most `horizon` earlier; batch drops all copies, so `horizon` decides how
-    soon an answer is right, not what it means. `metadata` names what else of the records the events hold: `_key` (bytes),
-    `_headers` (a list of structs of key and value) and `_idempotency_key` (text, which without the header is the record's
-    own place, as `at TOPIC ID/0/31`); views may use these as they may use `_topic_id`, `_partition`, `_offset` and
-    `_append_time`, which every event has. `prepare` is a function of the project from an Arrow table of events to one of
-    the rows that views look at, any number for each event by itself (see views/source/prepare.py); an event for which it fails is
-    rejected by every view. `key` is an expression over the event's fields whose text is the Kafka key of the records that
-    `tandem feed`, `tandem generate` and `tandem serve` write: events with equal keys are in one partition, in order; none
-    lets Kafka choose. `versions` are earlier ones of the event type, the newest first: a record that the event type rejects
-    is read as the first of them that takes it, and what its upgrade makes of that is the event. `only` tells the source's
-    records from others' in its topics (by_header, by_field, or a function): those are counted as others, and neither events
-    nor rejects. With `many=n` a value holds a list of 1 to n events, which all count or all go to quarantine; what a list
-    is, the decoder says (a JSON array, rows, lines; a function returns one). Its events have an `_index` too, their place
-    in the list from 0 on, and `key` is for records whose events all have it. `compacted` says that a topic has the
-    cleanup.policy compact, so that events which a newer one of their key has replaced may be gone before they are archived,
-    whatever was served of them before: no answer is called exact. `name` is the variable's in definitions.py unless it is
-    given.
+    What the log is:
+
+    * `topic`: the topic's name, or a tuple of names.
+    * `only`: which records of the topics are the source's own: by_header, by_field, or a function. Tandem counts the others,
+      and they are neither events nor rejects.
+    * `compacted`: a topic has the cleanup.policy compact. An event can then be gone before it is archived, because a newer
+      one of its key replaced it, so no answer is called exact.
+    * `key`: an expression over the event's fields. Its text is the Kafka key of the records that `tandem feed`, `tandem
+      generate` and `tandem serve` write, so events with equal keys are in one partition, in order. Without it Kafka chooses
+      the partition.
+
+    How a record becomes an event:
+
+    * `event`: the event type.
+    * `decoder`: an object (json(), csv(...), syslog(), apache_combined(), nginx_json(), avro(...), protobuf(...)) or a
+      function of the project. A function takes the value's bytes, and by name what it needs of `key`, `headers`, `timestamp`,
+      `topic_id`, `partition` and `offset`; it returns an event or raises.
+    * `versions`: earlier versions of the event type, the newest first. A record that the event type rejects is read as the
+      first version that accepts it; the event is what that version's upgrade returns.
+    * `many`: with `many=n` a value holds a list of 1 to n events, which all count or all go to quarantine. The decoder
+      defines the list: a JSON array, rows, lines; a function returns a list. The events have an `_index` too, their place in
+      the list from 0 on, and `key` is for records whose events all have it.
+    * `metadata`: what else of the record an event holds: `_key` (bytes), `_headers` (a list of structs of key and value) and
+      `_idempotency_key` (text; without the header it is the record's own place, such as `at TOPIC ID/0/31`). Views use them
+      like `_topic_id`, `_partition`, `_offset` and `_append_time`, which every event has.
+    * `prepare`: a function of the project from an Arrow table of events to a table of rows for the views, any number for each
+      event by itself (see views/source/prepare.py). Every view rejects an event for which it fails.
+
+    When an event happened, and which one it is:
+
+    * `event_time`: the datetime field that says when the event happened. Or APPEND_TIME, "_append_time", for when the log
+      received it (processing time); the topic's message.timestamp.type must then be LogAppendTime.
+    * `plausible`: a half-open range of event times. An event outside it goes to quarantine.
+    * `identity`: the fields that tell an event from its duplicates. Without fields every record counts. `_idempotency_key`
+      among them is the record's header idempotency-key, 1 to 255 visible ASCII characters, by which a retried request is
+      recognized; a record without the header is a duplicate of none.
+    * `horizon`: the speed layer drops duplicates of events that the log received at most this much earlier. Batch drops all
+      duplicates, so `horizon` decides how soon an answer is right, not what it means.
+
+    Labels, which change no number:
+
+    * `lateness`: an event more than this behind its partition's newest event time is labelled late. It counts all the same.
+    * `idle`: the source's watermark is the least of the partitions' newest event times. A partition is left out if the log
+      received its newest event more than `idle` before the newest event of all. Answers label windows by watermark and
+      `lateness` (see docs/windows.md).
+    * `clock_skew`: an event whose time is more than this after its own record's timestamp is ahead. It counts, and moves
+      neither the watermark nor idleness. With timedelta.max every event moves them.
+
+    `name` is the variable's in definitions.py unless it is given.
     """
 
     topic: str | tuple[str, ...]

@@ -78,7 +78,7 @@ SUPPORTED: Final = "BOOLEAN, integers, DECIMAL, DOUBLE, VARCHAR, BLOB, DATE, TIM
 
 
 def kind_of(arrow: pa.DataType) -> Kind | Literal["list", "struct"] | None:
-    """What values of an Arrow type mean where no expression says it; None for a type that nothing here has."""
+    """The meaning of an Arrow type's values where no expression defines it; None for an unknown type."""
     if pa.types.is_list(arrow):
         return "list" if kind_of(arrow.value_type) else None
     if pa.types.is_struct(arrow):
@@ -94,7 +94,7 @@ def answer_field(name: str, value: ValueType) -> pa.Field:
 
 
 def value_type(sql_type: DuckDBPyType) -> ValueType:
-    """What values of a DuckDB type become. Raises DefinitionError for a type that is not in the table above."""
+    """The type of a DuckDB type's values. Raises DefinitionError for a type that is not in the table above."""
     name = str(sql_type.id)
     if name == "decimal":
         digits, scale = (size for _, size in sql_type.children)

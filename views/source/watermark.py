@@ -27,11 +27,11 @@ class Newest(NamedTuple):
 
 
 Maxima = Mapping[Partition, Newest]
-"""How far each partition has come, of those that have had an event that is not ahead."""
+"""How far each partition has come. Partitions without an event that is not ahead are left out."""
 
 
 def maxima_of(source: Source, events: pa.Table) -> dict[Partition, Newest]:
-    """The maxima of some events, in any order; of their columns it reads position, append time and event time."""
+    """The maxima of events, in any order. It reads the columns of position, append time and event time."""
     events = not_ahead(source, events)
     times = pa.table(
         {
@@ -88,7 +88,7 @@ def watermark(maxima: Maxima, idle: timedelta) -> int | None:
 
 
 def later(*watermarks: int | None) -> int | None:
-    """The furthest of several watermarks, None being none.
+    """The furthest of several watermarks; None stands for no watermark.
 
     A partition that was idle, or is new, may come with old event times; the watermark stays where it was then.
     """
@@ -96,5 +96,5 @@ def later(*watermarks: int | None) -> int | None:
 
 
 def final_until(source: Source, reached: int, grace: timedelta = timedelta(0)) -> int:
-    """What the source's lateness, and `grace`, are before a watermark: windows that end at or before it are final."""
+    """The watermark less the source's lateness and `grace`: windows that end at or before it are final."""
     return max(_LEAST, reached - (source.lateness + grace) // _MICROSECOND)

@@ -55,11 +55,11 @@ class Calendar:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at the event time alone."""
+        """None: the window depends on the event time alone."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
-        """One state per window; which one an event is in is looked up among the starts of all."""
+        """One state per window. An event's window is looked up among the starts of all windows."""
 
         def placed(events: pa.Table, keys: Sequence[str]) -> pa.Table:  # noqa: ARG001  of any key
             return self._placed(events, source.event_time)

@@ -71,7 +71,7 @@ class CountWindow:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at the order alone."""
+        """None: the window depends on the order alone."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
@@ -97,7 +97,7 @@ class SlidingCountWindow:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at the order alone."""
+        """None: the window depends on the order alone."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
@@ -117,7 +117,7 @@ class SlidingCountWindow:
         )
 
     def _last(self, names: Sequence[str], always: str) -> Layer:
-        """Only the last events of each key; those that are rejected have to be counted, though."""
+        """Keep the last events of each key, and all rejected events, which have to be counted."""
         topic, partition, offset = map(quoted, names)
 
         def layer(rows: str, within: str) -> str:

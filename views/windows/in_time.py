@@ -50,7 +50,7 @@ class Tumbling:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at the event time alone."""
+        """None: the window depends on the event time alone."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
@@ -91,7 +91,7 @@ class Hopping:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at the event time alone."""
+        """None: the window depends on the event time alone."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs
@@ -108,7 +108,7 @@ class AllTime:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at nothing."""
+        """None: every event is in the window."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it looks at neither

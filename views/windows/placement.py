@@ -1,8 +1,8 @@
-"""What a window has to say: which events share an answer, and which columns tell the answers apart.
+"""What a window defines: which events share an answer, and which columns tell the answers apart.
 
 A window (`Window`), bound to a view, is a `Placement`, which has these parts:
 
-| part | what it says |
+| part | what it defines |
 | --- | --- |
 | `steps` (`Steps`) | how events fold into states, states merge, and states become the rows of an answer |
 | `columns` (`Columns`) | which columns place a row of states, and a row of an answer |
@@ -122,7 +122,7 @@ class Window(Protocol):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The expressions that it looks at, in the order in which `bind` takes their types."""
+        """The expressions that the window reads, in the order in which `bind` takes their types."""
         ...
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
@@ -141,7 +141,7 @@ def timestamp(number: str) -> str:
 
 
 def length(what: str, **parts: float) -> timedelta:
-    """A length of time given in parts. Raises DefinitionError where they make none."""
+    """A length of time given in parts. Raises DefinitionError for an impossible one."""
     try:
         return timedelta(**parts)
     except (TypeError, ValueError, OverflowError) as error:

@@ -52,7 +52,7 @@ class Session:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """It looks at the event time alone."""
+        """None: the window depends on the event time alone."""
         return ()
 
     def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:  # noqa: ARG002  it has no inputs

@@ -8,7 +8,7 @@ import pyarrow as pa
 from views.sql.engine import quoted
 
 Layer = Callable[[str, str], str]
-"""From SQL that gives rows, and the SQL of what rows have to share (for PARTITION BY), to SQL that gives rows with more."""
+"""From SQL of rows, and the SQL of the columns to partition them by, to SQL of rows with more columns."""
 
 Prepare = Callable[[pa.Table, Sequence[str]], pa.Table]
 """From rows to rows with more columns, where SQL cannot; the names of the keys come with them."""
@@ -42,5 +42,5 @@ class Step:
 
 
 def same(columns: Sequence[pa.Field]) -> Step:
-    """The step for rows that are of one group if they agree in the columns."""
+    """The step that puts rows with equal columns in one group."""
     return Step({column.name: quoted(column.name) for column in columns})

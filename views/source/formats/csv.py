@@ -1,11 +1,14 @@
 """CSV (RFC 4180): one value is one row of the declared columns; or a row that names the columns, and one row of these.
 
-A field takes the column that has its name (its JSON key, where that differs); other columns may hold what they like. Texts
-become values as views.source.fields.text_values has it: an empty one is null in an Optional field. A value is refused unless it
-is UTF-8 and exactly one row, after the header where there is one, of exactly the columns; of a `many` source, several such rows.
-A header names columns in any order, those that a field takes once each. A quoted text may hold delimiters, line ends and,
-doubled, quotes; a quote inside a text that is not quoted is a quote. A line end at the end belongs to no column, a byte order
-mark at the start to no text. Python's csv module reads the rows.
+* A field takes the column of its name (its JSON key, where that differs). Other columns may hold anything.
+* Texts become values as in views.source.fields.text_values: an empty one is null in an Optional field.
+* A value is rejected unless it is UTF-8 and, after a header, exactly one row of exactly the columns. Of a `many` source a value
+  holds several such rows.
+* A header names columns in any order, those that a field takes once each.
+* A quoted text may hold delimiters, line ends and doubled quotes. A quote inside a text without quotes is a quote.
+* A line end at the end and a byte order mark at the start are not part of any text.
+
+Python's csv module reads the rows.
 """
 
 import csv as rows

@@ -3,12 +3,16 @@ another, each after its length as a varint (what other languages call delimited)
 
     protoc --include_imports --descriptor_set_out=orders.bin orders.proto && base64 -w 0 orders.bin
 
-gives the descriptor, which the project holds as a constant. The event type takes what it needs by the names of the fields
-(its JSON key, where that differs), as views.source.fields.named_fields has it; `repeated` is a list, a message a struct, an enum
-the name of its value, google.protobuf.Timestamp a datetime, cut to microseconds. A field that can be told to be absent
-(`optional`, in a oneof, a message) has the event type's default then, or is null in an Optional field; without either, the record
-is refused. Any other has its type's zero when it is not sent, as the format says. Maps are for no field. Fields that the
-descriptor does not know are ignored.
+gives the descriptor, which the project holds as a constant.
+
+* The event type takes what it needs by the names of the fields (its JSON key, where that differs), as in
+  views.source.fields.named_fields.
+* `repeated` is a list, a message a struct, an enum the name of its value. google.protobuf.Timestamp is a datetime, cut to
+  microseconds.
+* A field whose absence can be seen (`optional`, in a oneof, a message) has the event type's default if it is absent, or is null
+  in an Optional field. Without either, the record is rejected.
+* Any other field that was not sent has its type's zero, as the format defines.
+* Maps fit no field, and fields that the descriptor does not have are ignored.
 """
 
 import base64
