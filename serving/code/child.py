@@ -14,8 +14,8 @@ from serving.sandbox.bounds import bound_files, bound_memory
 from serving.sandbox.confine import CannotConfine, confine
 from views.document.document import document_of
 from views.errors import TandemError, said_by
-from views.outsourced import grouped, merged, presented
 from views.project.project import Project, load_files
+from views.remote_code import grouped, merged, presented
 from views.sql import engine
 
 _METHODS: Final = {"merge": merged, "present": presented, "group": grouped}

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from serving.sandbox.bounds import MIB
 from views.errors import TandemError
-from views.outsourced import Call
+from views.remote_code import Call
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

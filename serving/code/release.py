@@ -18,7 +18,7 @@ from serving.read.outcome import ReadFailed
 from serving.sandbox import frames
 from serving.sandbox.bounds import MIB
 from serving.sandbox.child_processes import Child, Within
-from views.outsourced import Call
+from views.remote_code import Call
 from views.source.source import Source
 
 AGAIN_S: Final = 30.0
@@ -57,7 +57,7 @@ class ReleaseCode:
             return self._started()
 
     def run(self, call: Call, column: pa.Array, expected: pa.DataType) -> pa.Array:
-        """See views.outsourced.Run. Raises CodeFailed."""
+        """See views.remote_code.Run. Raises CodeFailed."""
         part = f"window: {call.part}" if call.method == "group" else f"measure {call.part!r}: {call.method}"
         what = f"view {call.view!r}, {part}"
         body = encode(Run(call))

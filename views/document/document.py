@@ -34,8 +34,8 @@ from views.fingerprint.fingerprint import DECODE_VERSION, KERNEL_VERSION, finger
 from views.fingerprint.packages import version_of
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
-from views.outsourced import STEPS
 from views.project.project import Project
+from views.remote_code import STEPS
 from views.source.decoder import Decoder, decoder_name, record_parameters
 from views.source.event import Event, Field, event_fields
 from views.source.prepare import prepared_schema

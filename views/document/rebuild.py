@@ -20,13 +20,13 @@ from uuid import UUID
 import msgspec
 import pyarrow as pa
 
-from views.document.described import DescribedSource, DescribedView
+from views.document.definitions import DescribedSource, DescribedView
 from views.document.document import CLASS, ELSEWHERE, FUNCTION, TIMING, meaning
 from views.errors import DefinitionError, said_by
 from views.measures.filtered import Filtered
 from views.measures.measure import Measure
-from views.outsourced import STEPS, OutsideMeasure, OutsideWindow, Run
 from views.project.project import Project
+from views.remote_code import STEPS, OutsideMeasure, OutsideWindow, Run
 from views.source.decoder import Decoder
 from views.source.event import Event, Scale, Unit
 from views.view import bind
