@@ -66,27 +66,31 @@ class _Log:
 
     source: Source
     connection: kafka.Connection
-    topics: tuple[kafka.Topic, ...]
     may_be_new: bool = False
 
     @classmethod
     def of(cls, source: Source, connection: kafka.Connection, *, may_be_new: bool) -> "_Log":
-        """The log as it is now. Raises NoTopic."""
-        return cls(source, connection, kafka.topics(connection, source.topics), may_be_new)
+        """The log of a source whose topics exist. Raises NoTopic."""
+        log = cls(source, connection, may_be_new)
+        log.now()
+        return log
+
+    def now(self) -> tuple[kafka.Topic, ...]:
+        """The topics that have the names now."""
+        return kafka.topics(self.connection, self.source.topics)
 
     def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
         """Raise LogChanged if a topic differs from the topic that was read up to here, unless it may be another."""
         if not self.may_be_new:
-            now = kafka.topics(self.connection, self.source.topics)
-            refuse_new_topic({topic.name: topic.id for topic in now}, reached, known)
+            refuse_new_topic({topic.name: topic.id for topic in self.now()}, reached, known)
 
-    def starts(self) -> Offsets:
-        """The first offset that each partition still has, of the topics that have the names now."""
-        return kafka.starts(self.connection, kafka.topics(self.connection, self.source.topics))
+    def starts(self, topics: Sequence[kafka.Topic]) -> Offsets:
+        """The first offset that each partition of these topics still has."""
+        return kafka.starts(self.connection, topics)
 
-    def ends(self) -> Offsets:
-        """The offset after the last committed record of each partition."""
-        return kafka.ends(self.connection, kafka.topics(self.connection, self.source.topics))
+    def ends(self, topics: Sequence[kafka.Topic]) -> Offsets:
+        """The offset after the last committed record of each partition of these topics."""
+        return kafka.ends(self.connection, topics)
 
 
 def run(
@@ -134,12 +138,14 @@ def _beside(batch: Run, release: Release, live: Release, connection: kafka.Conne
 
 
 def decode_archived(batch: Run, release: Release, source: Source) -> list[Counts]:
-    """Bring events and quarantine of the release's decoder to where the archive is; what each run added.
+    """Bring events and quarantine of the release's decoder to where the archive is, as far as it is checked; what each run added.
 
     The caller holds the archive's lock. Needs no broker. Raises TandemError.
     """
     reached = archive.progress(batch.tables, source.name, release.sources[source.name]).archive
-    return [_decode(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= reached]
+    left = archive.unchecked(batch.tables, source.name)
+    checked = reached if left is None else left.number - 1
+    return [_decode(batch, release, source, run) for run in _unfinished(batch.tables, release, source) if run.number <= checked]
 
 
 def _archive(batch: Run, release: Release, log: _Log) -> Archived:
@@ -150,7 +156,7 @@ def _archive(batch: Run, release: Release, log: _Log) -> Archived:
 def _archived(batch: Run, release: Release, log: _Log) -> Archived:
     tables, source = batch.tables, log.source
     counts, found = [], []
-    # A run that was killed before its gaps were recorded may be decoded already, for another release.
+    # The run before may have been killed before its gaps were recorded.
     left = archive.unchecked(tables, source.name)
     if left is not None:
         found += _gaps(batch, log, left)
@@ -170,12 +176,13 @@ def _to_do(batch: Run, release: Release, log: _Log) -> Iterator[archive.Run]:
     yield from _unfinished(tables, release, log.source)
     runs, names, known = archive.runs(tables, name), archive.topic_names(tables, name), archive.firsts(tables, name)
     start = runs[-1].end if runs else LOG_START
-    starts, ends = log.starts(), log.ends()
+    now = log.now()
+    starts, ends = log.starts(now), log.ends(now)
     # What was counted of a topic that is gone is a part of the log that no broker tells of: the run covers it, as a gap.
     former = losses.counted_of_former(tables, name, releases=_followed(batch), present={topic for topic, _ in starts})
     log.refuse_new_topic(upper(start, former), names)
     _refuse_another_log(start, starts, ends)
-    topics = {topic.name: topic.id for topic in log.topics}
+    topics = {topic.name: topic.id for topic in now}
     firsts = losses.first_offsets(starts, topics, known=known, names=names)
     archive.name_topics(tables, name, topics, at=batch.now())
     archive.record_firsts(tables, name, firsts, at=batch.now())
@@ -193,7 +200,8 @@ def _unfinished(tables: Tables, release: Release, source: Source) -> list[archiv
 
 def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
     """Copy into the archive what the log still has of the run's range."""
-    starts = log.starts()
+    topics = log.now()
+    starts = log.starts(topics)
     there = Ranges.of(
         {
             partition: (min(end, max(start, starts[partition])), end)
@@ -205,7 +213,7 @@ def _copy(batch: Run, log: _Log, run: archive.Run) -> None:
     options, name = kafka_options(log.connection.address), log.source.name
     for pause in (*_COPY_PAUSES_S, None):
         try:
-            copy.copy(batch.session, options, log.topics, there, tables=batch.tables, source=name, run=run.number)
+            copy.copy(batch.session, options, topics, there, tables=batch.tables, source=name, run=run.number)
         except spark_jobs.TaskFailed as failed:
             # One commit holds all of it, so nothing of what failed is there.
             if pause is None or failed.__cause__ is None or not broker_away(failed.__cause__):
@@ -220,14 +228,22 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     """Record as gaps what the archive lacks of the run and the log no longer has; their names.
 
     What the log still covers after it was read is a harmless hole. Raises LogChanged if it is another log.
+
+    Spark fetches by a topic's name. Of a topic that is gone by now nobody can tell whether it had the name still when the run
+    fetched, so the run's records of it are taken out and are part of the gap.
     """
     tables, name = batch.tables, log.source.name
-    starts, ends = log.starts(), log.ends()
+    now = log.now()
+    starts, ends = log.starts(now), log.ends(now)
     log.refuse_new_topic(run.end, archive.topic_names(tables, name))
     _refuse_another_log(run.end, starts, ends)
     handle = delta_tables.open_table(tables, tables.archive(name))
     files = [] if handle is None else spans(handle, RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
+    if handle is not None and (doubtful := copy.doubtful(files, whole, starts)):
+        batch.say(f"{name}: taking {len(doubtful)} files out of the archive: their topic was deleted while they were copied")
+        delta_tables.conditional_exchange(handle, doubtful, [], at=batch.now())
+        files = [file for file in files if file.path not in doubtful]
     missing = copy.lost(Place.of(tables, tables.archive(name)), files, whole, starts)
     found = []
     if missing.length:

@@ -85,6 +85,22 @@ def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dic
     return found
 
 
+def doubtful(files: Iterable[Span], ranges: Ranges, firsts: Offsets) -> frozenset[str]:
+    """The paths of files that have nothing but records of these ranges, of a partition that the log no longer has.
+
+    `firsts` are the first offsets that the log has now, by partition with the topic's id.
+    """
+    gone = [(partition, each) for partition, intervals in ranges.intervals if partition not in firsts for each in intervals]
+    return frozenset(file.path for file in files if any(_lies_in(file, *piece) for piece in gone))
+
+
+def _lies_in(file: Span, partition: Partition, interval: Interval) -> bool:
+    """Whether all rows of the file surely are of this interval of the partition."""
+    topic, number = partition
+    low, high = file.offsets
+    return file.topics == (topic, topic) and file.partitions == (number, number) and interval[0] <= low and high <= interval[1]
+
+
 def lost(place: Place, files: list[Span], ranges: Ranges, firsts: Offsets) -> Ranges:
     """The offsets of the ranges that the archive lacks and that the log may have had: those below its present first ones.
 

@@ -97,7 +97,9 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
         known = archive.runs(tables, source)
         if not known:
             continue
-        addresses: dict[str, Columns] = {tables.archive(source): RECORDS}
+        # Files of a run that is not checked may have to leave the archive, and no others with them.
+        checked = archive.unchecked(tables, source) is None
+        addresses: dict[str, Columns] = {tables.archive(source): RECORDS} if checked else {}
         for release in needed:
             if decoder := release.sources.get(source):
                 addresses |= {tables.events(source, decoder): EVENTS, tables.quarantine(source, decoder): RECORDS}

@@ -1,0 +1,35 @@
+"""Files leave the archive if their topic was deleted while they were copied: those of the run and of that topic alone."""
+
+from batch.archive.copy import doubtful
+from batch.runtime.file_ranges import EVERY_OFFSET, Span
+from views.source.offset_ranges import Ranges
+
+RUN = Ranges.of({("gone", 0): (10, 20), ("gone", 1): (5, 8), ("there", 0): (0, 30)})
+LOG = {("there", 0): 0}
+
+
+def span(path: str, topic: str, partition: int, start: int, end: int) -> Span:
+    return Span(path, end - start, (topic, topic), (partition, partition), (start, end))
+
+
+def test_files_of_the_run_and_of_a_topic_that_is_gone() -> None:
+    files = [
+        span("whole", "gone", 0, 10, 20),
+        span("part", "gone", 0, 12, 13),
+        span("other partition", "gone", 1, 5, 8),
+        span("earlier run", "gone", 0, 0, 10),
+        span("across the run's start", "gone", 0, 9, 12),
+        span("later", "gone", 0, 20, 21),
+        span("topic that is there", "there", 0, 0, 30),
+        span("unknown topic", "unknown", 0, 10, 20),
+    ]
+    assert doubtful(files, RUN, LOG) == {"whole", "part", "other partition"}
+
+
+def test_a_file_whose_bounds_nobody_knows_stays() -> None:
+    assert not doubtful([Span("unknown", 3), Span("offsets", 3, ("gone", "gone"), (0, 0), EVERY_OFFSET)], RUN, LOG)
+    assert not doubtful([Span("several topics", 3, ("gone", "there"), (0, 0), (10, 20))], RUN, LOG)
+
+
+def test_a_log_that_has_all_partitions_leaves_every_file() -> None:
+    assert not doubtful([span("whole", "gone", 0, 10, 20)], RUN, {("gone", 0): 15, ("gone", 1): 0, **LOG})
