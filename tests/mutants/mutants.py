@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 SIMULATION = "tests/simulation/test_any_seed.py::test_any_seed_gives_what_the_log_holds"
 LOSSES = "tests/simulation/test_no_loss_without_a_name.py::test_what_the_log_ever_had_is_in_the_archive_or_in_a_gap"
-
+STILL = "tests/simulation/test_one_stands_still.py"
 NAMED = "tests/simulation/test_nothing_named_is_deleted.py::test_what_may_still_be_read_is_there"
 
 
@@ -391,6 +391,52 @@ MUTANTS = (
         "    if archive.topic_names(tables, source).keys() <= set(present):",
         "    if present:",
         LOSSES,
+    ),
+    Mutant(
+        "live-cut-read-last",
+        "upkeep reads the live cut after the cuts that it retains, and compacts across one that was published in between",
+        "speed/micro_batch/maintenance.py",
+        "    live = cut_of(tables, release.number, source)\n"
+        "    end = archive.end(tables, source, release.sources[source])\n"
+        "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
+        "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n",
+        "    end = archive.end(tables, source, release.sources[source])\n"
+        "    kept = followed.retained(at, publications=keep.publications, since=at - timedelta(days=keep.days))\n"
+        "    cuts = [state.cut(source) for state in kept if state.release == release.number]\n"
+        "    live = cut_of(tables, release.number, source)\n",
+        "tests/simulation/test_upkeep_rests.py::test_what_is_published_between_two_reads_of_upkeep_can_be_read",
+    ),
+    Mutant(
+        "committed-unasked",
+        "a micro-batch is committed without asking whether the log still is the one that was fetched",
+        "speed/source/query.py",
+        "still_there=lambda: self.log.require(start, self.tail.firsts)",
+        "still_there=lambda: None",
+        f"{STILL}::test_no_record_counts_as_one_of_the_topic_that_had_the_name_before",
+    ),
+    Mutant(
+        "copied-unasked",
+        "records of a topic created again stay in the archive as the former one's, if they were copied just then",
+        "batch/archive/archive.py",
+        "(doubtful := copy.doubtful(files, whole, starts))",
+        "(doubtful := frozenset[str]())",
+        f"{STILL}::test_no_record_counts_as_one_of_the_topic_that_had_the_name_before",
+    ),
+    Mutant(
+        "nothing-reserved",
+        "a batch run takes a cut without reserving it, so compaction makes one commit of two on either side",
+        "ledger/cuts.py",
+        "            reserve(tables, release, source, choice.cut, by=by, at=at)\n",
+        "            pass\n",
+        f"{STILL}::test_a_cut_stays_a_boundary_while_a_batch_folds_below_it",
+    ),
+    Mutant(
+        "newest-state-unknown",
+        "workers of the speed layer keep the state of their release that they began with",
+        "speed/process/layer.py",
+        "                self._workers[state.release, source].know(state)\n",
+        "                pass\n",
+        "tests/simulation/test_workers_know_their_release.py::test_a_state_that_a_batch_has_published_is_known",
     ),
     Mutant(
         "gap-before-untold",

@@ -87,14 +87,18 @@ Found = tuple[Partition, int, Event]
 
 @dataclass
 class Log:
-    """The topic: per partition its offsets, None where one holds no record, and the first offset that it still has."""
+    """The topic: per partition its offsets, None where one holds no record, and the first offset that it still has.
+
+    What retention deletes stays in the lists, and `former` has what topics held that are gone, so that the oracle remembers it.
+    """
 
     partitions: list[list[Event | None]] = field(default_factory=lambda: [[], [], []])
     starts: dict[int, int] = field(default_factory=dict)
     topic: str = TOPIC
+    former: dict[Partition, list[Event | None]] = field(default_factory=dict)
 
     def copy(self) -> "Log":
-        return Log([[*records] for records in self.partitions], {**self.starts}, self.topic)
+        return Log([[*records] for records in self.partitions], {**self.starts}, self.topic, {**self.former})
 
     @property
     def places(self) -> list[Partition]:
@@ -104,24 +108,52 @@ class Log:
     def end(self) -> Position:
         return Position.of({(self.topic, number): len(records) for number, records in enumerate(self.partitions)})
 
+    @property
+    def ever(self) -> dict[Partition, list[Event | None]]:
+        """What each partition has or had, of this topic and of those before it."""
+        return {**self.former, **dict(zip(self.places, self.partitions, strict=True))}
+
+    def make_anew(self, topic: str, partitions: int) -> None:
+        """The topic is deleted, and another one gets its name."""
+        self.former = self.ever
+        self.topic, self.partitions, self.starts = topic, [[] for _ in range(partitions)], {}
+
     def within(self, ranges: Ranges) -> Iterable[Found]:
-        """The events of these offsets, each with partition and offset, as a consumer reads them."""
+        """The events of these offsets, each with partition and offset, of a log that has them all."""
         for (topic, number), intervals in ranges.intervals:
-            for start, end in intervals:
+            for start, _ in intervals:
                 assert topic == self.topic, f"topic {topic} is gone"
                 assert start >= self.starts.get(number, 0), f"offset {start} of partition {number} is gone"
-                for offset, event in enumerate(self.partitions[number][start:end], start):
+        yield from self.fetched(ranges)
+
+    def fetched(self, ranges: Ranges) -> Iterable[Found]:
+        """The events of these offsets as a consumer reads them, by the topic's name, whichever topic has it by now.
+
+        What is lost is left out without a word: that is for the caller to find.
+        """
+        for (topic, number), intervals in ranges.intervals:
+            records = self.partitions[number] if number < len(self.partitions) else []
+            for start, end in intervals:
+                first = max(start, self.starts.get(number, 0))
+                for offset, event in enumerate(records[first:end], first):
                     if event is not None:
                         yield (topic, number), offset, event
 
-    def below(self, position: Position) -> list[Event]:
+    def remembered(self, ranges: Ranges) -> Iterable[Found]:
+        """The events of these offsets, be they lost or not."""
+        ever = self.ever
+        for partition, intervals in ranges.intervals:
+            for start, end in intervals:
+                for offset, event in enumerate(ever[partition][start:end], start):
+                    if event is not None:
+                        yield partition, offset, event
+
+    def below(self, position: Position) -> Iterable[Found]:
         """The events of all offsets below: what the oracle counts."""
-        return [
-            event
-            for number, records in enumerate(self.partitions)
-            for event in records[: position.get((self.topic, number), 0)]
-            if event is not None
-        ]
+        for partition, records in self.ever.items():
+            for offset, event in enumerate(records[: position.get(partition, 0)]):
+                if event is not None:
+                    yield partition, offset, event
 
 
 def states(events: Iterable[Event], least: int | None) -> States:

@@ -18,13 +18,20 @@ class Killed(BaseException):
 class Process:
     """One run of a program.
 
-    `may` are the errors that may end it, `error` is what ended it. `waits` says that it can do nothing until others have gone
-    on. `seen` has the versions of tables that it saw last.
+    `kind` is what it does now and `site` the step of the schedule that started it. `may` are the errors that may end it, `error`
+    is what ended it. `waits` says that it can do nothing until others have gone on; `rests` is for how many steps of the schedule
+    it stands still. `calls` counts its I/O calls, `at` is the one that it stands before, `seen` has the versions of tables that
+    it saw last.
     """
 
     name: str
     program: Callable[[], None]
     may: tuple[type[Exception], ...] = ()
+    kind: str = ""
+    site: int = 0
+    rests: int = 0
+    calls: int = 0
+    at: str = ""
     done: bool = False
     killed: bool = False
     waits: bool = False
@@ -62,15 +69,16 @@ class Schedule:
         process.killed = True
         self.resume(process)
 
-    def change_over(self, *, waits: bool = False) -> None:
-        """Called by the process that runs: give the baton back, and return once it comes again. Raises Killed."""
+    def change_over(self, *, waits: bool = False, before: str = "a step") -> None:
+        """Called by the process that runs `before` a step: give the baton back, return once it comes again. Raises Killed."""
         process = self.current
         if process is None:
             return
         self.refuse_killed()
-        process.waits = waits
+        process.waits, process.at = waits, f"{process.kind}: {before}"
         self._back.release()
         process.baton.acquire()
+        process.at = ""
         self.refuse_killed()
 
     def refuse_killed(self) -> None:

@@ -1,11 +1,11 @@
 """What the processes of a simulation run: the commands of batch, a speed layer, readers. Any I/O call may be their last."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-
-import numpy as np
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import batch.archive.archive
 import batch.maintain.maintain
@@ -13,7 +13,7 @@ import batch.recompute.recompute
 import batch.release.apply
 from batch.recompute.plan import Request
 from batch.release.apply import Terms
-from ledger.delta.addresses import Tables
+from infra.settings import Speed
 from ledger.delta.delta_tables import Unreadable
 from ledger.log.positions import LOG_START, Position, ranges, upper
 from ledger.publish import first_publication, promotion, publications, releases
@@ -21,24 +21,22 @@ from ledger.publish.publications import Publication
 from ledger.publish.standing import Followed
 from ledger.realtime.commits import Commit
 from ledger.realtime.follower import Follower
-from ledger.realtime_writer import NotContiguous, Writer
+from ledger.realtime_writer import Writer
 from serving.read import snapshot
 from serving.read.outcome import Failed
 from serving.read.past_publication import PastPublication
 from serving.read.snapshot import Snapshot, Tail
 from serving.read.snapshot_follower import SnapshotFollower
-from speed.dedup.dedup_window import Horizon
-from speed.micro_batch.maintenance import tend
 from speed.micro_batch.realtime_writer import Tail as Writing
-from speed.source.counted_at import Counted, counted, divided
-from speed.source.restore_identities import begun
+from speed.source import follow as speed_follow
+from speed.source.follow import Surroundings
 from speed.source.start_position import beginning, steps
-from tests.simulation.numbers import SOURCE, Found, States, decode, identities, least_by_fingerprint, states, united
-from tests.simulation.world import BROKER, Run, World, found_in, inside, of_parts, settings, sleep, stored
+from tests.simulation.numbers import SOURCE, Found, States, decode, least_by_fingerprint, states, united
+from tests.simulation.world import BROKER, Copied, Fetched, Run, World, of_parts, settings, sleep
+from views.errors import TandemError
 from views.project import project
 from views.source.offset_ranges import Ranges
-from views.source.source import Source
-from views.source.watermark import later, newest
+from views.source.watermark import later
 
 
 def archive(world: World, *, new_topic: bool = False) -> None:
@@ -74,6 +72,11 @@ def retire(world: World, release: int) -> None:
     promotion.retire(world.tables, release, by="", at=world.now())
 
 
+def gap_names(world: World) -> tuple[str, ...]:
+    """The names of all gaps, as a person reads them off `status`."""
+    return tuple(row["name"] for row in world.rows(world.tables.control("gaps")))
+
+
 def _told(world: World, live: Publication) -> None:
     world.say(f"publication {live.number}: {live.kind} of release {live.release}, cut {live.cut(SOURCE)}")
 
@@ -86,23 +89,13 @@ def maintain(world: World) -> None:
 Ahead = Callable[[Position], Position]
 
 
-def _recalled(world: World, source: Source, known: Counted) -> Horizon:
-    """In place of Spark's jobs that load identities: `speed.source.restore_identities`."""
-    stretches = list(divided(known.within(source.horizon), {}, most=3))
-    horizon = begun(source, stretches, known, 1)
-    for number, one in reversed(list(enumerate(stretches))):
-        events = [event for _, _, event in world.log.within(ranges(one.start, one.end))]
-        if events:
-            horizon = horizon.with_identities(identities(events), np.full(len(events), number, np.int32))
-    return horizon
-
-
 def speed(
     world: World, *, micro_batches: int, which: Callable[[Sequence[Publication]], Publication], ahead: Ahead, upkeep_every: int
 ) -> None:
     """A worker of the speed layer, for so many micro-batches: it follows `which` of the releases that are kept up.
 
-    `ahead` says how far the next micro-batch reaches.
+    `ahead` says how far the next micro-batch reaches. A micro-batch that fails is followed by a new query where the layer's own
+    thread would start one.
     """
     tables = world.tables
     if publications.latest(tables) is None:
@@ -111,50 +104,59 @@ def speed(
     state = which(followed.states(world.now()))
     release = releases.load(tables, state.release)
     definitions = project.load_files(release.files)
-    writer = Writer.claim(tables, release.number, SOURCE, by="speed", at=world.now())
+    one = speed_follow.follow(_around(world, upkeep_every), release, definitions.sources[SOURCE], definitions.views, state)
+    writer = one.tail.writer
     world.say(f"claims release {release.number} with epoch {writer.epoch} at {writer.end}")
-    views = {release.views[name]: view for name, view in definitions.views.items()}
-    tail = Writing(_Task(), definitions.sources[SOURCE], views, writer, state, "speed", world.now)
-
-    def look() -> Position:
-        world.schedule.change_over()
-        return world.log.end
-
     for number in range(micro_batches):
-        if tail.known != writer.end:
-            known = counted(tables, release, SOURCE, writer.end, now=world.now())
-            tail.horizon, tail.caught_up = _recalled(world, tail.source, known), known.caught_up
-            commits = Follower(tables, release.number, SOURCE).poll()
-            tail.maxima = newest(each.maxima for each in commits)
-            tail.watermark = later(*(each.watermark for each in commits))
-            tail.known = writer.end
-        end = ahead(writer.end)
-        if end != writer.end:
-            with suppress(NotContiguous):
-                tail.extend(world.log, end, still_there=look)
-                world.say(f"counts up to {end}")
+        query: Any = one._query
+        ends = ahead(writer.end)
+        query.checkpoint = Position.of({partition: ends.get(partition, 0) for partition in query.log.partitions})
+        try:
+            folded = _triggered(world, query, number)
+            assert folded is None or folded[1] == list(world.log.remembered(folded[0])), "a commit lacks what the log had"
+            world.say(f"counts up to {writer.end}")
+        except TandemError:
+            one._streaming = SimpleNamespace(isActive=False)  # type: ignore[assignment]
+            one.check()
         if number % upkeep_every == upkeep_every - 1:
-            tend(writer, tables, release, SOURCE, views, followed=followed, keep=world.keep, at=world.now())
             states = {each.release: each for each in followed.states(world.now())}
             if release.number not in states:
                 return
-            tail.live = states[release.number]
+            one.tail.live = states[release.number]
+
+
+def _triggered(world: World, query: Any, number: int) -> tuple[Ranges, list[Found]] | None:
+    """Run a micro-batch; what it committed and of which records, None if nothing was new."""
+    fetched = Noted(world)
+    query.trigger(fetched, number)
+    return fetched.found[-1] if fetched.found else None
+
+
+@dataclass(frozen=True)
+class Noted(Fetched):
+    """Records of the log, of which is noted what was fetched."""
+
+    found: list[tuple[Ranges, list[Found]]] = field(default_factory=list)
+
+    def within(self, covered: Ranges) -> list[Found]:
+        self.found.append((covered, super().within(covered)))
+        return self.found[-1][1]
+
+
+def _around(world: World, upkeep_every: int) -> Surroundings:
+    """What a speed layer's worker shares with others, without Spark and broker."""
+    chosen = settings(world)
+    chosen.speed = Speed(max_events=3, compact_every=upkeep_every)
+    nothing: Any = SimpleNamespace(follows=lambda *_: None, heart=SimpleNamespace(looked=lambda *_: None))
+    connection: Any = BROKER.connect(None)
+    folder, now, say = Path(chosen.state), world.now, world.say
+    return Surroundings(nothing, chosen, world.tables, connection, folder, "speed", now, say, nothing, lambda: False, nothing)
 
 
 def commits(world: World) -> Sequence[Commit]:
     """What the realtime table of the live release holds."""
     live = publications.latest(world.tables)
     return () if live is None else Follower(world.tables, live.release, SOURCE).poll()
-
-
-@dataclass(frozen=True)
-class Copied:
-    """The archive's records, as the speed layer reads those that the log has no longer."""
-
-    tables: Tables
-
-    def within(self, covered: Ranges) -> Iterable[Found]:
-        return (found_in(row) for row in stored(self.tables.archive(SOURCE)) if inside(row, covered))
 
 
 def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], object]) -> None:
@@ -183,7 +185,7 @@ def follow(world: World, ends: Iterable[Ahead], *, meanwhile: Callable[[], objec
                 meanwhile()
                 return there.log.require(start, tail.firsts)
 
-            tail.extend(world.log, reached, still_there=look)
+            tail.extend(Fetched(world), reached, still_there=look)
             world.say(f"counts up to {reached}")
 
 
@@ -260,11 +262,14 @@ def _answers(world: World, state: Publication, tail: Tail) -> None:
     for commit in tail.commits:
         assert set(commit.partials) == fingerprints, f"release {state.release} is read with a commit of another"
     for view in state.views:
-        realtime = [decode(commit.partials[state.views[view].fingerprint]) for commit in tail.commits]
-        _equal(world, view, state, united([_below(world, state, view), *realtime]), tail.end)
-    events = len({event.id for event in world.log.below(tail.end)})
-    counted = state.counts[SOURCE].events if SOURCE in state.counts else 0
-    assert counted + tail.counts.events == events, f"{counted} + {tail.counts.events} events are told of {events}"
+        realtime = united(decode(commit.partials[state.views[view].fingerprint]) for commit in tail.commits)
+        below = _below(world, state, view)
+        _equal(world, view, state, below, state.cut(SOURCE))
+        _equal(world, view, state, united([below, realtime]), tail.end, cut=state.cut(SOURCE))
+    if not world.missing:
+        events = len({event.id for _, _, event in world.log.below(tail.end)})
+        counted = state.counts[SOURCE].events if SOURCE in state.counts else 0
+        assert counted + tail.counts.events == events, f"{counted} + {tail.counts.events} events are told of {events}"
 
 
 def _below(world: World, live: Publication, view: str) -> States:
@@ -272,6 +277,27 @@ def _below(world: World, live: Publication, view: str) -> States:
     return of_parts(world.tables, batch_view.address(world.tables, view), batch_view.parts)
 
 
-def _equal(world: World, view: str, live: Publication, answer: object, position: Position) -> None:
-    expected = states(world.log.below(position), least_by_fingerprint()[live.views[view].fingerprint])
-    assert answer == expected, f"{view} of publication {live.number} is {answer} at {position}, where the log holds {expected}"
+def _equal(
+    world: World, view: str, live: Publication, answer: States, position: Position, *, cut: Position | None = None
+) -> None:
+    """What a named gap has counts nowhere below a cut; above it, it counts if it was counted before it was lost."""
+    least = least_by_fingerprint()[live.views[view].fingerprint]
+    missing = world.missing
+    found = list(world.log.below(position))
+    expected = states((event for partition, offset, event in found if (partition, offset) not in missing), least)
+    if answer == expected:
+        return
+    may = [
+        event
+        for partition, offset, event in found
+        if (partition, offset) not in missing or (cut is not None and offset >= cut.get(partition, 0))
+    ]
+    most = states(may, least)
+    within = cut is not None and all(
+        low <= n <= high
+        for minute in {*most, *answer}
+        for low, n, high in zip(*(each.get(minute, (0, 0)) for each in (expected, answer, most)), strict=True)
+    )
+    assert within, (
+        f"a wrong answer: {view} of publication {live.number} is {answer} at {position}, where the log holds {expected}"
+    )

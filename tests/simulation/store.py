@@ -197,7 +197,7 @@ class DeltaTable:
         self._store.io.step(f"checkpoint {self.table_uri}")
 
     def cleanup_metadata(self) -> None:
-        pass
+        self._store.io.step(f"clean {self.table_uri}")
 
     def vacuum(self, *, retention_hours: int, dry_run: bool, enforce_retention_duration: bool, full: bool) -> list[str]:
         self._store.io.step(f"vacuum {self.table_uri}")
@@ -269,6 +269,7 @@ class Places:
         return Stream(None, lambda rows: self.store.write(self.address, rows, path) and None)
 
     def get_file_info(self, paths: Sequence[str]) -> list[Any]:
+        self.store.io.step(f"list {self.address}")
         content = self.store.tables[self.address].content
         return [
             SimpleNamespace(

@@ -1,6 +1,7 @@
 """Whatever starts, stops, fails and overtakes, in any order: what is merged is what the log holds, and no reader steps back.
 
-`./tandem test -- tests/simulation --seed 17 -n 0 -s` replays the schedule of one seed and prints it.
+`./tandem test -- tests/simulation --seed 17 -n 0 -s` replays the schedule of one seed and prints it; if it is wrong, the shortest
+that is wrong in the same way. `python -m tests.simulation` runs schedules for as long as one likes.
 """
 
 import os
@@ -13,6 +14,8 @@ import pytest
 
 from infra.folders import ROOT
 from tests.samples import LONGER
+from tests.simulation.running import repeated_by
+from tests.simulation.shrinking import shrink
 from tests.simulation.simulation import Simulation, Wrong
 from tests.simulation.world import surroundings
 from tests.stack import PYTHONPATH
@@ -40,7 +43,9 @@ def test_any_seed_gives_what_the_log_holds(least: int, request: pytest.FixtureRe
     seed = request.config.getoption("--seed")
     if seed is not None:
         if least == 0:
-            print("\n".join(run(seed).world.trace))  # noqa: T201  # what was asked for
+            shrunk = shrink(seed)
+            print(shrunk or "\n".join(run(seed).world.trace))  # noqa: T201  # what was asked for
+            assert not shrunk, f"seed {seed} is wrong"
         return
     refuse_wrong(range(least, least + _IN_A_ROW))
 
@@ -53,7 +58,7 @@ def test_seeds_of_the_day_give_what_the_log_holds(request: pytest.FixtureRequest
 
 
 def refuse_wrong(seeds: Sequence[int]) -> None:
-    """Fail with the commands that repeat the first wrong ones, and the trace of one."""
+    """Fail with the commands that repeat the first wrong ones, and the shortest schedule that one of them becomes."""
     wrong: list[Wrong] = []
     for seed in seeds:
         try:
@@ -62,8 +67,8 @@ def refuse_wrong(seeds: Sequence[int]) -> None:
             wrong.append(error)
             if len(wrong) == _TOLD:
                 break
-    commands = "\n".join(f"./tandem test -- tests/simulation/test_any_seed.py --seed {error.seed} -n 0 -s" for error in wrong)
-    assert not wrong, f"wrong schedules, each repeated by its command:\n{commands}\n{wrong[0]}"
+    commands = "\n".join(map(repeated_by, (error.seed for error in wrong)))
+    assert not wrong, f"wrong schedules, each repeated by its command:\n{commands}\n{shrink(wrong[0].seed) or wrong[0]}"
 
 
 TRACES = """

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import batch.archive.archive
@@ -36,7 +37,9 @@ import ledger.realtime.commit_files
 import ledger.realtime_writer
 import speed.micro_batch.maintenance
 import speed.micro_batch.realtime_writer
+import speed.source.follow
 import speed.source.kafka_log
+import speed.source.query
 import speed.source.start_position
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
@@ -44,6 +47,7 @@ from batch.recompute.estimate import Expected
 from batch.recompute.rebuild import SERVED, BatchViews, Below
 from batch.recompute.served_state import Served
 from batch.runtime import delta_commits
+from batch.runtime.file_ranges import Span
 from batch.runtime.parquet_writer import Written
 from infra.kafka import Address, Topic
 from infra.settings import Batch, Keep, Lineage
@@ -57,6 +61,9 @@ from ledger.log.positions import Position, ranges
 from ledger.publish.batch_parts import files_of, starting_within, still_live
 from speed.dedup.dedup_window import Horizon
 from speed.micro_batch.fold import Folded
+from speed.source.counted_at import Counted, divided
+from speed.source.restore_identities import begun
+from speed.source.start_position import Beginning
 from tests.simulation import numbers
 from tests.simulation.numbers import SOURCE, Event, Found, Log, States, decode, encode, from_rows, states, to_rows, united
 from tests.simulation.plain_tables import ARROW, PARQUET, Rows, Within
@@ -99,11 +106,22 @@ class World:
     numbers: int = 0
     received: list[tuple[Event, datetime]] = field(default_factory=list)
     """The newest events that are no copies, and when the log received them."""
+    topics: int = 1
+    """How many topics have had the name."""
+    counted_of_former: dict[Partition, int] = field(default_factory=dict)
+    """How far topics that are gone were archived or counted by the live release, when they went."""
 
     def copy(self) -> "World":
         """The same tables and log, to go on from; no process runs."""
         return replace(
-            self, store=self.store.copy(), schedule=Schedule(), log=self.log.copy(), locks={}, trace=[], received=[*self.received]
+            self,
+            store=self.store.copy(),
+            schedule=Schedule(),
+            log=self.log.copy(),
+            locks={},
+            trace=[],
+            received=[*self.received],
+            counted_of_former={**self.counted_of_former},
         )
 
     def now(self) -> datetime:
@@ -124,14 +142,35 @@ class World:
     def working_tree(self) -> Project:
         return numbers.definitions(self.definitions)
 
+    def looks(self, what: str) -> None:
+        """An I/O call that no table takes part in."""
+        self.store.io.step(what)
+
+    def rows(self, address: str) -> list[Mapping[str, Any]]:
+        """What a table holds now, for the oracle: no I/O call of the process that runs."""
+        stored = self.store.tables.get(address)
+        return [] if stored is None else [row for path in stored.versions[-1].files for row in stored.content[path].rows]
+
+    @property
+    def missing(self) -> set[tuple[Partition, int]]:
+        """The offsets that named gaps have, with their partitions."""
+        found = (Ranges.from_json(json.loads(row["ranges"])) for row in self.rows(self.tables.control("gaps")))
+        return {
+            (partition, offset)
+            for gap in found
+            for partition, intervals in gap.intervals
+            for interval in intervals
+            for offset in range(*interval)
+        }
+
     def hold(self, name: str) -> None:
         """Wait until no process holds the lock, which is free as soon as its process has ended.
 
         Whoever has waited for others sees what they wrote: a file system that locks sees to that.
         """
-        while (holder := self.locks.get(name)) is not None and not holder.done:
-            self.schedule.change_over(waits=True)
         process = self.schedule.current
+        while (holder := self.locks.get(name)) is not None and not holder.done:
+            self.schedule.change_over(waits=True, before=f"wait for lock {name}")
         if process is not None:
             self.locks[name] = process
             process.seen |= {address: len(stored.versions) - 1 for address, stored in self.store.tables.items()}
@@ -207,6 +246,7 @@ def surroundings() -> Iterator[None]:
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
         patch.setattr(batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
+        patch.setattr(ledger.realtime_writer.Writer, "compact", _as("compaction", ledger.realtime_writer.Writer.compact))
         patch.setattr(ledger.realtime_writer, "_CHECKPOINT_EVERY", 8)
         patch.setattr(ledger.publish.releases, "fingerprint", numbers.known_fingerprint)
         patch.setattr(ledger.publish.releases, "decoder_fingerprint", numbers.known_fingerprint)
@@ -214,12 +254,23 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.archive.archive, "kafka", BROKER)
         patch.setattr(batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
         patch.setattr(batch.archive.archive, "kafka_options", lambda *_: {})
-        patch.setattr(batch.archive.archive, "copy", SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost))
+        patch.setattr(
+            batch.archive.archive,
+            "copy",
+            SimpleNamespace(copy=_copy, lost=batch.archive.copy.lost, doubtful=batch.archive.copy.doubtful),
+        )
         patch.setattr(batch.archive.copy, "_absent", _absent)
         patch.setattr(speed.source.start_position, "kafka", BROKER)
         patch.setattr(speed.source.kafka_log, "kafka", BROKER)
+        patch.setattr(speed.source.follow, "kafka_options", lambda _: {})
+        patch.setattr(speed.source.follow, "records", SimpleNamespace(of_archive=_copied))
+        patch.setattr(speed.source.follow, "seen", _seen)
+        patch.setattr(speed.source.query, "records", SimpleNamespace(of_kafka=lambda fetched, *_: fetched))
+        patch.setattr(speed.source.query, "planned_end", partial(_planned_end, speed.source.query.planned_end))
+        patch.setattr(speed.source.query.Query, "start", _started)
+        patch.setattr(speed.source.follow, "tend", _as("upkeep", speed.source.follow.tend))
         patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
-        patch.setattr(batch.archive.archive, "spans", lambda *_: [])
+        patch.setattr(batch.archive.archive, "spans", _spans)
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
         patch.setattr(batch.recompute.build, "take_cut", partial(batch.recompute.cut.take_cut, sleep=sleep))
@@ -236,6 +287,22 @@ def surroundings() -> Iterator[None]:
         patch.setattr(speed.micro_batch.realtime_writer, "fold_records", _fold_records)
         patch.setattr(speed.micro_batch.maintenance, "merging", lambda _: _merge)
         yield
+
+
+def _as(kind: str, work: Callable[..., Any]) -> Callable[..., Any]:
+    """The same work, done by the process under another kind, for the account of which steps were interleaved."""
+
+    def done(*arguments: Any, **named: Any) -> Any:
+        process = world().schedule.current
+        if process is None:
+            return work(*arguments, **named)
+        before, process.kind = process.kind, kind
+        try:
+            return work(*arguments, **named)
+        finally:
+            process.kind = before
+
+    return done
 
 
 class _Name(str):
@@ -268,7 +335,7 @@ def _remembered(convert: Callable[[Mapping[str, Any]], Any], *names: str) -> Cal
 
 
 def sleep(_: float) -> None:
-    world().schedule.change_over()
+    world().schedule.change_over(before="wait")
 
 
 def _connect(_: object) -> Any:
@@ -276,17 +343,28 @@ def _connect(_: object) -> Any:
 
 
 def _topics(*_: object) -> tuple[Topic, ...]:
+    world().looks("ask the broker for topics")
     return (Topic(SOURCE, world().log.topic, len(world().log.partitions)),)
 
 
-def _starts(*_: object) -> dict[Partition, int]:
-    return {(topic, number): world().log.starts.get(number, 0) for topic, number in world().log.places}
+def _starts(_: object, topics: Sequence[Topic]) -> dict[Partition, int]:
+    """As Kafka answers: by a topic's name, to one who knows an id."""
+    world().looks("ask the broker for starts")
+    log = world().log
+    return {(topic.id, number): log.starts.get(number, 0) for topic in topics for number in _numbers(topic)}
 
 
-def _ends(*_: object) -> dict[Partition, int]:
-    return {(topic, number): len(world().log.partitions[number]) for topic, number in world().log.places}
+def _ends(_: object, topics: Sequence[Topic]) -> dict[Partition, int]:
+    world().looks("ask the broker for ends")
+    return {(topic.id, number): len(world().log.partitions[number]) for topic in topics for number in _numbers(topic)}
 
 
+def _numbers(topic: Topic) -> range:
+    return range(min(topic.partitions, len(world().log.partitions)))
+
+
+LOG_CALLS = frozenset({"ask the broker for topics", "ask the broker for starts", "ask the broker for ends", "fetch from the log"})
+"""What is asked of the broker, each an I/O call."""
 BROKER = SimpleNamespace(connect=_connect, topics=_topics, starts=_starts, ends=_ends)
 """For `kafka` where the log is asked for."""
 
@@ -299,15 +377,31 @@ def written(address: str, rows: list[dict[str, Any]], **more: Any) -> Written:
     return Written(path, len(rows), len(rows), bounds, more, store.io.now())
 
 
-def _copy(session: object, options: object, topics: object, ranges: Ranges, *, tables: Tables, source: str, run: int) -> None:
-    """In place of Spark's job that copies the log into the archive."""
+def _copy(
+    session: object, options: object, topics: Sequence[Topic], ranges: Ranges, *, tables: Tables, source: str, run: int
+) -> None:
+    """In place of Spark's job that copies the log into the archive: files of one partition each."""
+    assert {topic for (topic, _), _ in ranges.intervals} <= {topic.id for topic in topics}
     handle = delta_commits.make_table(tables, tables.archive(source), None)
-    rows = [
-        {"topic": topic, "partition": number, "offset": offset, **vars(event)}
-        for (topic, number), offset, event in world().log.within(ranges)
-    ]
-    files = [written(tables.archive(source), rows)] if rows else []
+    rows: dict[Partition, list[dict[str, Any]]] = {}
+    for (topic, number), offset, event in Fetched(world()).within(ranges):
+        row = {"topic": topic, "partition": number, "offset": offset, **vars(event)}
+        rows[topic, number] = [*rows.get((topic, number), []), row]
+    files = [written(tables.archive(source), each) for each in rows.values()]
     delta_commits.add_files(handle, files, transaction=(archive.APP_ID, run))
+
+
+def _spans(handle: Any, columns: object) -> list[Span]:
+    """In place of the statistics of files, which the simulated ones have not."""
+    content = world().store.tables[handle.table_uri].content
+    found = []
+    for path in delta_tables.files(handle):
+        rows = content[path].rows
+        topics, numbers, offsets = ([row[name] for row in rows] for name in ("topic", "partition", "offset"))
+        if rows:
+            bounds = (min(offsets), max(offsets) + 1)
+            found.append(Span(path, len(rows), (min(topics), max(topics)), (min(numbers), max(numbers)), bounds))
+    return found
 
 
 def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
@@ -318,6 +412,34 @@ def _decode(session: object, work: Decoding, covered: Ranges) -> Decoded:
     times = [datetime.fromtimestamp(row["appended"] / 1_000_000, UTC) for row in rows]
     file = written(work.events.address, rows, bounds={"_append_time": (min(times), max(times))})
     return Decoded(len(rows), 0, (file,), (), {})
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """The log's records as Spark fetches them, by the topic's name; in place of a DataFrame."""
+
+    world: World
+
+    def within(self, covered: Ranges) -> list[Found]:
+        log = self.world.log
+        if self.world.schedule.current is None:  # nothing happens meanwhile
+            return list(log.within(covered))
+        self.world.looks("fetch from the log")
+        return list(log.fetched(covered))
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The archive's records, as the speed layer reads those that the log has no longer."""
+
+    tables: Tables
+
+    def within(self, covered: Ranges) -> list[Found]:
+        return [found_in(row) for row in stored(self.tables.archive(SOURCE)) if inside(row, covered)]
+
+
+def _copied(spark: object, tables: Tables, source: Source, covered: Ranges) -> Copied:
+    return Copied(tables)
 
 
 def found_in(row: Mapping[str, Any]) -> Found:
@@ -411,9 +533,43 @@ def _hold(path: Path, *_: object, **__: object) -> None:
     world().hold(path.name.removesuffix(".lock"))
 
 
-def _fold_records(records: Log, task: object, views: Mapping[str, object], covered: Ranges, horizon: Horizon) -> Folded:
+def _seen(
+    spark: object,
+    tables: object,
+    options: object,
+    source: Source,
+    task: object,
+    *,
+    known: Counted,
+    beginning: Beginning,
+    identities_mb: int,
+) -> Horizon:
+    """In place of Spark's jobs that load identities: what counts of the log is there, be it in the archive or the log."""
+    stretches = list(divided(known.within(source.horizon), beginning.firsts, most=3))
+    horizon = begun(source, stretches, known, identities_mb)
+    world().looks("fetch from the log")
+    for number, one in reversed(list(enumerate(stretches))):
+        events = [event for _, _, event in world().log.remembered(ranges(one.start, one.end, beginning.firsts))]
+        if events:
+            horizon = horizon.with_identities(numbers.identities(events), np.full(len(events), number, np.int32))
+    return horizon
+
+
+def _started(query: Any, *_: object, **__: object) -> Any:
+    """In place of a streaming query, whose micro-batches the simulation triggers."""
+    return SimpleNamespace(id=query.name, isActive=True, exception=lambda: None)
+
+
+def _planned_end(read: Callable[..., Position], checkpoint: Path | Position, *rest: Any) -> Position:
+    """A simulated query has the planned end itself in place of the folder where Spark wrote it."""
+    return read(checkpoint, *rest) if isinstance(checkpoint, Path) else checkpoint
+
+
+def _fold_records(
+    records: Fetched | Copied, task: object, views: Mapping[str, object], covered: Ranges, horizon: Horizon
+) -> Folded:
     """In place of a micro-batch's Spark job."""
-    found = list(records.within(covered))
+    found = records.within(covered)
     once = {event.id: event for _, _, event in reversed(found)}
     known = horizon.holds(numbers.keys(once)) if once else ()
     events = [event for event, counted in zip(once.values(), known, strict=True) if not counted]
