@@ -43,8 +43,15 @@ class Named:
         self.seen |= store.tables.keys()
 
     def judge_left(self) -> None:
-        """After `maintain`, long after all else: no table of a view is left that nothing needs."""
-        tables, states = self.world.tables, [*_may_be_read(self.world)]
+        """After `maintain`, long after all else: no table of a view is left that nothing needs.
+
+        What a promotion was about to publish that was killed then is needed until another publication is there.
+        """
+        tables = self.world.tables
+        live = publications.latest(tables)
+        assert live is not None
+        promised = [one.state for one in standing.records(tables) if one.stage == "built" and one.state.parent >= live.number]
+        states = [*_may_be_read(self.world), *(state for state in promised if state.kind in ("promote", "rollback"))]
         views = tables.view("", "").rstrip("/")
         needed = {view.address(tables, name) for state in states for name, view in state.views.items()}
         left = {address for address in self.world.store.tables if address.startswith(views)} - needed
