@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.stock.spark_views import SparkView
+from bench.stock.jobs.spark_views import SparkView
 
 Answers = dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]
 """View to: keys and window start, to measures, times as UTC datetimes."""

@@ -11,8 +11,8 @@ from statistics import median
 from deltalake import DeltaTable
 
 from bench.stock.answers import Answers, differing
+from bench.stock.jobs.spark_views import SIX
 from bench.stock.shown import Asked, MergedTables
-from bench.stock.spark_views import SIX
 from bench.stock.systems import SOURCE, Place, environ, project, tandem_environ
 from infra.java import jars
 from ledger.delta.addresses import Tables
@@ -70,7 +70,7 @@ def rounds(place: Place, events: int, truth: Answers, *, number: int, repeat: in
 def _command(system: str, place: Place, repeat: int) -> list[str]:
     if system == "tandem":
         folder = place.state / "project"
-        return [sys.executable, "-m", "bench.stock.recompute_tandem", f"--project={folder}", f"--repeat={repeat}"]
+        return [sys.executable, "-m", "bench.stock.jobs.recompute_tandem", f"--project={folder}", f"--repeat={repeat}"]
     options = {
         "archive": Tables(tandem_environ(place)["TANDEM_STATE"]).archive(SOURCE),
         "events": _events(place),
@@ -85,7 +85,7 @@ def _command(system: str, place: Place, repeat: int) -> list[str]:
     return [
         sys.executable,
         "-m",
-        "bench.stock.recompute_stock",
+        "bench.stock.jobs.recompute_stock",
         *(f"--{name}={value}" for name, value in options.items()),
         *tuned,
     ]

@@ -13,10 +13,10 @@ import psutil
 
 from bench.stock import recomputing
 from bench.stock.answers import answers
+from bench.stock.jobs.spark_views import SIX, chosen
 from bench.stock.load import Load, Sample
 from bench.stock.measuring import Plan, Run, measure
 from bench.stock.recomputing import Recompute
-from bench.stock.spark_views import SIX, chosen
 from bench.stock.systems import SYSTEMS, TOPIC, Place, System
 from examples.web.generator import generate
 from infra import kafka

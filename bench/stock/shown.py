@@ -14,8 +14,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from bench.stock.answers import Answers, answers
 from bench.stock.delta_tables import Watched, column_values
+from bench.stock.jobs.spark_views import SparkView
 from bench.stock.marker import keys_of, marker_of
-from bench.stock.spark_views import SparkView
 from ledger.delta.addresses import Tables
 from ledger.log.positions import Position
 from serving.read.outcome import Value, given

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.stock.jobs.spark_views import SparkView
 from bench.stock.shown import Asked, MergedTables, Partials, Shown
-from bench.stock.spark_views import SparkView
 from infra import kafka, private_files
 from infra.folders import child_environment
 from infra.java import jars
@@ -53,7 +53,7 @@ def job(name: str, shown: Callable[[Path, Sequence[SparkView]], Shown]) -> Syste
             "cores": str(place.cores),
             "memory": place.memory,
         }
-        return [sys.executable, "-m", f"bench.stock.{name}", *(f"--{key}={value}" for key, value in options.items())]
+        return [sys.executable, "-m", f"bench.stock.jobs.{name}", *(f"--{key}={value}" for key, value in options.items())]
 
     return System(name, command, lambda _: {}, lambda place: shown(place.state / "tables", place.views))
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from bench.stock.answers import answers, differing
+from bench.stock.jobs.spark_views import SIX
 from bench.stock.marker import keys_of, marker, marker_of
-from bench.stock.spark_views import SIX
 from bench.stock.systems import PROJECT
 from examples.web.generator import Truth, generate
 from views.project.project import Project, load

@@ -18,13 +18,15 @@ from typing import Any, Final
 import psutil
 
 from infra import folders
-from tests.campaign import faults, oracle, project
+from tests.campaign import project
+from tests.campaign.answers import oracle
+from tests.campaign.answers.comparer import WAYS, Comparer
+from tests.campaign.answers.log import Log
 from tests.campaign.commands import Tandem, wait_until
-from tests.campaign.comparer import WAYS, Comparer
+from tests.campaign.disturbance import faults
+from tests.campaign.disturbance.injury import Injury
+from tests.campaign.disturbance.machine import Clock, Disk, LeftOut
 from tests.campaign.feeder import Feeder
-from tests.campaign.injury import Injury
-from tests.campaign.log import Log
-from tests.campaign.machine import Clock, Disk, LeftOut
 from tests.campaign.server import Server
 from tests.campaign.steps import Steps
 from tests.campaign.tally import Tally

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.campaign import tally
 from tests.campaign.campaign import Abandoned, Campaign
-from tests.campaign.machine import private_mounts
+from tests.campaign.disturbance.machine import private_mounts
 
 _MOUNTS = "--may-mount"
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tests.campaign.oracle import SESSION_S, VISIT
+from tests.campaign.answers.oracle import SESSION_S, VISIT
 
 _DEFINITIONS: Final = """
 from datetime import datetime, timedelta

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal
 
-from tests.campaign.faults import Fault
+from tests.campaign.disturbance.faults import Fault
 
 Finding = Literal["wrong answers", "lost records", "manual interventions", "misleading messages"]
 FINDINGS: Final[tuple[Finding, ...]] = ("wrong answers", "lost records", "manual interventions", "misleading messages")

@@ -19,15 +19,17 @@ import pytest
 
 from cli.__main__ import main
 from infra.folders import ROOT
-from tests.campaign import faults, oracle, project
+from tests.campaign import project
+from tests.campaign.answers import oracle
+from tests.campaign.answers.comparer import Comparer
+from tests.campaign.answers.oracle import Record
 from tests.campaign.campaign import lost_records
 from tests.campaign.commands import Running, wait_until
-from tests.campaign.comparer import Comparer
-from tests.campaign.faults import Fault, drawn
-from tests.campaign.injury import Injury, lives
-from tests.campaign.machine import Clock, LeftOut
+from tests.campaign.disturbance import faults
+from tests.campaign.disturbance.faults import Fault, drawn
+from tests.campaign.disturbance.injury import Injury, lives
+from tests.campaign.disturbance.machine import Clock, LeftOut
 from tests.campaign.messages import Ended, calls_it_well, misleading
-from tests.campaign.oracle import Record
 from tests.campaign.tally import FINDINGS, Tally, lines
 from tests.stack import PYTHONPATH, environ
 

@@ -14,7 +14,7 @@ import psutil
 
 from infra.folders import ROOT
 from tests.serving.code.coded import coded, files
-from tests.serving.http.bystander import ASKED, answered
+from tests.serving.http.connections.bystander import ASKED, answered
 from tests.serving.http.served import Served
 from tests.stack import PYTHONPATH
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import just
-from tests.views import test_values_hold_lists
-from tests.views.decode import test_decode_function
+from tests.views.decode import test_decode_function, test_values_hold_lists
+from tests.views.decode.mutations import mutations
 from tests.views.logged import decoded, reason
-from tests.views.mutations import mutations
 from tests.views.source.formats import (
     test_apache_combined,
     test_avro,

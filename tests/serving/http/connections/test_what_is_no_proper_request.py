@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving.http.bystander import ASKED, answered
+from tests.serving.http.connections.bystander import ASKED, answered
 from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 

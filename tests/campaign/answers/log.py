@@ -12,7 +12,7 @@ from kafka import KafkaConsumer, TopicPartition
 from infra.kafka import broker
 from infra.kafka.kafka_python import client, codecs
 from infra.settings import Settings
-from tests.campaign.oracle import Position, Record
+from tests.campaign.answers.oracle import Position, Record
 
 PARTITIONS = (0, 1)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from tests.campaign import oracle
+from tests.campaign.answers import oracle
+from tests.campaign.answers.log import Log
 from tests.campaign.commands import Tandem
-from tests.campaign.log import Log
 from tests.campaign.server import NoAnswer, Server
 from tests.campaign.tally import Tally
 

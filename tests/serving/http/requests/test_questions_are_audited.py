@@ -12,8 +12,8 @@ from infra.settings import Logs, Settings
 from serving.access import tokens
 from serving.access.sealed_text import Seal
 from serving.http.requests.gate import gated
+from tests.serving.http.routes.test_changes_are_streamed import stream
 from tests.serving.http.served import Asker, Served, serving
-from tests.serving.http.test_changes_are_streamed import stream
 from tests.serving.world import NOON, World, hit
 
 SECRET = "hush-4711"

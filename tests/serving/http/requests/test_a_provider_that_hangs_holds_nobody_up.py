@@ -14,7 +14,7 @@ import pytest
 from serving.access import oidc_keys
 from tests.serving.access.key_server import key_server
 from tests.serving.access.provider import SETTINGS, Issuing, new_key
-from tests.serving.http.bystander import ASKED, answered
+from tests.serving.http.connections.bystander import ASKED, answered
 from tests.serving.http.served import Served, serving
 from tests.serving.world import forty_hits
 

@@ -93,7 +93,7 @@ def test_other_formats_refuse_to_escape(asker: Asker, media: str) -> None:
 
 
 def test_the_page_asks_for_it_wherever_it_saves_csv() -> None:
-    folder = Path(__file__).parents[3] / "serving" / "page"
+    folder = Path(__file__).parents[4] / "serving" / "page"
     saving = {path.name: path.read_text("utf-8") for path in folder.rglob("*.js") if "text/csv" in path.read_text("utf-8")}
     assert set(saving) == {"downloads.js", "sql.js"}
     for text in saving.values():

@@ -18,8 +18,8 @@ import pytest
 from serving.access import tokens
 from serving.access.rights import Rights
 from serving.http.listener import Tls
-from tests.serving.http import attacker, victim
 from tests.serving.http.certificate import signed_by_itself
+from tests.serving.http.connections import attacker, victim
 from tests.serving.world import World, forty_hits
 from tests.stack import PYTHONPATH, environ
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 import psutil
 
 from tests.campaign.commands import Running, Tandem, signalled, wait_until
-from tests.campaign.faults import PARTS, Fault
-from tests.campaign.machine import Clock, Disk
+from tests.campaign.disturbance.faults import PARTS, Fault
+from tests.campaign.disturbance.machine import Clock, Disk
 from tests.campaign.messages import calls_it_well
 from tests.campaign.server import Server
 from tests.campaign.steps import Steps

@@ -10,8 +10,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from bench.stock.arguments import parse, session
-from bench.stock.spark_views import SCHEMA, SparkView, chosen
+from bench.stock.jobs.arguments import parse, session
+from bench.stock.jobs.spark_views import SCHEMA, SparkView, chosen
 
 
 def merge_into(table: str, view: SparkView) -> Callable[[DataFrame, int], None]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from bench.stock.arguments import Arguments, session
-from bench.stock.spark_views import SCHEMA, chosen
+from bench.stock.jobs.arguments import Arguments, session
+from bench.stock.jobs.spark_views import SCHEMA, chosen
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Somebody else who asks while a server is attacked: another process, another token, another address.
 
-`python -m tests.serving.http.bystander ADDRESS STATUS PATH [BODY]` reads a secret from stdin, asks a hundred times, each time on
-a connection of its own from 127.0.0.2, and prints how many answers came with this status within two seconds.
+`python -m tests.serving.http.connections.bystander ADDRESS STATUS PATH [BODY]` reads a secret from stdin, asks a hundred times,
+each time on a connection of its own from 127.0.0.2, and prints how many answers came with this status within two seconds.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ _FROM = "127.0.0.2"
 def answered(address: str, secret: str, path: str = "/me", *, status: int = 200, body: str | None = None) -> int:
     """How many of `ASKED` requests another process got answered with the status within `WITHIN_S` each."""
     question = [str(status), path] if body is None else [str(status), path, body]
-    command = [sys.executable, "-m", "tests.serving.http.bystander", address, *question]
+    command = [sys.executable, "-m", "tests.serving.http.connections.bystander", address, *question]
     told = subprocess.run(command, input=secret, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
     return int(told.stdout)
 

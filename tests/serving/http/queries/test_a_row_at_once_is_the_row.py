@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from serving.http.answers.cache import AnswerCache
+from tests.serving.http.queries.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.http.served import Asker, Served
-from tests.serving.http.test_a_snapshot_stays_as_it_is import WITH_QUANTILES
 from tests.serving.world import World, hit, position
 
 NOON = "window=2026-11-01T12:00"

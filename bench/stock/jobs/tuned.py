@@ -7,9 +7,9 @@ fetch wait, fair scheduling between the queries, and deletion vectors so that a 
 from delta.tables import DeltaTable
 from pyspark.sql import functions as sf
 
-from bench.stock.arguments import parse, session
-from bench.stock.spark_views import SCHEMA, chosen
-from bench.stock.textbook import merge_into
+from bench.stock.jobs.arguments import parse, session
+from bench.stock.jobs.spark_views import SCHEMA, chosen
+from bench.stock.jobs.textbook import merge_into
 
 STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -8,9 +8,9 @@ by sum, max and min.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from bench.stock.arguments import parse, session
-from bench.stock.spark_views import SCHEMA, SparkView, chosen
-from bench.stock.tuned import FILES
+from bench.stock.jobs.arguments import parse, session
+from bench.stock.jobs.spark_views import SCHEMA, SparkView, chosen
+from bench.stock.jobs.tuned import FILES
 
 COMPACT_EVERY = 50
 

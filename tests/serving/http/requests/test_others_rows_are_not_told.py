@@ -14,9 +14,9 @@ from ledger.log import gaps
 from serving.changes import Token
 from serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from serving.http.requests.gate import gated
+from tests.serving.http.requests.test_who_may_what import NO_RUN, REQUESTS
+from tests.serving.http.routes.test_changes_are_streamed import stream
 from tests.serving.http.served import Served, serving
-from tests.serving.http.test_changes_are_streamed import stream
-from tests.serving.http.test_who_may_what import NO_RUN, REQUESTS
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, TOPIC_ID, World, hit, position
 from views import exactness
 from views.errors import TandemError
