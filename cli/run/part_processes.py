@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from infra import kafka
+from infra import atomic_files, kafka
 from infra.airflow import local_airflow
 from infra.kafka import broker, broker_login
 from infra.process import background
@@ -41,9 +41,7 @@ def announce(state: Path, name: str, **facts: str) -> None:
     """Say that this process, a part of the project, is ready, and where it is reached; for the supervisor."""
     path = ready_file(state, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".ready.new")
-    new.write_text(json.dumps({**facts, "pid": os.getpid()}), "utf-8")
-    new.replace(path)
+    atomic_files.replace(path, json.dumps({**facts, "pid": os.getpid()}).encode("utf-8"))
 
 
 def announced(state: Path, name: str, process: Process) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra import atomic_files
 from views.errors import TandemError
 
 
@@ -54,9 +55,7 @@ class Environment:
                 return
             say(f"installing {self.name} into {self.folder.name}, once")
             self._install(environ)
-            new = self.folder / "ready.new"
-            new.write_text(self.stamp(), "ascii")
-            new.replace(self.folder / "ready")
+            atomic_files.replace(self.folder / "ready", self.stamp().encode("ascii"))
             say(f"{self.name} is installed")
 
     def _install(self, environ: Mapping[str, str]) -> None:

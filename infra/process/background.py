@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
-from infra import private_files
+from infra import atomic_files, private_files
 from infra.logs.files import OUT, Bounds, begin_anew, log_of
 from infra.logs.lines import spoken
 from infra.process import pdeathsig
@@ -283,9 +283,7 @@ def _record(state: Path, name: str) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    new = path.with_suffix(".new")
-    new.write_bytes(content)
-    new.replace(path)
+    atomic_files.replace(path, content)
 
 
 def _signal(pid: int, number: signal.Signals, *, only_if: bool) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from infra import atomic_files
 from infra.process import background
 
 _EVERY_S: Final = 0.5
@@ -117,9 +118,7 @@ class Heart:
 
     def _write(self) -> None:
         path = file(self.state, self.part)
-        new = path.with_suffix(".pulse.new")
         with suppress(OSError):  # a full disk is reported where data is written
             path.parent.mkdir(parents=True, exist_ok=True)
             pulse = Pulse(os.getpid(), self._began, max(self._at, 0.0), self._live, tuple(self._loops.values()))
-            new.write_bytes(msgspec.json.encode(pulse))
-            new.replace(path)
+            atomic_files.replace(path, msgspec.json.encode(pulse))

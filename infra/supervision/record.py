@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from infra import atomic_files
 from infra.process import background
 
 NAME: Final = "supervisor"
@@ -99,6 +100,4 @@ def _read(path: Path, kind: type[_T]) -> _T | None:
 
 def _write(path: Path, content: msgspec.Struct) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    new.write_bytes(msgspec.json.encode(content))
-    new.replace(path)
+    atomic_files.replace(path, msgspec.json.encode(content))

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from infra import atomic_files
 from infra.process import background
 from infra.process.pulse import Heart
 
@@ -145,11 +146,9 @@ class Recorder:
             Progress(self.pid, self._began, tuple(self._sources.values()), tuple(self._waiting.values()))
         )
         path = file(self.state)
-        new = path.with_suffix(".progress.new")
         with suppress(OSError):  # a full disk is told where data is written: figures alone must not end a layer
             path.parent.mkdir(parents=True, exist_ok=True)
-            new.write_bytes(content)
-            new.replace(path)
+            atomic_files.replace(path, content)
 
 
 class _Told(msgspec.Struct):
