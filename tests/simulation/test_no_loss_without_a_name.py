@@ -13,7 +13,9 @@ from batch.archive.archive import decode_archived
 from ledger.log import archive, gaps
 from ledger.log.positions import LOG_START
 from ledger.publish import releases
+from speed.source.start_position import Gap
 from tests.samples import LONGER
+from tests.simulation import programs
 from tests.simulation.losses import Losses
 from tests.simulation.moving import without_files
 from tests.simulation.numbers import SOURCE
@@ -79,6 +81,23 @@ def test_a_topic_is_made_anew_that_the_log_had_emptied_before_the_first_look() -
     one.recompute(accept=False)
     one.settle()
     assert one.gaps == []
+
+
+def test_nobody_counts_on_over_what_the_log_lost_before_it_was_archived() -> None:
+    """The layer refuses and names the offsets; once an archive run has made a gap of them, it goes on behind it."""
+    one = Losses()
+    one.produce(0, [True] * 3)
+    one.follow([10], loses=0)
+    one.produce(0, [True] * 4)
+    one.retain(0, 7)
+    counted = [each for each in programs.commits(one.world) if not each.mark]
+    with pytest.raises(Gap, match=r"offsets 3 to 3 of partition 0 .*the log now starts at 4, and the archive ends at 0"):
+        programs.follow(one.world, [lambda start: one._ahead(start, 10)], meanwhile=lambda: None)
+    assert [each for each in programs.commits(one.world) if not each.mark] == counted
+    one.archive(new_topic=False)
+    one.follow([10], loses=0)
+    one.judge()
+    assert len(one.gaps) == 1
 
 
 class _Killed(BaseException):

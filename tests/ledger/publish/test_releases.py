@@ -13,6 +13,7 @@ def test_files_come_back_byte_for_byte(tables: Tables) -> None:
     stored = store(tables, FILES, sources={"s": "d1"}, views={"v": "f1"}, by="test", at=AT)
     loaded = load(tables, 1)
     assert loaded == stored
+    assert hash(loaded) == hash(stored)
     assert (loaded.number, loaded.files, loaded.sources, loaded.views) == (1, FILES, {"s": "d1"}, {"v": "f1"})
 
 
