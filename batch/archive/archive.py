@@ -12,7 +12,7 @@ from typing import Final
 from batch.archive import copy, decode
 from batch.archive.lineage import archiving
 from batch.runtime import delta_commits, spark_jobs
-from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, spans
+from batch.runtime.file_ranges import EVENTS, RECORDS, rows_within, table_spans
 from batch.runtime.session import Lock, Run
 from batch.runtime.splits import cut, even_rows
 from infra import kafka
@@ -22,7 +22,6 @@ from infra.logs.telling import bound
 from infra.spark.errors import broker_away
 from infra.spark.kafka_source import kafka_options
 from ledger import losses
-from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from ledger.log import archive, gaps
@@ -237,8 +236,7 @@ def _gaps(batch: Run, log: _Log, run: archive.Run) -> list[str]:
     starts, ends = log.starts(now), log.ends(now)
     log.refuse_new_topic(run.end, archive.topic_names(tables, name))
     _refuse_another_log(run.end, starts, ends)
-    handle = delta_tables.open_table(tables, tables.archive(name))
-    files = [] if handle is None else spans(handle, RECORDS)
+    files = table_spans(tables, tables.archive(name), RECORDS)
     whole = ranges(run.start, run.end, run.firsts)
     if handle is not None and (doubtful := copy.doubtful(files, whole, starts)):
         batch.say(f"{name}: taking {len(doubtful)} files out of the archive: their topic was deleted while they were copied")
@@ -266,9 +264,8 @@ def _refuse_another_log(reached: Position, starts: Offsets, ends: Offsets) -> No
 def _decode(batch: Run, release: Release, source: Source, run: archive.Run) -> Counts:
     """Decode a run's records from the archive, once, into the tables that lack it, and record what was found."""
     tables, name, decoder = batch.tables, source.name, release.sources[source.name]
-    records = delta_tables.open_table(tables, tables.archive(name))
     covered = ranges(run.start, run.end, run.firsts)
-    files = [] if records is None else spans(records, RECORDS)
+    files = table_spans(tables, tables.archive(name), RECORDS)
     rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
     events = delta_commits.make_table(
         tables,

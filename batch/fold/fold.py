@@ -121,7 +121,7 @@ class Commits:
 
 
 @dataclass(frozen=True)
-class Folded:
+class Counted:
     """What was counted over `ranges`: events, those that views rejected by view and reason, the partitions' newest times.
 
     `further` are the events, dropped ones too, that are not the first of their record, and `ahead` those, dropped ones too,
@@ -162,6 +162,16 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """What all tasks of a fold found: `unlike` are the views of which no file was written, as `Unlike` has it."""
+
+    counted: tuple[Counted, ...]
+    built: tuple[Built, ...]
+    compared: tuple[Compared, ...]
+    unlike: frozenset[str]
+
+
+@dataclass(frozen=True)
 class _States:
     """Some states of a view on their way to a bucket. A task's last ones carry its ranges, earlier ones none."""
 
@@ -171,19 +181,18 @@ class _States:
     side: Side
 
 
-def fold(
-    session: SparkSession, work: Folding, items: Sequence[Slice | Beyond | Stored | Commits]
-) -> tuple[list[Folded], list[Built | Unlike], list[Compared]]:
-    """Fold slices and read states, one task each, and build the views' files. Nothing is committed. Raises jobs.TaskFailed."""
+def fold(session: SparkSession, work: Folding, items: Sequence[Slice | Beyond | Stored | Commits]) -> Folded:
+    """Fold slices and read states, one task each, and write the views' files. Commits nothing. Raises TaskFailed."""
     results = spark_jobs.each_then(session, partial(_fold, work), partial(_build, work), items, work.buckets + 1)
-    return (
-        [one for one in results if isinstance(one, Folded)],
-        [one for one in results if isinstance(one, Built | Unlike)],
-        [one for one in results if isinstance(one, Compared)],
+    return Folded(
+        counted=tuple(one for one in results if isinstance(one, Counted)),
+        built=tuple(one for one in results if isinstance(one, Built)),
+        compared=tuple(one for one in results if isinstance(one, Compared)),
+        unlike=frozenset(one.view for one in results if isinstance(one, Unlike)),
     )
 
 
-def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Folded]]:
+def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tuple[int, _States | Counted]]:
     match part:
         case Slice():
             yield from _fold_slice(work, part, "folded")
@@ -195,7 +204,7 @@ def _fold(work: Folding, part: Slice | Beyond | Stored | Commits) -> Iterator[tu
             yield from _merge_commits(work, part)
 
 
-def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _States | Folded]]:
+def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _States | Counted]]:
     source, views = _folded(work)
     drops = read_drops(work.scratch, work.dropped, part.ranges)
     needed = {*(column for view in views.values() for column in columns(view)), _APPEND_TIME, source.event_time}
@@ -220,7 +229,7 @@ def _fold_slice(work: Folding, part: Slice, side: Side) -> Iterator[tuple[int, _
     for name, one in held.items():
         yield from _sent(work, one.view, one.take(), part.ranges, side)
         rejected[name] = one.rejected
-    yield work.buckets, Folded(part.ranges, count, beside, early, max(stamps, default=None), rejected, newest(maxima))
+    yield work.buckets, Counted(part.ranges, count, beside, early, max(stamps, default=None), rejected, newest(maxima))
 
 
 def _alone(ranges: Ranges) -> Partition | None:
@@ -268,12 +277,12 @@ def _merge_commits(work: Folding, part: Commits) -> Iterator[tuple[int, _States]
         yield from _sent(work, one.view, one.take(), EMPTY, part.side)
 
 
-def _build(work: Folding, values: Iterator[_States | Folded]) -> Iterator[Folded | Built | Unlike | Compared]:
+def _build(work: Folding, values: Iterator[_States | Counted]) -> Iterator[Counted | Built | Unlike | Compared]:
     _, views = _definitions(work)
     held = {(name, side): Held(view) for name, view in _folded(work)[1].items() for side in get_args(Side)}
     held |= {(name, "stored"): Held(_there(work, views[name])) for name in work.added}
     for value in values:
-        if isinstance(value, Folded):
+        if isinstance(value, Counted):
             yield value
         else:
             held[value.view, value.side].add(Partial(from_ipc(value.states), value.ranges, {}))

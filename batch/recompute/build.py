@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from batch.fold.fold import VERSION
+from batch.rebuild.account import BatchViews
+from batch.rebuild.job import SERVED, RebuildJob, Served
+from batch.rebuild.rebuild import Displaced, rebuild
 from batch.recompute import audit, estimate, plan
 from batch.recompute.cut import take_cut
 from batch.recompute.estimate import Expected
 from batch.recompute.plan import Kind, Request, Step
-from batch.recompute.rebuild import SERVED, BatchViews, Below, Displaced, build
-from batch.recompute.served_state import Served, served
+from batch.recompute.served_state import served
 from batch.runtime import delta_commits, scratch
 from batch.runtime.session import Run
 from infra.logs.telling import bound
@@ -30,7 +32,6 @@ from ledger.publish.releases import Release
 from ledger.publish.repaired import repaired
 from views.fingerprint.additive import same_events
 from views.project.project import Project
-from views.source.source import Source
 from views.view import state_schema
 from views.windows import WINDOW_COLUMNS
 
@@ -93,10 +94,7 @@ def _new_version(batch: Run) -> int:
 
 
 def build_all(work: Work, steps: Sequence[Step]) -> list[Built]:
-    """Do the steps; of one for which the log has nothing new, nothing.
-
-    Files are part of no table until `commit`. Raises TandemError.
-    """
+    """Do the steps that have something new in the log. Files join no table before `commit`. Raises TandemError."""
     scratch.clear(work.batch.tables)
     try:
         return [one for one in (_build(work, step) for step in steps) if one is not None]
@@ -105,57 +103,81 @@ def build_all(work: Work, steps: Sequence[Step]) -> list[Built]:
 
 
 def _build(work: Work, step: Step) -> Built | None:
-    """Do a step; None if there is nothing new in the log."""
+    """Do a step; None if the log has nothing new."""
     with bound(source=step.source, views=list(step.views), release=work.release.number):
-        return _built(work, step)
-
-
-def _built(work: Work, step: Step) -> Built | None:
-    batch, source = work.batch, work.definitions.sources[step.source]
-    cut = _cut(work, source) if step.cut is None else step.cut
-    if step.kind == "incremental":
+        cut = _cut(work, step.source) if step.cut is None else step.cut
+        if step.kind != "incremental":
+            return _rebuilt(work, step, cut)
         if cut == step.start:
-            batch.say(f"{source.name}: nothing archived since the published cut")
+            work.batch.say(f"{step.source}: nothing archived since the published cut")
             return None
         try:
-            return _fold(work, step, cut)
+            return _rebuilt(work, step, cut)
         except Displaced as displaced:
-            batch.say(f"{source.name}: {displaced}; folding all events below the cut")
-            step = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
-    return _fold(work, step, cut)
+            work.batch.say(f"{step.source}: {displaced}; folding all events below the cut")
+            whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(step.views, ()))
+            return _rebuilt(work, whole, cut)
 
 
-def _cut(work: Work, source: Source) -> Position:
-    end = archive.end(work.batch.tables, source.name, work.release.sources[source.name])
+def _cut(work: Work, source: str) -> Position:
+    """Take a new cut at the archive's end, or report that the archive is empty."""
+    end = archive.end(work.batch.tables, source, work.release.sources[source])
     if not end.offsets:
-        work.batch.say(f"{source.name}: nothing is archived yet; run `tandem archive` first")
-    return take_cut(work.batch, work.release.number, source.name, end)
+        work.batch.say(f"{source}: nothing is archived yet; run `tandem archive` first")
+    return take_cut(work.batch, work.release.number, source, end)
 
 
-def _fold(work: Work, step: Step, cut: Position) -> Built:
-    """Build the step's views up to the cut."""
-    batch, source, began = work.batch, work.definitions.sources[step.source], time.monotonic()
+def _rebuilt(work: Work, step: Step, cut: Position) -> Built:
+    """Rebuild the step's views up to the cut, then audit them."""
+    began = time.monotonic()
+    merged = _merged(work, step, cut)
+    ahead = _expected(work, step, cut, views=len(merged))
+    against = served(work.batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
+    views = rebuild(work.batch, _job(work, step, cut, merged, against), work.scratch)
+    if whole := sorted(name for name in step.gained if not _extends(work, step, views, name)):
+        work.batch.say(f"{step.source}: other events count for {', '.join(whole)} than before; folding all measures")
+        return _rebuilt(work, replace(step, gained={}), cut)
+    written = sum(file.file.size for file in views.files)
+    seconds = time.monotonic() - began
+    done = Done(step.source, step.kind, step.start, cut, tuple(merged), views.counts.events, seconds, ahead, written)
+    rates.record(work.batch.tables, ahead.took(seconds, at=work.batch.now()))
+    kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
+    return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
+
+
+def _merged(work: Work, step: Step, cut: Position) -> dict[str, tuple[Part, ...]]:
+    """The parts of each view that are merged with what is folded: none but for an incremental step."""
+    if step.kind != "incremental":
+        return dict.fromkeys(step.views, ())
     new = distance(step.start, cut)
-    merged: dict[str, tuple[Part, ...]] = dict.fromkeys(step.views, ())
-    if step.kind == "incremental":
-        merged = {name: plan.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
+    return {name: plan.merged(work.definitions.views[name], parts, new) for name, parts in step.views.items()}
+
+
+def _expected(work: Work, step: Step, cut: Position, *, views: int) -> Expected:
+    """Report what the step is about to read."""
+    batch = work.batch
     ahead = estimate.expected(
         batch.tables,
-        source,
-        work.release.sources[source.name],
+        work.definitions.sources[step.source],
+        work.release.sources[step.source],
         kind=estimate.RAW if work.request.raw else step.kind,
-        views=len(merged),
+        views=views,
         start=step.start,
         end=cut,
         windows=work.request.windows,
     )
-    batch.say(f"{source.name}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
+    batch.say(f"{step.source}: {step.kind}, from {step.start} to {cut}: {ahead.words}")
     for name, gained in step.gained.items():
         batch.say(f"{name}: folding only the new measures ({', '.join(gained.measures)}); the others are published")
-    against = served(batch.tables, work.base, step, cut=cut, gaps=work.gaps) if work.audited else None
-    below = Below(
+    return ahead
+
+
+def _job(
+    work: Work, step: Step, cut: Position, merged: Mapping[str, tuple[Part, ...]], against: Served | Obstacle | None
+) -> RebuildJob:
+    return RebuildJob(
         work.release,
-        source,
+        work.definitions.sources[step.source],
         step.start,
         cut,
         merged,
@@ -166,16 +188,6 @@ def _fold(work: Work, step: Step, cut: Position) -> Built:
         gained=step.gained,
         live=work.base.views,
     )
-    views = build(batch, below, work.scratch)
-    if whole := sorted(name for name, gained in step.gained.items() if not _extends(work, step, views, name)):
-        batch.say(f"{source.name}: other events count for {', '.join(whole)} than before; folding all measures")
-        return _fold(work, replace(step, gained={}), cut)
-    kept = {name: parts[: len(parts) - len(merged[name])] for name, parts in step.views.items()}
-    written = sum(file.file.size for file in views.files)
-    seconds = time.monotonic() - began
-    done = Done(source.name, step.kind, step.start, cut, tuple(merged), views.counts.events, seconds, ahead, written)
-    rates.record(batch.tables, ahead.took(done.seconds, at=batch.now()))
-    return Built(done, kept, views, () if against is None else tuple(_audited(work, done, against, views)))
 
 
 def _extends(work: Work, step: Step, views: BatchViews, name: str) -> bool:

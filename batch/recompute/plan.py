@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from batch.rebuild.job import Gained
 from ledger.log.positions import LOG_START, Position, distance
-from ledger.publish.batch_parts import BatchView, Part, Windows
+from ledger.publish.batch_parts import Part, Windows
 from ledger.publish.publications import Publication
 from views.errors import TandemError, listed
 from views.project.project import Project
@@ -55,15 +56,6 @@ class Request:
             raise BadRequest("--raw needs --mode full, and cannot be combined with --from or --to")
         if self.windows is not None and not self.windows[0] < self.windows[1]:
             raise BadRequest(f"--to {self.windows[1].isoformat()} is not after --from {self.windows[0].isoformat()}")
-
-
-@dataclass(frozen=True)
-class Gained:
-    """A view that is what it was, but for new `measures`: the batch view that there is at the cut, and what it rejected."""
-
-    measures: tuple[str, ...]
-    there: BatchView
-    rejected: Mapping[str, int] = field(hash=False)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from batch.archive.archive import decode_archived
+from batch.rebuild.job import Gained
 from batch.recompute.build import Work, build_all, commit
 from batch.recompute.candidate import candidate
-from batch.recompute.plan import Gained, Request, Step
+from batch.recompute.plan import Request, Step
 from batch.release.diff import diffs
 from batch.release.unread_fields import keep_unread
 from batch.runtime.session import Run

@@ -8,6 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from ledger.delta import delta_tables
+from ledger.delta.addresses import Tables
 from views.source.offset_ranges import Interval, Partition, Ranges
 from views.source.source import INDEX
 
@@ -75,6 +77,12 @@ def rows_within(files: Iterable[Span], ranges: Ranges) -> int:
     """About how many rows of the files are in the ranges."""
     pieces = [(partition, interval) for partition, intervals in ranges.intervals for interval in intervals]
     return sum(span.within(*pieces) for span in files)
+
+
+def table_spans(tables: Tables, address: str, columns: Columns, time: str = "") -> list[Span]:
+    """The files of a table as `spans` has them, at its newest version; none if there is no table. Raises Unreadable."""
+    table = delta_tables.open_table(tables, address)
+    return [] if table is None else spans(table, columns, time)
 
 
 def spans(table: DeltaTable, columns: Columns, time: str = "") -> list[Span]:

@@ -8,11 +8,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, Span, spans
+from batch.runtime.file_ranges import EVERY_OFFSET, RECORDS, Span, table_spans
 from batch.runtime.parquet_writer import GROUP_ROWS
 from batch.runtime.scan import scan
 from batch.runtime.splits import Slice
-from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
 from ledger.delta.location import Place
 from views.errors import TandemError
@@ -37,8 +36,7 @@ class Records:
     def archived(cls, tables: Tables, source: str) -> "Records":
         """A source's archive as it is now, runs that are not finished too."""
         address = tables.archive(source)
-        handle = delta_tables.open_table(tables, address)
-        return cls(Place.of(tables, address), () if handle is None else tuple(spans(handle, RECORDS)))
+        return cls(Place.of(tables, address), tuple(table_spans(tables, address, RECORDS)))
 
     def of(self, partition: Partition) -> "Records":
         """The files that may have records of a partition."""

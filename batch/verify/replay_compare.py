@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from batch.fold.fold import Pair
+from batch.rebuild.job import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
+from batch.rebuild.rebuild import rebuild
 from batch.recompute import audit
-from batch.recompute.rebuild import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below, build
-from batch.recompute.served_state import Served
 from batch.runtime.scratch import scratch
 from batch.runtime.session import Run
 from ledger.delta.addresses import Tables
@@ -58,13 +58,13 @@ def beside(
     """Fold the archive below the live cut again, into nothing that stays, and compare it with what is published and replayed.
 
     `views` are the source's by name; `replayed` holds a realtime table that reaches the cut, whose micro-batches `counted`
-    so much. The caller holds the lock of the views' tables. Raises what `below_cut.build` raises.
+    so much. The caller holds the lock of the views' tables. Raises what `rebuild` raises.
     """
     cut = live.cut(source.name)
     published = Served({name: live.views[name].parts for name in views}, (), cut)
     none = dict.fromkeys(views, ())
-    whole = Below(release, source, LOG_START, cut, none, None, raw=True, served=published, replayed=replayed, live=live.views)
-    built = build(batch, whole, scratch(batch.tables))
+    job = RebuildJob(release, source, LOG_START, cut, none, None, raw=True, served=published, replayed=replayed, live=live.views)
+    built = rebuild(batch, job, scratch(batch.tables))
     beyond = counted.events - built.counts.events
     compared = [
         Compared(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))

@@ -195,14 +195,6 @@ def end(tables: Tables, source: str, decoder: str) -> Position:
     return reached
 
 
-def reached_at(tables: Tables, source: str, position: Position) -> datetime:
-    """When the run began that archived what is below a position: by then the log had all of it. Raises TandemError above."""
-    found = next((run.at for run in runs(tables, source) if position.at_or_below(run.end)), None)
-    if found is None:
-        raise TandemError(f"the archive of source {source!r} does not reach {position}")
-    return found
-
-
 def archived(tables: Tables, source: str) -> Position:
     """The position that the archive itself has reached, whatever has been decoded of it."""
     reached = _reached(tables, tables.archive(source))

@@ -66,6 +66,12 @@ def spans_of(tables: Tables, release: int, source: str) -> list[Span]:
     return [] if handle is None else list(read_spans(handle, {}).values())
 
 
+def paths_by_span(tables: Tables, release: int, source: str) -> dict[Span, str]:
+    """The file of each of the table's commits, by span; none if there is no table. Raises Unreadable."""
+    handle = delta_tables.open_table(tables, tables.realtime(release, source))
+    return {} if handle is None else {span: path for path, span in read_spans(handle, {}).items()}
+
+
 def newest_at(tables: Tables, release: int, source: str) -> datetime | None:
     """When the newest of the table's commits was made; None of none. Raises Unreadable."""
     handle = delta_tables.open_table(tables, tables.realtime(release, source))

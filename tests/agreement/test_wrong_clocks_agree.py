@@ -214,7 +214,7 @@ def tail_of(tables: Tables, live: Any) -> Tail:
     return made
 
 
-def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.Folded | None:
+def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.Counted | None:
     """What a batch task finds in a range, duplicates that the whole log has left out."""
     whole = unique(TICKS, decode(TICKS, records(log, LOG_START, end)).events).events
     events = decode(TICKS, records(log, start, end)).events
@@ -230,7 +230,7 @@ def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: 
     (found,) = [
         one
         for _, one in fold._fold(work, Slice(ranges(start, end), (f"events-{number}.parquet",), 0))
-        if isinstance(one, fold.Folded)
+        if isinstance(one, fold.Counted)
     ]
     return found
 

@@ -38,7 +38,9 @@ class Named:
             sources = stored[state.release].sources.items()
             folders = [tables.realtime_of(state.release), *(tables.events(*pair) for pair in sources)]
             folders += [tables.control("summaries", *pair) for pair in sources]
-            gone = {address for address in self.seen - store.tables.keys() if address.startswith(tuple(folders))}
+            # With the slash: release 1 does not need the tables of release 10.
+            needed = tuple(f"{folder}/" for folder in folders)
+            gone = {address for address in self.seen - store.tables.keys() if f"{address}/".startswith(needed)}
             assert not gone, f"{_told(state)} needs {gone}"
         self.seen |= store.tables.keys()
 

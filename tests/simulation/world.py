@@ -24,9 +24,9 @@ import batch.maintain.expire
 import batch.maintain.maintain
 import batch.recompute.build
 import batch.recompute.cut
-import batch.recompute.rebuild
 import batch.release.apply
 import batch.runtime.exclusive
+import batch.runtime.file_ranges
 import batch.runtime.scratch
 import ledger.delta.delta_tables
 import ledger.delta.journal
@@ -43,9 +43,9 @@ import speed.source.query
 import speed.source.start_position
 from batch.archive.decode import Decoded, Decoding
 from batch.fold.fold import VERSION, Built
+from batch.rebuild.account import BatchViews, refuse_unexplained
+from batch.rebuild.job import SERVED, RebuildJob, Served
 from batch.recompute.estimate import Expected
-from batch.recompute.rebuild import SERVED, BatchViews, Below
-from batch.recompute.served_state import Served
 from batch.runtime import delta_commits
 from batch.runtime.file_ranges import Span
 from batch.runtime.parquet_writer import Written
@@ -56,8 +56,9 @@ from ledger.delta.addresses import Tables
 from ledger.delta.delta_tables import Freed
 from ledger.delta.location import Place
 from ledger.log import archive
+from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
-from ledger.log.positions import Position, ranges
+from ledger.log.positions import Position
 from ledger.publish.batch_parts import files_of, starting_within, still_live
 from speed.dedup.dedup_window import Horizon
 from speed.micro_batch.fold import Folded
@@ -270,11 +271,11 @@ def surroundings() -> Iterator[None]:
         patch.setattr(speed.source.query.Query, "start", _started)
         patch.setattr(speed.source.follow, "tend", _as("upkeep", speed.source.follow.tend))
         patch.setattr(batch.archive.archive, "decode", SimpleNamespace(Decoding=Decoding, decode=_decode))
-        patch.setattr(batch.archive.archive, "spans", _spans)
+        patch.setattr(batch.runtime.file_ranges, "spans", _spans)
         patch.setattr(batch.archive.archive, "cut", lambda _, covered, rows: covered)
         patch.setattr(batch.recompute.cut, "_STILL_S", 0.2)
         patch.setattr(batch.recompute.build, "take_cut", partial(batch.recompute.cut.take_cut, sleep=sleep))
-        patch.setattr(batch.recompute.build, "build", _build)
+        patch.setattr(batch.recompute.build, "rebuild", _rebuild)
         # How long runs take is no part of a schedule.
         patch.setattr(batch.recompute.build, "estimate", SimpleNamespace(RAW=None, expected=_expected))
         patch.setattr(batch.recompute.build, "rates", SimpleNamespace(record=lambda *_: None))
@@ -391,7 +392,7 @@ def _copy(
     delta_commits.add_files(handle, files, transaction=(archive.APP_ID, run))
 
 
-def _spans(handle: Any, columns: object) -> list[Span]:
+def _spans(handle: Any, columns: object, time: str = "") -> list[Span]:
     """In place of the statistics of files, which the simulated ones have not."""
     content = world().store.tables[handle.table_uri].content
     found = []
@@ -464,31 +465,32 @@ def inside(row: Mapping[str, Any], covered: Ranges) -> bool:
     return any(start <= row["offset"] < end for start, end in intervals)
 
 
-def _build(run: Run, below: Below, scratch: object) -> BatchViews:
+def _rebuild(run: Run, job: RebuildJob, scratch: object) -> BatchViews:
     """In place of Spark's job that folds: the events table's rows, added to the states of the parts that are merged."""
-    tables, name = run.tables, below.source.name
-    covered = ranges(below.start, below.cut, archive.firsts(tables, name))
-    rows = [row for row in stored(tables.events(name, below.release.sources[name])) if inside(row, covered)]
-    known = _ids_below(tables.events(name, below.release.sources[name]), below.start)
+    tables, name = run.tables, job.source.name
+    archived = archived_range(tables, name, job.decoder, job.start, job.cut)
+    covered = archived.covered
+    rows = [row for row in stored(tables.events(name, job.decoder)) if inside(row, covered)]
+    known = _ids_below(tables.events(name, job.decoder), job.start)
     found = [one for one in map(found_in, rows) if one[2].id not in known]
-    within = [event for _, _, event in found if below.windows is None or below.windows[0] <= event.at < below.windows[1]]
+    within = [event for _, _, event in found if job.windows is None or job.windows[0] <= event.at < job.windows[1]]
     files = []
     events = len({event.id for event in within})
     counts = Counts(events, duplicates=len(rows) - events, holes=covered.length - len(rows))
-    if below.windows is None:
-        batch.recompute.rebuild._refuse_unexplained(run, below, counts.holes, 0)
-    for view, merged in below.views.items():
-        fingerprint = below.release.views[view]
+    if job.windows is None:
+        refuse_unexplained(job, archived, holes=counts.holes, others=0)
+    for view, merged in job.views.items():
+        fingerprint = job.release.views[view]
         folded = states(within, numbers.least_by_fingerprint()[fingerprint])
-        if below.served is not None:
-            _refuse_difference(run, below, below.served, view, found)
-        address = batch.recompute.rebuild._address(run, below, view)
+        if job.served is not None:
+            _refuse_difference(run, job, job.served, view, found)
+        address = job.batch_view(view).address(tables, view)
         built = to_rows(united([folded, of_parts(tables, address, merged)]))
         if built:
             delta_commits.make_table(tables, address, None, partition_by=VERSION)
-            files.append(Built(view, written(address, built, **{VERSION: str(below.version)})))
-    rejected: dict[str, dict[str, int]] = {view: {} for view in below.views}
-    same = {SERVED: dict.fromkeys(below.views, ())}
+            files.append(Built(view, written(address, built, **{VERSION: str(job.version)})))
+    rejected: dict[str, dict[str, int]] = {view: {} for view in job.views}
+    same = {SERVED: dict.fromkeys(job.views, ())}
     appended = max((datetime.fromtimestamp(event.appended / 1_000_000, UTC) for _, _, event in found), default=None)
     return BatchViews(tuple(files), counts, rejected, numbers.maxima(found), appended, same)
 
@@ -502,17 +504,17 @@ def of_parts(tables: Tables, address: str, parts: Sequence[ledger.publish.batch_
     return united(found)
 
 
-def _refuse_difference(run: Run, below: Below, served: Served, view: str, found: Sequence[Found]) -> None:
+def _refuse_difference(run: Run, job: RebuildJob, served: Served, view: str, found: Sequence[Found]) -> None:
     """In place of the comparison that batch does while it folds: here nothing explains a difference."""
-    tables, fingerprint = run.tables, below.release.views[view]
-    handle = delta_tables.open_table(tables, tables.realtime(below.release.number, below.source.name))
+    tables, fingerprint = run.tables, job.release.views[view]
+    handle = delta_tables.open_table(tables, tables.realtime(job.release.number, job.source.name))
     tail = [decode(ledger.realtime.commit_files.read_commit(handle, path).partials[fingerprint]) for path in served.commits]
-    told = united([of_parts(tables, batch.recompute.rebuild._address(run, below, view), served.parts.get(view, ())), *tail])
+    told = united([of_parts(tables, job.batch_view(view).address(tables, view), served.parts.get(view, ())), *tail])
     events = (event for partition, offset, event in found if offset < served.end.get(partition, 0))
     folded = states(events, numbers.least_by_fingerprint()[fingerprint])
-    if below.windows is not None:
-        told, folded = (from_rows(starting_within(Rows(to_rows(each)), below.windows).rows) for each in (told, folded))
-    assert told == folded, f"view {view} served {told} over [{below.start}, {served.end}), where batch found {folded}"
+    if job.windows is not None:
+        told, folded = (from_rows(starting_within(Rows(to_rows(each)), job.windows).rows) for each in (told, folded))
+    assert told == folded, f"view {view} served {told} over [{job.start}, {served.end}), where batch found {folded}"
 
 
 def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int, **__: object) -> Expected:

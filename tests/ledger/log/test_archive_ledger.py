@@ -1,7 +1,6 @@
 """Rule 6: the archive is contiguous and holds no offset twice; each table's progress is its own; gaps have names."""
 
 import re
-from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -46,17 +45,6 @@ def test_runs_are_contiguous(tables: Tables) -> None:
             intend(tables, start, at(9, 9))
     assert intend(tables, at(3, 1), at(3, 4)).number == 2
     assert [(run.start, run.end) for run in archive.runs(tables, SOURCE)] == [(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]
-
-
-def test_a_position_was_reached_when_the_first_run_beyond_it_began(tables: Tables) -> None:
-    """So nothing below it can be newer, whatever its timestamp says."""
-    for number, (start, end) in enumerate([(LOG_START, at(3, 1)), (at(3, 1), at(3, 4))]):
-        archive.intend(tables, SOURCE, start=start, end=end, by="test", at=AT + timedelta(hours=number))
-    later = AT + timedelta(hours=1)
-    expected = [(at(1), AT), (at(3, 1), AT), (at(3, 2), later), (at(3, 4), later)]
-    assert [(position, archive.reached_at(tables, SOURCE, position)) for position, _ in expected] == expected
-    with pytest.raises(TandemError, match="does not reach"):
-        archive.reached_at(tables, SOURCE, at(4, 4))
 
 
 def test_topics_are_in_the_order_in_which_they_were_first_read_of_and_then_of_the_source(tables: Tables) -> None:

@@ -3,17 +3,18 @@
 from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from batch.fold import fold
+from batch.rebuild.account import differences as summed
+from batch.rebuild.job import REPLAYED, SERVED, SERVED_AND_REPLAYED, RebuildJob, Served
+from batch.rebuild.state_files import merged_files, replayed_files, served_files
 from batch.recompute.audit import Unexplained, audits, refuse_unexplained, told_apart
 from batch.recompute.plan import Step
-from batch.recompute.rebuild import REPLAYED, SERVED, SERVED_AND_REPLAYED, Below, _added, _address, _parts, _replayed, _served
-from batch.recompute.served_state import Served, served
+from batch.recompute.served_state import served
 from batch.runtime.splits import Slice
 from batch.verify.replay_compare import _archived
 from ledger import cuts
@@ -45,38 +46,33 @@ def found(world: World, step: Step, cut: Position, *, buckets: int = 1) -> tuple
     source = world.project.sources[SOURCE]
     against = served(world.tables, live, step, cut=cut, gaps=())
     assert isinstance(against, Served), against
-    below = Below(release, source, step.start, cut, dict(step.views), 9, served=against)
-    return against, folded(world, below, buckets=buckets)[SERVED]
+    job = RebuildJob(release, source, step.start, cut, dict(step.views), 9, served=against)
+    return against, folded(world, job, buckets=buckets)[SERVED]
 
 
-def folded(world: World, below: Below, *, buckets: int = 1) -> dict[fold.Pair, Differences]:
+def folded(world: World, job: RebuildJob, *, buckets: int = 1) -> dict[fold.Pair, Differences]:
     """What folding finds beside what it is to be compared with; it writes nothing without a version."""
-    release, run = below.release, cast("Any", SimpleNamespace(tables=world.tables))
-    places = {name: Place.of(world.tables, world.tables.view(name, release.views[name])) for name in below.views}
+    release = job.release
+    places = {name: Place.of(world.tables, world.tables.view(name, release.views[name])) for name in job.views}
     folder = world.folder / f"events-{next(_FILE)}"
     folder.mkdir()
-    events = decode(below.source, world.records(below.start, below.cut)).events
+    events = decode(job.source, world.records(job.start, job.cut)).events
     pq.write_table(events, folder / "events.parquet")
     here = Place(str(folder))
-    work = fold.Folding(release.files, SOURCE, here, places, here, (), below.version, buckets, pairs=below.pairs)
-    stored = [file for name, merged in below.views.items() for file in _parts(run, name, _address(run, below, name), merged)]
-    assert below.served is not None
-    ends = (below.start, below.served.end, below.cut)
+    work = fold.Folding(release.files, SOURCE, here, places, here, (), job.version, buckets, pairs=job.pairs)
+    stored = merged_files(world.tables, job)
+    assert job.served is not None
+    ends = (job.start, job.served.end, job.cut)
     parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]
-    items = [parts[0], fold.Beyond(parts[1]), *stored, *_served(run, below), *_replayed(below)]
+    items = [parts[0], fold.Beyond(parts[1]), *stored, *served_files(world.tables, job), *replayed_files(job)]
     held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets + 1)}
     for item in items:
         for bucket, value in fold._fold(work, item):
             held[bucket].append(value)
     built = [one for values in held.values() for one in fold._build(work, iter(values))]
-    assert below.version is not None or not [one for one in built if isinstance(one, fold.Built)]
+    assert job.version is not None or not [one for one in built if isinstance(one, fold.Built)]
     compared = [one for one in built if isinstance(one, fold.Compared)]
-    return {
-        pair: {
-            name: _added([one.differences for one in compared if (one.view, one.pair) == (name, pair)]) for name in below.views
-        }
-        for pair in below.pairs
-    }
+    return {pair: {name: summed(compared, name, pair) for name in job.views} for pair in job.pairs}
 
 
 def wrong(differences: Differences) -> set[str]:
@@ -216,8 +212,8 @@ def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world:
     published = Served({name: view.parts for name, view in live.views.items()}, (), world.end)
     source = world.project.sources[SOURCE]
     none: dict[str, tuple[Part, ...]] = dict.fromkeys(live.views, ())
-    below = Below(release, source, LOG_START, world.end, none, None, raw=True, served=published, replayed=world.tables)
-    found = {pair: bool(wrong(differences)) for pair, differences in folded(world, below, buckets=2).items()}
+    job = RebuildJob(release, source, LOG_START, world.end, none, None, raw=True, served=published, replayed=world.tables)
+    found = {pair: bool(wrong(differences)) for pair, differences in folded(world, job, buckets=2).items()}
     assert found == {
         SERVED: wrong_side == "served",
         REPLAYED: wrong_side == "replayed",
@@ -228,9 +224,9 @@ def test_what_is_published_replayed_and_folded_anew_are_compared_in_pairs(world:
 def test_what_was_replayed_must_reach_the_cut(world: World) -> None:
     release, source = releases.load(world.tables, 1), world.project.sources[SOURCE]
     world.append(0, hit("/2", 400))
-    below = Below(release, source, LOG_START, world.end, {}, None, replayed=world.tables)
+    job = RebuildJob(release, source, LOG_START, world.end, {}, None, replayed=world.tables)
     with pytest.raises(Unclosed, match="the replay of source 'hits' ends at"):
-        list(_replayed(below))
+        list(replayed_files(job))
 
 
 def test_what_copies_can_have_made_is_bounded(world: World) -> None:

@@ -1,13 +1,11 @@
 """How many records the archive has below a cut is exact, also where the cut runs through its files and row groups."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from batch.recompute.rebuild import _archived
+from batch.rebuild.events import archived_records
 from ledger.delta.addresses import Tables
 from tests.views.logged import records
 from views.source.offset_ranges import Ranges
@@ -15,8 +13,7 @@ from views.source.offset_ranges import Ranges
 
 def test_records_are_counted_by_position(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
-    run = cast("Any", SimpleNamespace(tables=tables))
-    assert _archived(run, "sales", Ranges.of({("topic", 0): (0, 9)})) == 0
+    assert archived_records(tables, "sales", Ranges.of({("topic", 0): (0, 9)})) == 0
     # Offsets 0 to 39 of two partitions, a hole at every tenth; partition 1 in one file, partition 0 in two.
     held = {0: [(0, 20), (20, 40)], 1: [(0, 40)]}
     for partition, stretches in held.items():
@@ -26,4 +23,5 @@ def test_records_are_counted_by_position(tmp_path: Path) -> None:
             write_deltalake(tables.archive("sales"), kept, mode="append")
     for first, second in ((0, 0), (1, 40), (20, 5), (27, 39), (40, 40)):
         covered = Ranges.of({("topic", 0): (0, first), ("topic", 1): (0, second)})
-        assert _archived(run, "sales", covered) == sum(offset % 10 != 0 for end in (first, second) for offset in range(end))
+        expected = sum(offset % 10 != 0 for end in (first, second) for offset in range(end))
+        assert archived_records(tables, "sales", covered) == expected

@@ -1,0 +1,93 @@
+"""Account for every offset of a rebuild: an event, a duplicate, a reject, a hole, or another source's record. Pure functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from batch.fold import fold
+from batch.fold.duplicates import Duplicates
+from batch.rebuild.gather import Inputs
+from batch.rebuild.job import RebuildJob
+from ledger.log.archived_range import ArchivedRange
+from ledger.log.counts import Counts, add
+from ledger.log.fetch_checks import Unclosed
+from views.instant import instant
+from views.source.watermark import Maxima, newest
+from views.verify.compare import MeasureDifference, plus
+
+
+@dataclass(frozen=True)
+class BatchViews:
+    """The files of the views' batch version, and the counts of the events in them.
+
+    Args:
+        rejected: by view and reason.
+        newest: the append time of the newest event: its record's timestamp, or when it was archived, whichever is earlier.
+        differences: by compared pair, then by view.
+        unlike: views without files, whose new measures have other rows than their other measures.
+    """
+
+    files: tuple[fold.Built, ...]
+    counts: Counts
+    rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
+    maxima: Maxima = field(hash=False)
+    newest: datetime | None
+    differences: Mapping[fold.Pair, Mapping[str, tuple[MeasureDifference, ...]]] = field(hash=False)
+    unlike: frozenset[str] = frozenset()
+
+
+def account(inputs: Inputs, found: Duplicates, folded: fold.Folded) -> BatchViews:
+    """Sum up what the tasks counted. Raises Unclosed if more offsets are unaccounted for than the archive's ledger explains."""
+    job, archived = inputs.job, inputs.archived
+    counts = _counts(inputs, found, folded.counted)
+    if job.windows is None:
+        refuse_unexplained(job, archived, holes=counts.holes, others=counts.others)
+    return BatchViews(
+        files=folded.built,
+        counts=counts,
+        rejected={view: add(*(part.rejected[view] for part in folded.counted)) for view in job.views},
+        maxima=newest(part.maxima for part in folded.counted),
+        newest=_newest(job, archived, [part.newest for part in folded.counted if part.newest is not None]),
+        differences={pair: {view: differences(folded.compared, view, pair) for view in job.views} for pair in job.pairs},
+        unlike=folded.unlike,
+    )
+
+
+def _counts(inputs: Inputs, found: Duplicates, counted: Sequence[fold.Counted]) -> Counts:
+    counts = Counts(
+        sum(part.events for part in counted),
+        inputs.events.quarantined,
+        duplicates=found.duplicates,
+        conflicts=found.conflicts,
+        further=sum(part.further for part in counted),
+        ahead=sum(part.ahead for part in counted),
+    )
+    offsets, records = inputs.archived.covered.length, inputs.events.records
+    unaccounted = offsets - counts.records - counts.rejects
+    holes = unaccounted if records is None else offsets - records
+    return replace(counts, holes=holes, others=unaccounted - holes)
+
+
+def refuse_unexplained(job: RebuildJob, archived: ArchivedRange, *, holes: int, others: int) -> None:
+    """Raise Unclosed if there are more holes, or more records of other sources, than the archive found: a table lacks rows."""
+    if not 0 <= holes <= archived.holes or not 0 <= others <= archived.others:
+        raise Unclosed(
+            f"from {job.start} to the cut {job.cut} of source {job.source.name!r}, {holes + others} offsets have neither event "
+            f"nor reject, but the archive found {archived.holes} empty and {archived.others} of other sources; an events or "
+            "quarantine table has lost or doubled rows; nothing was published"
+        )
+
+
+def _newest(job: RebuildJob, archived: ArchivedRange, stamps: Sequence[int]) -> datetime | None:
+    """The newest of these append times, in microseconds since 1970, but no later than when the range was archived."""
+    if not stamps:
+        return None
+    if archived.archived_at is None:
+        raise Unclosed(f"the archive of source {job.source.name!r} does not reach {job.cut}")
+    return min(instant(max(stamps)), archived.archived_at)
+
+
+def differences(compared: Sequence[fold.Compared], view: str, pair: fold.Pair) -> tuple[MeasureDifference, ...]:
+    """The differences of each measure of a view between two sides, summed over all buckets."""
+    buckets = [one.differences for one in compared if (one.view, one.pair) == (view, pair)]
+    return tuple(plus(*parts) for parts in zip(*buckets, strict=True))

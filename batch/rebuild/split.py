@@ -1,0 +1,77 @@
+"""Split a rebuild's log into the slices that its tasks read. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from batch.rebuild.events import Events
+from batch.rebuild.job import RebuildJob
+from batch.runtime.file_ranges import Span, rows_within, within_times
+from batch.runtime.parallelism import slices
+from batch.runtime.splits import Slice
+from ledger.log.archived_range import ArchivedRange
+from views.kernel.deduplicate import identity_columns
+from views.source.offset_ranges import Ranges
+from views.source.source import Source
+
+
+@dataclass(frozen=True)
+class Split:
+    """The slices of a rebuild: one task each.
+
+    Args:
+        compared: events to fold that are compared with what was served.
+        beyond: events to fold beyond that, which nobody was served.
+        searched: events to search for duplicates.
+        history: events below the start, of which the searched ones may be duplicates.
+    """
+
+    compared: tuple[Slice, ...]
+    beyond: tuple[Slice, ...]
+    searched: tuple[Slice, ...] = ()
+    history: tuple[Slice, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """About how many events are folded."""
+        return sum(part.rows for part in (*self.compared, *self.beyond))
+
+
+def split(job: RebuildJob, archived: ArchivedRange, events: Events, *, parallelism: int, task_mb: int) -> Split:
+    """Split `[start, cut)` and, for duplicates, what lies below the start; a slice has at most `task_mb` megabytes of Parquet."""
+
+    def sliced(files: Sequence[Span], covered: Ranges) -> tuple[Slice, ...]:
+        return tuple(slices(files, covered, parallelism=parallelism, task_mb=task_mb))
+
+    files, end = _of_windows(job, events.files), job.compared_to
+    compared, beyond = sliced(files, archived.up_to(end)), sliced(files, archived.beyond(end))
+    if not job.source.identity:
+        return Split(compared, beyond)
+    timed = _share_event_time(job.source)
+    # Events of other windows may be duplicates of these only if duplicates may differ in event time.
+    everything = job.windows is not None and not timed
+    searched = sliced(events.files, archived.covered) if everything else (*compared, *beyond)
+    if not job.start.offsets:
+        return Split(compared, beyond, searched)
+    before = _near_in_time(events.files, archived) if timed else events.files
+    return Split(compared, beyond, searched, sliced(before, archived.before))
+
+
+def _of_windows(job: RebuildJob, files: Sequence[Span]) -> Sequence[Span]:
+    """The files with events of the windows to build."""
+    if job.windows is None or job.source.prepare is not None:  # `prepare` may change event times
+        return files
+    return within_times(files, *job.windows)
+
+
+def _share_event_time(source: Source) -> bool:
+    """Whether duplicates share their event time."""
+    return source.event_time in identity_columns(source)
+
+
+def _near_in_time(files: Sequence[Span], archived: ArchivedRange) -> Sequence[Span]:
+    """The files that may have events of the same times as the events of the range."""
+    times = [file.times for file in files if rows_within([file], archived.covered)]
+    known = [both for both in times if both is not None]
+    if not known or len(known) < len(times):
+        return files
+    return within_times(files, min(low for low, _ in known), max(high for _, high in known))

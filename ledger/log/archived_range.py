@@ -1,0 +1,61 @@
+"""What the archive's ledger records of one range of the log, read once."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ledger.delta.addresses import Tables
+from ledger.log import archive
+from ledger.log.positions import LOG_START, Position, ranges
+from views.source.offset_ranges import Offsets, Ranges
+
+
+@dataclass(frozen=True)
+class ArchivedRange:
+    """What the archive's ledger records of `[start, end)` of a source.
+
+    `firsts` are the log's first offsets by partition, `generations` the ids of the source's topics, the oldest first. The archive
+    runs that touch the range found `holes` offsets without a record and `others` with a record of another source. `archived_at`
+    is when the run began that archived the last of the range; None if the archive does not reach `end`.
+    """
+
+    start: Position
+    end: Position
+    firsts: Offsets
+    generations: tuple[str, ...]
+    holes: int
+    others: int
+    archived_at: datetime | None
+
+    @property
+    def covered(self) -> Ranges:
+        """The range's offsets by partition."""
+        return ranges(self.start, self.end, self.firsts)
+
+    @property
+    def before(self) -> Ranges:
+        """The offsets below the range."""
+        return ranges(LOG_START, self.start, self.firsts)
+
+    def up_to(self, position: Position) -> Ranges:
+        """The offsets of the range below a position."""
+        return ranges(self.start, position, self.firsts)
+
+    def beyond(self, position: Position) -> Ranges:
+        """The offsets of the range from a position on."""
+        return ranges(position, self.end, self.firsts)
+
+
+def archived_range(tables: Tables, source: str, decoder: str, start: Position, end: Position) -> ArchivedRange:
+    """Read it, for the events and rejects under a decoder fingerprint. Raises Unreadable."""
+    runs = archive.runs(tables, source)
+    touching = {run.number for run in runs if not end.at_or_below(run.start) and not run.end.at_or_below(start)}
+    found = [summary.counts for summary in archive.summaries(tables, source, decoder) if summary.run in touching]
+    return ArchivedRange(
+        start,
+        end,
+        archive.firsts(tables, source),
+        archive.generations(tables, source),
+        holes=sum(counts.holes for counts in found),
+        others=sum(counts.others for counts in found),
+        archived_at=next((run.at for run in runs if end.at_or_below(run.end)), None),
+    )
