@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 
+from batch.release.change import Change
 from batch.runtime.session import Run
 from ledger.delta.addresses import Tables
 from ledger.log import archive
 from ledger.log.positions import Position
 from ledger.publish.publications import Publication
-from ledger.publish.releases import Release
-from views.fingerprint.definition_diff import Fingerprints, compare
-from views.project import project
 
 
-def keep_unread(batch: Run, base: Publication, live: Publication, before: Release, release: Release) -> Publication:
+def keep_unread(batch: Run, base: Publication, change: Change) -> Publication:
     """The state that a release begins with, with the batch views of the live release that its views can continue.
 
     These are the views that read none of the fields that their source's event gained, if no archived record below the live cut
@@ -20,14 +18,13 @@ def keep_unread(batch: Run, base: Publication, live: Publication, before: Releas
 
     What is counted of the source is counted again all the same: conflicts, which compare duplicates by content, may be more.
     """
-    definitions = project.load_files(release.files)
-    changed = compare(project.load_files(before.files), definitions, Fingerprints(before.sources, before.views)).views
+    live, before, release = change.live, change.before, change.after
     kept: dict[str, str] = {}
-    for view in changed:
+    for view in change.views:
         there = live.views.get(view.name)
         if not view.unread_fields or there is None or not there.parts or there.fingerprint != before.views[view.name]:
             continue
-        source, fields = definitions.views[view.name].source.name, ", ".join(view.unread_fields)
+        source, fields = change.new.views[view.name].source.name, ", ".join(view.unread_fields)
         if same_records(batch.tables, source, before.sources[source], release.sources[source], live.cut(source)):
             kept[view.name] = there.at or f"{view.name}/{there.fingerprint}"
             batch.say(

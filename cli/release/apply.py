@@ -8,7 +8,8 @@ import typer
 
 from batch.recompute.estimate import size
 from batch.release import apply, gates
-from batch.release.apply import Applied, Terms
+from batch.release.apply import Applied
+from batch.release.build_release import Terms
 from cli.command.actor import who
 from cli.command.batch_run import batch_run
 from cli.command.call import Call, Output

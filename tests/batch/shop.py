@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from batch.release import apply
-from batch.release.apply import Terms
+from batch.release.build_release import Terms
 from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings

@@ -12,7 +12,7 @@ import batch.maintain.maintain
 import batch.recompute.recompute
 import batch.release.apply
 from batch.recompute.plan import Request
-from batch.release.apply import Terms
+from batch.release.build_release import Terms
 from infra.settings import Speed
 from ledger.delta.delta_tables import Unreadable
 from ledger.log.positions import LOG_START, Position, ranges, upper

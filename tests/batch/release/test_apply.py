@@ -12,7 +12,8 @@ from batch.maintain import expire
 from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.release import apply
-from batch.release.apply import Applied, Terms
+from batch.release.apply import Applied
+from batch.release.build_release import Terms
 from ledger.publish import diffs as kept
 from ledger.publish import promotion, publications, releases, standing
 from ledger.publish.completeness import ShorterHistory

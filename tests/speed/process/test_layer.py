@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from batch.archive import archive as archiving
 from batch.recompute import recompute as recomputing
 from batch.release import apply as applying
-from batch.release.apply import Terms
+from batch.release.build_release import Terms
 from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings

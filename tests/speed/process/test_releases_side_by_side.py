@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from batch.archive import archive
 from batch.recompute import recompute
 from batch.release import apply
-from batch.release.apply import Terms
+from batch.release.build_release import Terms
 from batch.runtime.session import Run
 from infra import kafka
 from infra.settings import Settings
