@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.vacuum import checkpoint, vacuum
 from ledger.log.positions import LOG_START, Position
 from ledger.publish.standing import cut_of
 from ledger.realtime import compaction
@@ -140,8 +141,8 @@ class Writer:
             return 0
         self._look()
         if self._handle.version() - self._checkpointed >= _CHECKPOINT_EVERY:
-            delta_tables.checkpoint(self._handle)
-            delta_tables.sweep(self._handle, hours=_READ_HOURS)
+            checkpoint(self._handle)
+            vacuum(self._handle, hours=_READ_HOURS)
             self._checkpointed = self._handle.version()
         return len(old)
 

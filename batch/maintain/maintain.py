@@ -11,14 +11,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from batch.maintain import compact, expire
+from batch.maintain import compact
+from batch.maintain.drop_tables import drop_unneeded, view_tables
+from batch.maintain.expire_versions import expire_versions
 from batch.runtime import scratch
 from batch.runtime.exclusive import alone
 from batch.runtime.file_ranges import EVENTS, RECORDS, Columns
 from infra.settings import Settings
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Freed
+from ledger.delta.vacuum import Freed, vacuum
 from ledger.log import archive
 from ledger.publish import publications, releases, standing
 from ledger.publish.publications import Publication
@@ -78,10 +80,10 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     # A young version may be on its way to be applied.
     needed = [release for release in stored if release.number in named or release.at > since]
     states = [*history, *(record.state for record in records)]
-    discarded = expire.discard_unneeded(tables, stored, states, needed=needed, kept=recent)
+    discarded = drop_unneeded(tables, stored, states, needed=needed, kept=recent)
     done = [
         *_logs(tables, needed, settings, at),
-        *_views(tables, expire.view_tables(tables, needed, recent), kept, settings, at),
+        *_views(tables, view_tables(tables, needed, recent), kept, settings, at),
         *_journals(tables, needed, settings),
     ]
     return Maintained(
@@ -106,13 +108,13 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
         for address, where in addresses.items():
             size = settings.batch.task_mb << 20
             compacted, into = compact.compact(tables, address, where, known[-1].end, file_bytes=size, at=at)
-            yield Upkeep(_name(tables, address), compacted, into, freed=_sweep(tables, address, settings))
+            yield Upkeep(_name(tables, address), compacted, into, freed=_vacuum(tables, address, settings))
 
 
 def _views(tables: Tables, addresses: list[str], kept: list[Publication], settings: Settings, at: datetime) -> Iterator[Upkeep]:
     for address in addresses:
-        expired = expire.expire(tables, address, kept, at=at)
-        yield Upkeep(_name(tables, address), expired=expired, freed=_sweep(tables, address, settings))
+        expired = expire_versions(tables, address, kept, at=at)
+        yield Upkeep(_name(tables, address), expired=expired, freed=_vacuum(tables, address, settings))
 
 
 def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iterator[Upkeep]:
@@ -130,12 +132,12 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         *(("summaries", *pair) for pair in decoders),
     ]
     for address in (tables.control(*name) for name in names):
-        yield Upkeep(_name(tables, address), freed=_sweep(tables, address, settings))
+        yield Upkeep(_name(tables, address), freed=_vacuum(tables, address, settings))
 
 
-def _sweep(tables: Tables, address: str, settings: Settings) -> Freed:
+def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     handle = delta_tables.open_table(tables, address)
-    return Freed() if handle is None else delta_tables.sweep(handle, hours=settings.keep.file_hours)
+    return Freed() if handle is None else vacuum(handle, hours=settings.keep.file_hours)
 
 
 def _name(tables: Tables, address: str) -> str:

@@ -1,4 +1,4 @@
-"""The folder in which tasks leave files for each other, and in which what is to be deleted vanishes at one stroke."""
+"""The scratch folder: tasks leave files for each other there, and a dropped table moves there before it is deleted."""
 
 from pathlib import Path
 from typing import Final
@@ -7,19 +7,19 @@ from uuid import uuid4
 from pyarrow.fs import FileSelector, FileType
 
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Freed
 from ledger.delta.location import Place
+from ledger.delta.vacuum import Freed
 
 _FOLDER: Final = "scratch"
 
 
 def scratch(tables: Tables) -> Place:
-    """The folder. It belongs to whoever holds the lock of the views' tables."""
+    """The folder. It belongs to the process that holds the lock of the views' tables."""
     return Place.of(tables, f"{tables.root.rstrip('/')}/{_FOLDER}")
 
 
 def clear(tables: Tables) -> Freed:
-    """Delete all that is in it, also what a killed run left."""
+    """Delete everything in it, files of killed runs too."""
     places = scratch(tables).file_system()
     if places.get_file_info(["."])[0].type != FileType.Directory:
         return Freed()
@@ -28,8 +28,8 @@ def clear(tables: Tables) -> Freed:
     return Freed(len(files), sum(info.size or 0 for info in files))
 
 
-def discard(tables: Tables, folder: Path) -> bool:
-    """Move a folder of tables there, so that it is there whole or not at all; False if there is none."""
+def drop(tables: Tables, folder: Path) -> bool:
+    """Drop a folder of tables by one rename into scratch, so that it exists whole or not at all. False if there is none."""
     if not folder.is_dir():
         return False
     place = Path(scratch(tables).folder)

@@ -14,7 +14,6 @@ still the newest version (`max_commit_retries=0`: delta-rs would otherwise rebas
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NoReturn, TypeVar
 from urllib.parse import unquote, urlparse
@@ -28,7 +27,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 from deltalake.writer.properties import ColumnProperties
-from pyarrow.fs import FileSystem, FileType, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from ledger.delta import state_format
 from ledger.delta.addresses import Tables
@@ -52,7 +51,7 @@ _SMALL: Final = WriterProperties(
 )
 
 
-_FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
+FAILURES: Final = (DeltaError, OSError, ValueError, pa.ArrowException)
 """What delta-rs and Arrow raise for damaged logs and files, absent servers and full disks."""
 
 
@@ -77,14 +76,6 @@ class Unwritable(TandemError):
     """A commit ended in an error; it may have landed all the same."""
 
 
-@dataclass(frozen=True)
-class Freed:
-    """This many files, and their bytes, are off the disk."""
-
-    files: int = 0
-    bytes: int = 0
-
-
 def open_table(tables: Tables, address: str) -> DeltaTable | None:
     """The table at its newest version, None if there is none. Raises Unreadable, and OtherStateFormat for a journal."""
     do_without_pandas()  # what delta-rs tells becomes Arrow's through a conversion that would import it
@@ -92,7 +83,7 @@ def open_table(tables: Tables, address: str) -> DeltaTable | None:
         handle = _listed(lambda: DeltaTable(address, storage_options=dict(tables.options)))
     except TableNotFoundError:
         return None
-    except _FAILURES as error:
+    except FAILURES as error:
         unreadable(address, error)
     if address.startswith(f"{tables.control()}/"):
         state_format.check(tables.root, handle.metadata().description)
@@ -115,7 +106,7 @@ def create_table(
             configuration={**PLAIN, **settings},
             commit_properties=_ONCE,
         )
-    except _FAILURES as error:
+    except FAILURES as error:
         if (handle := open_table(tables, address)) is not None:
             return handle
         raise Unwritable(f"cannot create table {address}: {reason(error)}") from error
@@ -129,7 +120,7 @@ def refresh(handle: DeltaTable) -> DeltaTable:
     """The handle, brought to the newest version, from a checkpoint if the entries in between are gone. Raises Unreadable."""
     try:
         _listed(handle.update_incremental)
-    except _FAILURES as error:
+    except FAILURES as error:
         unreadable(handle.table_uri, error)
     return handle
 
@@ -138,7 +129,7 @@ def reopen(handle: DeltaTable) -> DeltaTable:
     """A new handle of the same table at its newest version. Raises Unreadable, also if the table is gone."""
     try:
         return _listed(lambda: DeltaTable(handle.table_uri, storage_options=_options(handle)))
-    except _FAILURES as error:
+    except FAILURES as error:
         unreadable(handle.table_uri, error)
 
 
@@ -158,7 +149,7 @@ def conditional_append(handle: DeltaTable, rows: pa.Table) -> None:
         )
     except CommitFailedError as error:
         raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
-    except _FAILURES as error:
+    except FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
 
 
@@ -172,7 +163,7 @@ def conditional_replace(
     """
     try:
         written = [_write_file(handle, table, int(at.timestamp() * 1000), bounds) for table in rows]
-    except _FAILURES as error:
+    except FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
     conditional_exchange(handle, old, written, at=at)
 
@@ -201,37 +192,8 @@ def conditional_exchange(handle: DeltaTable, old: Iterable[str], new: Iterable[A
         )
     except CommitFailedError as error:
         raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
-    except _FAILURES as error:
+    except FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error
-
-
-def checkpoint(handle: DeltaTable) -> None:
-    """Sum the log up in a checkpoint and delete entries before it that are older than the table's retention.
-
-    For the table's owner: a reader who was away for longer opens the table again.
-    """
-    try:
-        handle.create_checkpoint()
-        handle.cleanup_metadata()
-    except _FAILURES as error:
-        raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {reason(error)}") from error
-
-
-def sweep(handle: DeltaTable, *, hours: int) -> Freed:
-    """Delete the data files that no version has needed for so long, litter of killed writers too; what that freed.
-
-    For the table's owner, who knows that nobody reads an older version by then. Commits nothing.
-    """
-    try:
-        old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
-        places = file_system(handle)
-        # The log remembers files for longer than they are there.
-        there = [info for info in places.get_file_info(old) if info.type == FileType.File]
-        for info in there:
-            places.delete_file(info.path)
-    except _FAILURES as error:
-        raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
-    return Freed(len(there), sum(info.size or 0 for info in there))
 
 
 def files(handle: DeltaTable) -> dict[str, int]:
@@ -249,7 +211,7 @@ def damaged(handle: DeltaTable, sizes: Mapping[str, int]) -> Iterator[str]:
             if whole:
                 with places.open_input_file(path) as opened:
                     pq.ParquetFile(opened, page_checksum_verification=True)
-        except _FAILURES:
+        except FAILURES:
             whole = False
         if not whole:
             yield path
@@ -265,7 +227,7 @@ def read_file(handle: DeltaTable, path: str, columns: list[str] | None = None) -
             f"cannot read table {handle.table_uri}: its file {path} was deleted; restore it, and do not vacuum this table "
             "with other programs"
         ) from error
-    except _FAILURES as error:
+    except FAILURES as error:
         unreadable(f"{handle.table_uri}: file {path}", error)
 
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from batch.maintain import expire
+from batch.maintain.drop_tables import drop_unneeded
+from batch.maintain.expire_versions import expire_versions
 from ledger.publish import publications, releases
 from ledger.publish.publications import Publication
 from serving.connection import Connection
@@ -39,7 +40,7 @@ def test_reader_memory_and_upkeep_go_by_the_table_that_is_named(tmp_path: Path) 
     held = Connection(Store(world.tables, 1 << 24)).view("per_page").now()
     assert held.memory is not None
     assert sorted(map(str, held.scan().rows())) == sorted(map(str, rows))
-    assert expire.expire(world.tables, str(moved), [published], at=NOON) == 0
+    assert expire_versions(world.tables, str(moved), [published], at=NOON) == 0
     stored = releases.every(world.tables)
-    assert str(moved) not in expire.discard_unneeded(world.tables, stored, [], needed=stored, kept=[published])
+    assert str(moved) not in drop_unneeded(world.tables, stored, [], needed=stored, kept=[published])
     assert moved.is_dir()

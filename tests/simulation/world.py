@@ -20,7 +20,6 @@ import pytest
 
 import batch.archive.archive
 import batch.archive.copy
-import batch.maintain.expire
 import batch.maintain.maintain
 import batch.recompute.build
 import batch.recompute.cut
@@ -53,8 +52,8 @@ from infra.kafka import Address, Topic
 from infra.settings import Batch, Keep, Lineage
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
-from ledger.delta.delta_tables import Freed
 from ledger.delta.location import Place
+from ledger.delta.vacuum import Freed
 from ledger.log import archive
 from ledger.log.archived_range import archived_range
 from ledger.log.counts import Counts
@@ -282,7 +281,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(batch.release.apply, "diffs", lambda *_: {})
         patch.setattr(batch.release.apply, "_STILL_S", 1.0)
         patch.setattr(batch.runtime.scratch, "clear", lambda _: Freed())
-        patch.setattr(batch.runtime.scratch, "discard", _discard)
+        patch.setattr(batch.runtime.scratch, "drop", _drop)
         patch.setattr(batch.runtime.exclusive, "locks", SimpleNamespace(own=_own, hold=_hold))
         patch.setattr(batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))
         patch.setattr(speed.micro_batch.realtime_writer, "fold_records", _fold_records)
@@ -521,7 +520,7 @@ def _expected(_: Tables, source: Source, decoder: str, *, kind: str, views: int,
     return Expected(source.name, kind, views, 0, 0, None)
 
 
-def _discard(_: Tables, folder: Path) -> bool:
+def _drop(_: Tables, folder: Path) -> bool:
     world().store.io.step(f"discard {folder}")
     return world().store.discard(str(folder))
 

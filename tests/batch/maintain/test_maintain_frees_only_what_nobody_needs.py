@@ -16,7 +16,8 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from batch.maintain import expire, maintain
+from batch.maintain import maintain
+from batch.maintain.drop_tables import drop_unneeded
 from batch.maintain.maintain import Maintained
 from batch.runtime import delta_commits, scratch
 from batch.runtime.file_ranges import EVENTS, RECORDS, Columns, spans
@@ -278,10 +279,10 @@ def test_a_run_that_is_killed_at_any_step_leaves_everything_readable(world: Worl
 
     parts = (
         (delta_tables, "conditional_exchange"),
-        (scratch, "discard"),
+        (scratch, "drop"),
         (scratch, "clear"),
         (TableFile, "write"),
-        (maintain, "_sweep"),
+        (maintain, "_vacuum"),
     )
     for place, name in parts:
         monkeypatch.setattr(place, name, mortal(getattr(place, name)))
@@ -326,8 +327,8 @@ def test_one_that_was_just_stored_may_be_on_its_way(world: World) -> None:
     releases.store(world.tables, {"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock)
     write_deltalake(world.tables.view("per_page", "feed"), pa.table({"a": [1]}), partition_by=None)
     release = releases.every(world.tables)[-1]
-    assert expire.discard_unneeded(world.tables, [release], [], needed=[release], kept=[]) == []
-    assert expire.discard_unneeded(world.tables, [release], [], needed=[], kept=[]) == [world.tables.view("per_page", "feed")]
+    assert drop_unneeded(world.tables, [release], [], needed=[release], kept=[]) == []
+    assert drop_unneeded(world.tables, [release], [], needed=[], kept=[]) == [world.tables.view("per_page", "feed")]
 
 
 def test_who_writes_the_tables_and_who_keeps_them_up_wait_for_each_other(world: World) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from batch.archive import archive
-from batch.maintain import expire
+from batch.maintain.drop_tables import drop_unneeded
 from batch.recompute import recompute
 from batch.recompute.plan import Request
 from batch.release import apply
@@ -262,7 +262,7 @@ def test_what_means_the_same_writes_no_view_data(shop: Shop) -> None:
     needed = [releases.load(shop.tables, 2)]
     table = Path(whole.views["returns"].address(shop.tables, "returns"))
     every, known = releases.every(shop.tables), publications.history(shop.tables)
-    assert str(table) not in expire.discard_unneeded(shop.tables, every, known, needed=needed, kept=[whole])
+    assert str(table) not in drop_unneeded(shop.tables, every, known, needed=needed, kept=[whole])
     assert table.is_dir()
 
 

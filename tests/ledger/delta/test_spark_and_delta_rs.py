@@ -5,6 +5,7 @@ from pyspark.sql import SparkSession
 
 from ledger.delta import delta_tables
 from ledger.delta.addresses import Tables
+from ledger.delta.vacuum import checkpoint
 from ledger.log import archive
 from ledger.log.archive import APP_ID, Progress
 from ledger.log.positions import LOG_START
@@ -20,7 +21,7 @@ def test_spark_reads_realtime_and_control_tables(tables: Tables, spark: SparkSes
     assert writer.compact(merge, live=at(0, 0), at=AT, fanout=3)
     handle = delta_tables.open_table(tables, tables.realtime(1, SOURCE))
     assert handle is not None
-    delta_tables.checkpoint(handle)
+    checkpoint(handle)
     commit_each(writer, at(5, 5))
     realtime = spark.read.format("delta").load(tables.realtime(1, SOURCE))
     folds = {row["end_position"] for row in realtime.where("kind = 'fold'").collect()}

@@ -1,0 +1,59 @@
+"""Delete files of Delta tables from the disk. No other module does.
+
+Who may delete
+    Only the owner of a table, which is its one writer: the speed layer for a realtime table (speed/micro_batch/maintenance.py, fenced by the
+    epoch), `tandem maintain` for all other tables (batch/maintain, under the locks of archive and recompute).
+
+In what order
+    First a commit removes a file from its table, because no retained publication needs it (ledger/publish/standing.py:
+    `Followed.retained`) or other files hold its rows. Hours later `vacuum` deletes it from the disk, so that a reader of an
+    older version can finish. A whole table goes at one stroke: its folder moves to the scratch folder (batch/runtime/scratch.py).
+
+What is never deleted
+    Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows.
+"""
+
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from pyarrow.fs import FileType
+
+from ledger.delta import delta_tables
+from ledger.delta.delta_tables import FAILURES, Unwritable, reason
+
+
+@dataclass(frozen=True)
+class Freed:
+    """How many files were deleted from the disk, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+def vacuum(handle: DeltaTable, *, hours: int) -> Freed:
+    """Delete the data files that no version has needed for this many hours, and those that no commit names. Commits nothing.
+
+    For the table's owner, who knows that nobody reads an older version by then. Raises Unwritable.
+    """
+    try:
+        old = handle.vacuum(retention_hours=hours, dry_run=True, enforce_retention_duration=False, full=True)
+        places = delta_tables.file_system(handle)
+        # The log remembers files for longer than they exist.
+        there = [info for info in places.get_file_info(old) if info.type == FileType.File]
+        for info in there:
+            places.delete_file(info.path)
+    except FAILURES as error:
+        raise Unwritable(f"cannot delete old files of table {handle.table_uri}: {reason(error)}") from error
+    return Freed(len(there), sum(info.size or 0 for info in there))
+
+
+def checkpoint(handle: DeltaTable) -> None:
+    """Write a checkpoint, and delete log entries before it that are older than the table's retention.
+
+    For the table's owner: a reader that was away for longer opens the table again. Raises Unwritable.
+    """
+    try:
+        handle.create_checkpoint()
+        handle.cleanup_metadata()
+    except FAILURES as error:
+        raise Unwritable(f"cannot write a checkpoint of table {handle.table_uri}: {reason(error)}") from error
